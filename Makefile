@@ -1,0 +1,47 @@
+# make setup | run | test | test-full | bench | lock
+# Everything lives in .venv; nothing outside the project's folder is touched.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help setup run test test-full check bench lock clean
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## create .venv with everything needed (quick when done)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "surefoot needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make setup PYTHON=python3.12"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+run: setup  ## the main job: a first look at the paper's three learners (table and figure)
+	$(BIN)/surefoot demo --out out/demo.png
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
+	$(BIN)/pytest -m "not full"
+
+test-full: check  ## as test, with the long runs and the slow statistics
+	$(BIN)/pytest
+
+bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv
+	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers)
+
+lock: setup  ## resolve the newest versions again and write requirements.lock
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .venv-peers out

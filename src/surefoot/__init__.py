@@ -1,0 +1,116 @@
+"""surefoot: learn online in a running process without ever falling below a floor.
+
+    import surefoot as sf
+
+The public names, grouped. Nothing is computed here, and each name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from surefoot.__about__ import __version__ as __version__
+
+if TYPE_CHECKING:
+    # Worlds
+    # Learners
+    from surefoot.agents import AGENTS as AGENTS
+    from surefoot.agents import BPIUCBVI as BPIUCBVI
+    from surefoot.agents import Agent as Agent
+    from surefoot.agents import EpsMix as EpsMix
+    from surefoot.agents import Plan as Plan
+    from surefoot.agents import StepMix as StepMix
+    from surefoot.agents import StepNoMix as StepNoMix
+
+    # Bounds
+    from surefoot.bounds import Bernstein as Bernstein
+    from surefoot.bounds import Model as Model
+    from surefoot.counts import Counts as Counts
+    from surefoot.counts import Episode as Episode
+
+    # What is refused
+    from surefoot.errors import FloorAboveBaseline as FloorAboveBaseline
+    from surefoot.errors import InvalidCounts as InvalidCounts
+    from surefoot.errors import InvalidEpisode as InvalidEpisode
+    from surefoot.errors import InvalidFile as InvalidFile
+    from surefoot.errors import InvalidModel as InvalidModel
+    from surefoot.errors import InvalidPolicy as InvalidPolicy
+    from surefoot.errors import InvalidSetting as InvalidSetting
+    from surefoot.errors import SurefootError as SurefootError
+
+    # Exact values
+    from surefoot.exact import Solution as Solution
+    from surefoot.exact import occupancy as occupancy
+    from surefoot.exact import policy_value as policy_value
+    from surefoot.exact import solve as solve
+    from surefoot.figures import plot_returns as plot_returns
+    from surefoot.mdp import TabularMDP as TabularMDP
+    from surefoot.mdp import random_mdp as random_mdp
+
+    # Policies
+    from surefoot.policy import EpisodicMixture as EpisodicMixture
+    from surefoot.policy import boltzmann as boltzmann
+    from surefoot.policy import check_policy as check_policy
+    from surefoot.policy import greedy as greedy
+    from surefoot.policy import load_policy as load_policy
+    from surefoot.policy import save_policy as save_policy
+    from surefoot.policy import splice as splice
+    from surefoot.policy import step_mixture as step_mixture
+    from surefoot.policy import uniform as uniform
+    from surefoot.problem import Problem as Problem
+    from surefoot.run import Curve as Curve
+    from surefoot.run import Run as Run
+
+    # Simulation
+    from surefoot.simulate import play as play
+    from surefoot.simulate import simulate as simulate
+    from surefoot.simulate import simulate_many as simulate_many
+    from surefoot.simulate import simulate_plainly as simulate_plainly
+
+_MODULES = {
+    "agents": ("AGENTS", "Agent", "BPIUCBVI", "EpsMix", "Plan", "StepMix", "StepNoMix"),
+    "bounds": ("Bernstein", "Model"),
+    "counts": ("Counts", "Episode"),
+    "errors": (
+        "FloorAboveBaseline",
+        "InvalidCounts",
+        "InvalidEpisode",
+        "InvalidFile",
+        "InvalidModel",
+        "InvalidPolicy",
+        "InvalidSetting",
+        "SurefootError",
+    ),
+    "exact": ("Solution", "occupancy", "policy_value", "solve"),
+    "figures": ("plot_returns",),
+    "mdp": ("TabularMDP", "random_mdp"),
+    "policy": (
+        "EpisodicMixture",
+        "boltzmann",
+        "check_policy",
+        "greedy",
+        "load_policy",
+        "save_policy",
+        "splice",
+        "step_mixture",
+        "uniform",
+    ),
+    "problem": ("Problem",),
+    "run": ("Curve", "Run"),
+    "simulate": ("play", "simulate", "simulate_many", "simulate_plainly"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds `name`, once."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,19 @@
+"""One file an algorithm: the readable version, then the learner that plans with the kernel.
+
+Registering a learner here enrols it in the interface tests and in the command.
+"""
+
+from surefoot.agents.bpi_ucbvi import BPIUCBVI as BPIUCBVI
+from surefoot.agents.epsmix import EpsMix as EpsMix
+from surefoot.agents.planning import Agent as Agent
+from surefoot.agents.planning import Plan as Plan
+from surefoot.agents.planning import SpliceAgent as SpliceAgent
+from surefoot.agents.step_no_mix import StepNoMix as StepNoMix
+from surefoot.agents.stepmix import StepMix as StepMix
+
+AGENTS: dict[str, type[SpliceAgent]] = {
+    "stepmix": StepMix,
+    "epsmix": EpsMix,
+    "bpi-ucbvi": BPIUCBVI,
+    "step-no-mix": StepNoMix,
+}

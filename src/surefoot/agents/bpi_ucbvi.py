@@ -1,0 +1,71 @@
+"""BPI-UCBVI (Menard et al. 2021) as the paper uses it: the optimistic policy, always."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import final
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.planning import Plan, SpliceAgent, check_settings, safety
+from surefoot.arrays import Floats, Ints, read_only
+from surefoot.bounds import Bernstein, Model
+from surefoot.checks import freeze, require_delta
+from surefoot.counts import Counts
+from surefoot.policy import uniform
+from surefoot.problem import Problem
+
+
+def bpi_ucbvi(model: Model, bounds: Bernstein) -> Plan:
+    """The optimistic policy, with no floor to keep."""
+    pi_bar, V_up, V_low = bounds.optimistic(model)
+    s1 = model.problem.s1
+    lower, upper = float(V_low[0, s1]), float(V_up[0, s1])
+    return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds, -np.inf, True))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BPIUCBVI(SpliceAgent):
+    """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode."""
+
+    problem: Problem
+    _: KW_ONLY
+    delta: float = 0.05
+    bounds: Bernstein = Bernstein()  # noqa: RUF009  (frozen)
+    pooled: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self.problem, self.bounds, self.pooled)
+        freeze(self, delta=require_delta(self.delta))
+
+    @property
+    def floor(self) -> None:
+        """None: give `simulate` a floor to count violations of."""
+        return None
+
+    @property
+    def pi_b(self) -> Floats:
+        """No candidate plays a baseline; the kernel asks for one to know the shape."""
+        return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
+
+    @property
+    def h0(self) -> Ints:
+        """The optimistic policy alone."""
+        return np.zeros(1, dtype=np.int64)
+
+    @property
+    def rule(self) -> "kernels.Rule":
+        """Any lower value will do."""
+        return kernels.Rule(-np.inf, mixes=False, by_coin=False)
+
+    @property
+    def delta_prime(self) -> float:
+        """delta' = delta / 4, as EpsMix in the paper's comparisons."""
+        return self.delta / 4
+
+    def plan_by_the_book(self, counts: Counts) -> Plan:
+        """`plan`, by the readable version above."""
+        return bpi_ucbvi(self.model(counts), self.bounds)
+
+    def __repr__(self) -> str:
+        return f"BPIUCBVI({self.problem}, delta={self.delta:g}, bounds={self.bounds})"

@@ -1,0 +1,67 @@
+"""EpsMix (Li et al. 2023, Algorithm 4)."""
+
+from typing import final
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
+from surefoot.arrays import Floats, Ints
+from surefoot.bounds import Bernstein, Model
+from surefoot.counts import Counts
+from surefoot.policy import EpisodicMixture
+
+
+def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+    """The policy EpsMix plays next, and why it is safe.
+
+    The coin is tossed before the episode, so on the good event its average is worth
+        V^pi = (1-rho) V^b + rho V^bar >= (1-rho) L_b + rho L_opt = floor.
+    """
+    pi_bar, V_up, _ = bounds.optimistic(model)
+    L_opt = bounds.lower(model, pi_bar)
+    L_b = bounds.lower(model, pi_b)  # <pi_b(.|s), Q(s,.)>, so that pi_b may be stochastic
+    upper = float(V_up[0, model.problem.s1])
+    L = [L_opt, L_b]
+
+    if L_opt >= floor:
+        return Plan(
+            EpisodicMixture(pi_b, pi_bar, 1.0), "optimistic", 0, 1.0, L_opt, upper, L, safety(bounds, floor, True)
+        )
+    if L_b < floor:
+        policy = EpisodicMixture(pi_b, pi_bar, 0.0)
+        return Plan(policy, "baseline", model.H, 0.0, L_b, upper, L, safety(bounds, floor, False))
+    rho = (L_b - floor) / (L_b - L_opt)
+    policy = EpisodicMixture(pi_b, pi_bar, rho)
+    return Plan(policy, exit_taken(model.H, rho, model.H), model.H, rho, floor, upper, L, safety(bounds, floor, True))
+
+
+@final
+class EpsMix(FloorAgent):
+    """Tosses a coin at the START of each episode: the optimistic policy with probability rho, else the baseline.
+
+    Promise (scale 1): with probability at least 1 - delta, for EVERY episode the coin-averaged value is >= floor,
+    provided the baseline's is. The policy the coin selects may be below the floor: that is what `floor_scope` says.
+    Where each single journey must be played by a policy above the floor, use StepMix.
+    """
+
+    floor_scope = "coin-averaged"
+
+    @property
+    def h0(self) -> Ints:
+        """The optimistic policy and the baseline."""
+        return np.array([0, self.problem.H])
+
+    @property
+    def rule(self) -> "kernels.Rule":
+        """Both are mixed by a coin for the whole episode."""
+        return kernels.Rule(self.floor, mixes=True, by_coin=True)
+
+    @property
+    def delta_prime(self) -> float:
+        """delta' = delta / 4."""
+        return self.delta / 4
+
+    def plan_by_the_book(self, counts: Counts) -> Plan:
+        """`plan`, by the readable version above."""
+        return epsmix(self.model(counts), self.baseline, self.floor, self.bounds)

@@ -1,0 +1,52 @@
+"""StepNoMix: StepMix without the mixing, an ablation from the paper's drafts."""
+
+from typing import final
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
+from surefoot.arrays import Floats, Ints
+from surefoot.bounds import Bernstein, Model
+from surefoot.counts import Counts
+from surefoot.policy import splice
+
+
+def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+    """The boldest splice whose lower value reaches the floor, as it is."""
+    pi_bar, V_up, _ = bounds.optimistic(model)
+    pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
+    L = [bounds.lower(model, candidate) for candidate in pi]
+    upper = float(V_up[0, model.problem.s1])
+
+    reached = [h0 for h0, low in enumerate(L) if low >= floor]
+    if not reached:
+        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds, floor, False))
+    h = reached[0]
+    if h == 0:
+        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds, floor, True))
+    return Plan(pi[h], exit_taken(h, 0.0, model.H), h, 0.0, L[h], upper, L, safety(bounds, floor, True))
+
+
+@final
+class StepNoMix(FloorAgent):
+    """Plays the first certified splice without mixing: StepMix's promise, reached in H+1 jumps instead of smoothly."""
+
+    @property
+    def h0(self) -> Ints:
+        """All splices, h0 = 0..H."""
+        return np.arange(self.problem.H + 1)
+
+    @property
+    def rule(self) -> "kernels.Rule":
+        """The first certified candidate itself."""
+        return kernels.Rule(self.floor, mixes=False, by_coin=False)
+
+    @property
+    def delta_prime(self) -> float:
+        """delta' = delta / (3(H+1)), as StepMix."""
+        return self.delta / (3 * (self.problem.H + 1))
+
+    def plan_by_the_book(self, counts: Counts) -> Plan:
+        """`plan`, by the readable version above."""
+        return step_no_mix(self.model(counts), self.baseline, self.floor, self.bounds)

@@ -1,0 +1,62 @@
+"""StepMix (Li et al. 2023, Algorithm 1)."""
+
+from typing import final
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
+from surefoot.arrays import Floats, Ints
+from surefoot.bounds import Bernstein, Model
+from surefoot.counts import Counts
+from surefoot.policy import splice, step_mixture
+
+
+def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+    """The policy StepMix plays next, and why it is safe.
+
+    The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
+        V^pi = (1-rho) V^h + rho V^{h-1} >= (1-rho) L[h] + rho L[h-1] = floor.
+    """
+    pi_bar, V_up, _ = bounds.optimistic(model)  # the optimistic policy
+    pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]  # pi_b up to h0, then pi_bar
+    L = [bounds.lower(model, candidate) for candidate in pi]  # certified values
+    upper = float(V_up[0, model.problem.s1])
+
+    reached = [h0 for h0, low in enumerate(L) if low >= floor]
+    if not reached:  # too little data: what is left is trust in pi_b
+        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds, floor, False))
+    h = reached[0]
+    if h == 0:
+        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds, floor, True))
+    rho = (L[h] - floor) / (L[h] - L[h - 1])  # Eq. stepmix1
+    policy = step_mixture(pi[h], pi[h - 1], rho)  # Eq. stepmix2
+    return Plan(policy, exit_taken(h, rho, model.H), h, rho, floor, upper, L, safety(bounds, floor, True))
+
+
+@final
+class StepMix(FloorAgent):
+    """Plays the boldest certified policy "pi_b up to step h, then pi_bar", mixed at one step with its bolder neighbour.
+
+    Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >= floor, provided the
+    baseline has. The baseline's value is not needed; until data certify it, it is played on trust.
+    """
+
+    @property
+    def h0(self) -> Ints:
+        """All splices, h0 = 0..H."""
+        return np.arange(self.problem.H + 1)
+
+    @property
+    def rule(self) -> "kernels.Rule":
+        """Neighbours are mixed at the one step where they differ."""
+        return kernels.Rule(self.floor, mixes=True, by_coin=False)
+
+    @property
+    def delta_prime(self) -> float:
+        """delta' = delta / (3(H+1))."""
+        return self.delta / (3 * (self.problem.H + 1))
+
+    def plan_by_the_book(self, counts: Counts) -> Plan:
+        """`plan`, by the readable version above."""
+        return stepmix(self.model(counts), self.baseline, self.floor, self.bounds)

@@ -1,0 +1,125 @@
+"""The paper's Bernstein-type bounds, readable. The kernel of the same name does all candidates at once."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.arrays import Floats, Ints
+from surefoot.bounds.model import Model
+from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
+from surefoot.policy import greedy
+from surefoot.problem import Problem
+
+
+class Values(NamedTuple):
+    """Bounds for one policy: V_up and V_low are (H+1, S)."""
+
+    policy: Floats
+    V_up: Floats
+    V_low: Floats
+
+
+class SpliceValues(NamedTuple):
+    """What one planning pass finds: the optimistic actions (H, S), the candidates' lower values, the upper value."""
+
+    pi_bar: Ints
+    L: Floats
+    upper: float
+
+
+@dataclass(frozen=True)
+class Bernstein:
+    """The paper's bounds (Eq. q, ucbQ, lcbQ): valid for pi_bar and for "pi_b up to h0, then pi_bar", nothing else.
+
+    On the paper's good event (probability at least 1 - delta for all episodes at once) V_low <= V^pi and V* <= V_up,
+    provided pi_b was fixed before the counted data. `scale` multiplies beta and beta*. Any scale other than 1 is not
+    covered by the proof: whatever is computed with it is NOT CERTIFIED.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and self.scale >= 0):
+            raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the paper's.")
+
+    @property
+    def certified(self) -> bool:
+        """Are these bounds the proved ones?"""
+        return self.scale == 1.0
+
+    def beta(self, model: Model) -> Floats:
+        """beta(n) = log(SAH/delta') + S log(8e(n+1)), shape (H, S, A)."""
+        p = model.problem
+        log_union = math.log(p.S * p.A * p.H / model.delta_prime)
+        return np.asarray(self.scale * (log_union + p.S * np.log(8 * math.e * (model.n_sa + 1))))
+
+    def beta_star(self, model: Model) -> Floats:
+        """beta*(n) = log(SAH/delta') + log(8e(n+1)), shape (H, S, A)."""
+        p = model.problem
+        log_union = math.log(p.S * p.A * p.H / model.delta_prime)
+        return np.asarray(self.scale * (log_union + np.log(8 * math.e * (model.n_sa + 1))))
+
+    def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
+        """Q_up and Q_low (S, A) of step h from the bounds V_up, V_low (S,) of the next step (Eq. ucbQ, lcbQ)."""
+        H, r, P_hat, n = model.H, model.problem.r[h], model.P_hat[h], model.n_sa[h]
+        seen = np.maximum(n, 1)
+        beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
+        Var = (P_hat * (V_up - (P_hat @ V_up)[..., None]) ** 2).sum(axis=-1)
+
+        Q_up = np.minimum(
+            H,
+            r
+            + 3 * np.sqrt(Var * beta_star / seen)
+            + 14 * H**2 * beta / seen
+            + (1 / H) * (P_hat @ (V_up - V_low))
+            + P_hat @ V_up,
+        )
+        Q_low = np.maximum(
+            0,
+            r
+            - 3 * np.sqrt(Var * beta_star / seen)
+            - 22 * H**2 * beta / seen
+            - (2 / H) * (P_hat @ (V_up - V_low))
+            + P_hat @ V_low,
+        )
+        return np.where(n >= 1, Q_up, H), np.where(n >= 1, Q_low, 0.0)
+
+    def optimistic(self, model: Model) -> Values:
+        """pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm 1, first loop)."""
+        H, S = model.H, model.problem.S
+        Q_up = np.zeros((H, S, model.problem.A))
+        V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
+        for h in reversed(range(H)):
+            Q_up[h], Q_low = self.q_bounds(model, h, V_up[h + 1], V_low[h + 1])
+            a = Q_up[h].argmax(axis=1)
+            V_up[h], V_low[h] = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
+        return Values(greedy(Q_up), V_up, V_low)
+
+    def evaluate(self, model: Model, pi: Floats) -> Values:
+        """PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
+        V_up, V_low = np.zeros((model.H + 1, model.problem.S)), np.zeros((model.H + 1, model.problem.S))
+        for h in reversed(range(model.H)):
+            Q_up, Q_low = self.q_bounds(model, h, V_up[h + 1], V_low[h + 1])
+            V_up[h], V_low[h] = (pi[h] * Q_up).sum(axis=1), (pi[h] * Q_low).sum(axis=1)
+        return Values(pi, V_up, V_low)
+
+    def lower(self, model: Model, pi: Floats) -> float:
+        """The lower value of pi at the start: PolicyEva's V_low_1(s1)."""
+        return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
+
+    def radii(self, problem: Problem, delta_prime: float) -> "kernels.Radii":
+        """What the kernel needs of beta and beta*; SAH also when counts are pooled."""
+        return kernels.Radii(math.log(problem.S * problem.A * problem.H / delta_prime), self.scale)
+
+    def splices(self, problem: Problem, counts: Counts, pi_b: Floats, h0: Ints, delta_prime: float) -> SpliceValues:
+        """One pass of the kernel: pi_bar and the lower values of the candidates h0."""
+        estimate = kernels.estimate_from(counts.n_sas)
+        splices = kernels.empty_splices(h0, problem.r_rows, pi_b)
+        kernels.refresh_all(estimate, self.radii(problem, delta_prime))
+        kernels.bound_splices(estimate, splices, np.zeros(0, dtype=np.int64), 0, problem.S)
+        L = splices.V_low[0, :, problem.s1].copy()
+        return SpliceValues(splices.pi_bar, L, float(splices.V_up[0, 0, problem.s1]))

@@ -1,0 +1,35 @@
+"""Model: what a bound may use. The estimate of the dynamics, how often it was tried, and the delta of its events."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.arrays import Floats, Ints
+from surefoot.checks import freeze
+from surefoot.counts import Counts
+from surefoot.problem import Problem
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Model:
+    """The estimated world of one plan, written out per step for reading: n_sa (H, S, A), P_hat (H, S, A, S).
+
+    P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
+    """
+
+    problem: Problem
+    n_sa: Ints
+    P_hat: Floats
+    delta_prime: float
+
+    def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
+        """Pooled counts are repeated for every step."""
+        n_sas = np.broadcast_to(counts.n_sas, (problem.H, problem.S, problem.A, problem.S))
+        n_sa = n_sas.sum(axis=-1)
+        P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / problem.S)
+        freeze(self, problem=problem, n_sa=n_sa, P_hat=P_hat, delta_prime=delta_prime)
+
+    @property
+    def H(self) -> int:
+        """Steps in an episode."""
+        return self.problem.H

@@ -1,0 +1,99 @@
+"""Checks that several rooms share. They answer or raise; they never repair."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import Floats, read_only
+from surefoot.errors import InvalidSetting, SurefootError
+
+ROW_SUM_TOLERANCE = 1e-9
+
+
+def where(name: str, index: Sequence[int]) -> str:
+    """`P[2, 0, 1]`: how a place in an array is named in every message."""
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def as_floats(name: str, values: object, error: type[SurefootError]) -> Floats:
+    """A float64 array, C-contiguous; refuses what is not numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError as reason:
+        raise error(f"{name} is ragged ({reason}). Expected a rectangular array of numbers.") from None
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} has dtype {array.dtype}, expected numbers. Convert it to float64 first.")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None:
+    """No NaN, no infinity."""
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        place = where(name, bad[0])
+        raise error(f"{place} is {array[tuple(bad[0])]}, expected a finite number. Remove NaN and inf at their source.")
+
+
+def require_distributions(name: str, array: Floats, meaning: str, error: type[SurefootError]) -> None:
+    """Every last-axis row is >= 0 and sums to 1 within 1e-9."""
+    require_finite(name, array, error)
+    bad = np.argwhere(array < 0)
+    if bad.size:
+        place = where(name, bad[0])
+        raise error(f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be {meaning}.")
+    sums = array.sum(axis=-1)
+    bad = np.argwhere(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if bad.size:
+        found = sums[tuple(bad[0])]
+        raise error(
+            f"{where(name, bad[0])} sums to {found:.10g}, expected 1 within {ROW_SUM_TOLERANCE:g}. "
+            f"Rows must be {meaning}."
+        )
+
+
+def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:
+    """An integer (any integer type, no bool) at or above `low`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise error(f"{name} is {value!r}, expected an integer >= {low}.")
+    if value < low:
+        raise error(f"{name} is {int(value)}, expected an integer >= {low}.")
+    return int(value)
+
+
+def require_delta(delta: object) -> float:
+    """0 < delta < 1."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float | np.number):
+        raise InvalidSetting(f"delta is {delta!r}, expected a number strictly between 0 and 1, such as 0.05.")
+    value = float(delta)
+    if not 0.0 < value < 1.0:
+        raise InvalidSetting(
+            f"delta is {value:g}, expected a number strictly between 0 and 1: how likely the promise may fail."
+        )
+    return value
+
+
+def require_floor(floor: object, H: int) -> float:
+    """0 <= floor <= H: outside, no policy can miss it or none can reach it."""
+    if isinstance(floor, bool) or not isinstance(floor, int | float | np.number):
+        raise InvalidSetting(f"floor is {floor!r}, expected a number between 0 and H = {H}.")
+    value = float(floor)
+    if math.isnan(value):
+        raise InvalidSetting(f"floor is nan, expected a number between 0 and H = {H}.")
+    if value < 0.0:
+        raise InvalidSetting(
+            f"floor is {value:g}, but returns lie in [0, {H}]: no policy can miss it. Choose 0 <= floor <= {H}."
+        )
+    if value > H:
+        raise InvalidSetting(
+            f"floor is {value:g}, but returns lie in [0, {H}] (H = {H} steps of reward at most 1): "
+            f"no policy can reach it. Choose 0 <= floor <= {H}."
+        )
+    return value
+
+
+def freeze(record: object, **fields: Any) -> None:
+    """Set the fields of a frozen record under construction; arrays become read-only."""
+    for name, value in fields.items():
+        object.__setattr__(record, name, read_only(value) if isinstance(value, np.ndarray) else value)

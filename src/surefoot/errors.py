@@ -1,0 +1,33 @@
+"""What can go wrong, by kind. Every message says what was expected, what was found, where, and what to do."""
+
+
+class SurefootError(ValueError):
+    """Anything surefoot refuses."""
+
+
+class InvalidModel(SurefootError):
+    """A world, its rewards or its sizes are not what they claim to be."""
+
+
+class InvalidPolicy(SurefootError):
+    """An array that is not a policy, or not one for this problem."""
+
+
+class InvalidCounts(SurefootError):
+    """Counts that no log of episodes can have produced, or that belong to another problem."""
+
+
+class InvalidEpisode(SurefootError):
+    """An episode of the wrong length, or with states or actions that do not exist."""
+
+
+class InvalidSetting(SurefootError):
+    """A floor, delta, scale or seed outside its range."""
+
+
+class InvalidFile(SurefootError):
+    """A file that is not what this version of surefoot writes."""
+
+
+class FloorAboveBaseline(UserWarning):
+    """The baseline's true value is below the floor: the premise of the promise is false."""

@@ -1,0 +1,45 @@
+"""Compiled kernels: arrays in, arrays out. They load on first use, because importing numba takes longer than the rest.
+
+`kernels.run_episodes(...)` works without further ado; the module behind a name is imported when the name is first read.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surefoot.kernels.bernstein import Estimate as Estimate
+    from surefoot.kernels.bernstein import Radii as Radii
+    from surefoot.kernels.bernstein import Splices as Splices
+    from surefoot.kernels.bernstein import bound_splices as bound_splices
+    from surefoot.kernels.bernstein import empty_splices as empty_splices
+    from surefoot.kernels.bernstein import estimate_from as estimate_from
+    from surefoot.kernels.bernstein import refresh_all as refresh_all
+    from surefoot.kernels.episodes import NUMBER as NUMBER
+    from surefoot.kernels.episodes import Rule as Rule
+    from surefoot.kernels.episodes import Tally as Tally
+    from surefoot.kernels.episodes import TrueWorld as TrueWorld
+    from surefoot.kernels.episodes import empty_desk as empty_desk
+    from surefoot.kernels.episodes import empty_tally as empty_tally
+    from surefoot.kernels.episodes import record as record
+    from surefoot.kernels.episodes import run_episodes as run_episodes
+    from surefoot.kernels.mixing import choose as choose
+    from surefoot.kernels.mixing import mix_splices as mix_splices
+    from surefoot.kernels.values import pairs_last as pairs_last
+    from surefoot.kernels.values import policy_value as policy_value
+
+_MODULES = {
+    "bernstein": ("Estimate", "Radii", "Splices", "bound_splices", "empty_splices", "estimate_from", "refresh_all"),
+    "episodes": ("NUMBER", "Rule", "Tally", "TrueWorld", "empty_desk", "empty_tally", "record", "run_episodes"),
+    "mixing": ("choose", "mix_splices"),
+    "values": ("pairs_last", "policy_value"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds `name`, once."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,39 @@
+"""The three exits shared by StepMix, EpsMix and StepNoMix, and the rule of one mixed step."""
+
+from surefoot.arrays import Floats
+from surefoot.kernels.jit import compiled
+
+
+@compiled
+def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
+    """Which candidate to play, the weight rho of its less conservative neighbour, and whether the floor is reached.
+
+    L holds the candidates' lower values, boldest first. The first one at or above the floor is taken; its bolder
+    neighbour is below, and rho = (L[c] - floor) / (L[c] - L[c-1]) puts the mixture of the two AT the floor
+    (Eq. stepmix1; for two candidates it is EpsMix's). Nothing certified: the last candidate, which is pi_b.
+    """
+    for c in range(L.shape[0]):
+        if L[c] >= floor:
+            if c == 0:
+                return 0, 1.0, True
+            return c, (L[c] - floor) / (L[c] - L[c - 1]) if mixes else 0.0, True
+    return L.shape[0] - 1, 0.0, False
+
+
+@compiled
+def mix_splices(pi_b: Floats, pi_bar: Floats, h: int, rho: float, out: Floats) -> None:
+    """The step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1, then pi_bar.
+
+    Equal entries of the mixed row are copied: rounding must not move them.
+    """
+    H, S, A = pi_b.shape
+    for row in range(H):
+        for s in range(S):
+            for a in range(A):
+                x, y = pi_b[row, s, a], pi_bar[row, s, a]
+                if row >= h:
+                    out[row, s, a] = y
+                elif row < h - 1 or x == y:
+                    out[row, s, a] = x
+                else:
+                    out[row, s, a] = (1.0 - rho) * x + rho * y

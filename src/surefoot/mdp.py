@@ -1,0 +1,101 @@
+"""TabularMDP: the TRUE world. Learners never see one; simulation and exact evaluation do."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot import kernels
+from surefoot.arrays import Floats, read_only
+from surefoot.checks import as_floats, freeze, require_distributions, require_integer
+from surefoot.errors import InvalidModel
+from surefoot.problem import Problem, per_step
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class TabularMDP:
+    """An episodic world with H steps, S states, A actions, and rewards in [0, 1]. Frozen; arrays are read-only.
+
+    P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
+    stored once, and `P` is a view of that. r is (H, S, A) or (S, A). Every episode starts in s1.
+    """
+
+    P: Floats  # (H, S, A, S)
+    P_rows: Floats  # (H or 1, S, A, S)
+    problem: Problem
+
+    def __init__(self, P: ArrayLike, r: ArrayLike, s1: int = 0, H: int | None = None) -> None:
+        """Validate once; nothing is repaired."""
+        given_P, given_r = as_floats("P", P, InvalidModel), as_floats("r", r, InvalidModel)
+        if H is None and given_P.ndim == 4:
+            H = given_P.shape[0]
+        if H is None and given_r.ndim == 3:
+            H = given_r.shape[0]
+        transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
+        _, S, A, S_next = transitions.shape
+        if S_next != S:
+            raise InvalidModel(
+                f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
+            )
+        require_distributions("P", given_P, "distributions over next states", InvalidModel)
+        problem = Problem(given_r, s1=s1, H=steps, stationary=given_P.ndim == 3)
+        if (problem.S, problem.A) != (S, A):
+            raise InvalidModel(
+                f"r is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. "
+                f"Expected r of shape ({steps}, {S}, {A})."
+            )
+        own = transitions.copy()
+        freeze(self, P=np.broadcast_to(own, (steps, S, A, S)), P_rows=own, problem=problem)
+
+    @property
+    def H(self) -> int:
+        """Steps in an episode."""
+        return self.problem.H
+
+    @property
+    def S(self) -> int:
+        """States."""
+        return self.problem.S
+
+    @property
+    def A(self) -> int:
+        """Actions."""
+        return self.problem.A
+
+    @property
+    def s1(self) -> int:
+        """Where every episode starts."""
+        return self.problem.s1
+
+    @property
+    def r(self) -> Floats:
+        """Rewards (H, S, A)."""
+        return self.problem.r
+
+    @property
+    def stationary(self) -> bool:
+        """Are the dynamics the same at every step (and stored once)?"""
+        return self.problem.stationary
+
+    @cached_property
+    def P_pairs(self) -> Floats:
+        """P_rows with the pair (s, a) last, the layout of the kernels; made on first use."""
+        return read_only(kernels.pairs_last(self.P_rows))
+
+    def __repr__(self) -> str:
+        return repr(self.problem).replace("Problem", "TabularMDP")
+
+
+def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:
+    """The paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the simplex, start in state 0.
+
+    rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
+    """
+    for name, size in (("S", S), ("A", A), ("H", H)):
+        require_integer(name, size, 1, InvalidModel)
+    rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
+    steps = () if stationary else (H,)
+    r = rng.random((*steps, S, A))
+    P = rng.dirichlet(np.ones(S), size=(*steps, S, A))
+    return TabularMDP(P, r, s1=0, H=H)

@@ -1,0 +1,79 @@
+"""Problem: everything a learner may know before the first episode."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Floats
+from surefoot.checks import as_floats, freeze, require_finite, require_integer, where
+from surefoot.errors import InvalidModel
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem:
+    """Sizes, known rewards and start of an episodic task; no transition probabilities.
+
+    r is (H, S, A), or (S, A) together with `H` when rewards are the same at every step. Rewards lie in [0, 1].
+    `stationary` is a premise: the transition probabilities do not depend on the step. Only then may counts be pooled.
+    """
+
+    H: int
+    S: int
+    A: int
+    r: Floats  # (H, S, A), read-only
+    s1: int
+    stationary: bool
+    r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
+
+    def __init__(self, r: ArrayLike, s1: int = 0, H: int | None = None, stationary: bool = False) -> None:
+        """Validate once; nothing is repaired."""
+        rewards, steps = per_step("r", as_floats("r", r, InvalidModel), ("S", "A"), H)
+        require_finite("r", rewards, InvalidModel)
+        bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
+        if bad.size:
+            raise InvalidModel(
+                f"{where('r', bad[0][-np.ndim(r) :])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
+                "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
+                "floor' = (floor - H low) / (high - low)."
+            )
+        rows, S, A = rewards.shape
+        start = require_integer("s1", s1, 0, InvalidModel)
+        if start >= S:
+            raise InvalidModel(f"s1 is {start}, expected a state in 0..{S - 1}.")
+        r_rows = rewards.reshape(rows, S * A).copy()
+        freeze(
+            self,
+            H=steps,
+            S=S,
+            A=A,
+            r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
+            s1=start,
+            stationary=bool(stationary),
+            r_rows=r_rows,
+        )
+
+    def __repr__(self) -> str:
+        kind = "stationary" if self.stationary else "step-dependent"
+        return f"Problem(S={self.S}, A={self.A}, H={self.H}, s1={self.s1}, {kind})"
+
+
+def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
+    """The array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
+    shape = f"({', '.join(axes)})"
+    if 0 in array.shape:
+        raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
+    if array.ndim == len(axes):
+        if H is None:
+            raise InvalidModel(
+                f"{name} has shape {array.shape}. An array {shape} holds for all steps: say how many with H=..."
+            )
+        return array[None], require_integer("H", H, 1, InvalidModel)
+    if array.ndim == len(axes) + 1:
+        if H is not None and array.shape[0] != H:
+            raise InvalidModel(
+                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H out, or make them "
+                "agree."
+            )
+        return array, array.shape[0]
+    raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")

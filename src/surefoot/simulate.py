@@ -1,0 +1,257 @@
+"""A learner meets a known world, episode by episode: a plain loop for any agent, a fused one for splice agents."""
+
+import math
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents import Agent, SpliceAgent
+from surefoot.arrays import Floats
+from surefoot.checks import require_floor, require_integer
+from surefoot.counts import Counts, Episode
+from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
+from surefoot.exact import policy_value, solve
+from surefoot.mdp import TabularMDP
+from surefoot.policy import EpisodicMixture
+from surefoot.run import Run, by_source, curve_from
+
+CURVE_POINTS = 2000
+CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
+
+Seed = int | np.random.SeedSequence
+Stop = Callable[[], bool]
+Driver = Callable[[TabularMDP, Agent, Counts, np.random.Generator, "kernels.Tally", float, int], Iterator[None]]
+
+
+def simulate(
+    world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
+) -> Run:
+    """Play `episodes` episodes and keep the account.
+
+    `floor` counts violations of another floor than the agent's own, or of any floor for an agent without one. Values
+    are exact, not sampled. Splice agents run in compiled code, to the same last bit as `simulate_plainly`. Ctrl-C ends
+    the run after the episode in hand and returns what was played (`run.interrupted`); a second one stops at once.
+    """
+    driver = _fused if isinstance(agent, SpliceAgent) else _plain
+    with _ctrl_c() as stop:
+        return _account(world, agent, episodes, seed, floor, progress, driver, stop)
+
+
+def simulate_plainly(
+    world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
+) -> Run:
+    """`simulate` by the plain loop: slower, and readable aloud."""
+    with _ctrl_c() as stop:
+        return _account(world, agent, episodes, seed, floor, progress, _plain, stop)
+
+
+def simulate_many(
+    world: TabularMDP,
+    agent: Agent,
+    episodes: int,
+    seeds: Iterable[Seed],
+    floor: float | None = None,
+    jobs: int = 1,
+    progress: bool | None = None,
+) -> list[Run]:
+    """`simulate` once per seed, in `jobs` threads (the compiled loop leaves the interpreter free).
+
+    The number of jobs changes nothing but the time: run i depends on seeds[i] alone.
+    """
+    import joblib
+
+    driver = _fused if isinstance(agent, SpliceAgent) else _plain
+    parallel = joblib.Parallel(n_jobs=require_integer("jobs", jobs, -1, InvalidSetting), prefer="threads")
+    one_by_one = progress if jobs == 1 else False
+    with _ctrl_c() as stop:
+        runs: list[Run] = parallel(
+            joblib.delayed(_account)(world, agent, episodes, seed, floor, one_by_one, driver, stop) for seed in seeds
+        )
+    return runs
+
+
+def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
+    """One episode in the world. Draws the coin if there is one, then for each step the action and the next state."""
+    pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
+    states, actions, rewards = [world.s1], [], []
+    for h in range(world.H):
+        s = states[-1]
+        a = _draw(pi[h, s], rng)
+        states.append(_draw(world.P[h, s, a], rng))
+        actions.append(a)
+        rewards.append(world.r[h, s, a])
+    return Episode(states, actions, rewards)
+
+
+def _draw(weights: Floats, rng: np.random.Generator) -> int:
+    """An index with these probabilities. If rounding leaves the sum below u: the last index with any weight."""
+    i = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
+    return i if i < len(weights) else int(np.flatnonzero(weights)[-1])
+
+
+def _plain(
+    world: TabularMDP,
+    agent: Agent,
+    counts: Counts,
+    rng: np.random.Generator,
+    tally: "kernels.Tally",
+    floor: float,
+    episodes: int,
+) -> Iterator[None]:
+    """Plan, evaluate, play, count. Yields after every episode."""
+    for _ in range(episodes):
+        plan = agent.plan(counts)
+        value = float(policy_value(world, plan.policy)[0, world.s1])
+        episode = play(world, plan.policy, rng)
+        counts.add(episode)
+        kernels.record(tally, value, kernels.NUMBER[plan.source], plan.h, floor)
+        yield
+
+
+def _fused(
+    world: TabularMDP,
+    agent: Agent,
+    counts: Counts,
+    rng: np.random.Generator,
+    tally: "kernels.Tally",
+    floor: float,
+    episodes: int,
+) -> Iterator[None]:
+    """The same work inside one compiled call. Yields about ten times a second."""
+    assert isinstance(agent, SpliceAgent)
+    true_world = kernels.TrueWorld(world.P_rows, world.P_pairs, world.problem.r_rows, world.s1)
+    estimate = kernels.estimate_from(counts.n_sas)
+    radii = agent.bounds.radii(agent.problem, agent.delta_prime)
+    splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
+    desk = kernels.empty_desk(world.H, world.S, world.A)
+    rule = agent.rule
+    done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
+    while done < episodes:
+        started = time.perf_counter()
+        kernels.run_episodes(true_world, estimate, radii, splices, rule, tally, floor, chunk, rng, desk)
+        pace = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
+        growth = min(10.0, pace) if done else 100.0
+        done += chunk
+        chunk = max(1, min(episodes - done, int(chunk * growth)))
+        yield
+
+
+def _account(
+    world: TabularMDP,
+    agent: Agent,
+    episodes: int,
+    seed: Seed,
+    floor: float | None,
+    progress: bool | None,
+    driver: Driver,
+    stop: Stop,
+) -> Run:
+    """Check what comes in, drive, and add up."""
+    K = require_integer("episodes", episodes, 1, InvalidSetting)
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = require_integer("seed", seed, 0, InvalidSetting)
+    _require_same_problem(world, agent)
+    level = agent.floor if floor is None else require_floor(floor, world.H)
+    baseline = _baseline_value(world, agent)
+    if level is not None and baseline is not None and baseline < level:
+        warnings.warn(
+            f"The baseline is worth {baseline:.6g}, below the floor of {level:.6g}: the promise presumes a baseline "
+            "above it, and episodes on the baseline will violate it. Lower the floor or find a better baseline.",
+            FloorAboveBaseline,
+            stacklevel=4,
+        )
+    optimum = solve(world).value
+    tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
+    started = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    counts = Counts.zeros(agent.problem, agent.pooled)
+    with _progress_bar(type(agent).__name__, K, progress) as report:
+        for _ in driver(world, agent, counts, rng, tally, math.nan if level is None else level, K):
+            report(tally.done)
+            if stop():
+                break
+    curve = curve_from(tally.done, tally.width, tally.bin_sum, tally.bin_min, tally.bin_below, optimum, level)
+    return Run(
+        agent=type(agent).__name__,
+        promise=agent.promise,
+        episodes=tally.done,
+        seed=seed,
+        floor=level,
+        optimum=optimum,
+        baseline=baseline,
+        violations=None if level is None else tally.violations,
+        regret=math.fsum(optimum * n - total for n, total in zip(curve.episodes, tally.bin_sum, strict=False)),
+        min_value=float(tally.smallest[0]),
+        first_mixture=tally.first_mixture,
+        first_optimistic=tally.first_optimistic,
+        sources=by_source(tally.by_source),
+        by_h=tally.by_h.copy(),
+        curve=curve,
+        counts=counts,
+        seconds=time.perf_counter() - started,
+        interrupted=tally.done < K,
+    )
+
+
+def _require_same_problem(world: TabularMDP, agent: Agent) -> None:
+    """An agent planned for other sizes, rewards or another start would not be the one its bounds speak about."""
+    mine, its = world.problem, agent.problem
+    if (mine.H, mine.S, mine.A, mine.s1) != (its.H, its.S, its.A, its.s1):
+        raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
+    if not np.array_equal(mine.r, its.r):
+        raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
+    if agent.pooled and not mine.stationary:
+        raise InvalidModel("The agent pools its counts over steps, but the dynamics of this world depend on the step.")
+
+
+def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
+    """What only the simulator knows: the true value of the baseline."""
+    if agent.floor is None or not isinstance(agent, SpliceAgent):
+        return None
+    return float(policy_value(world, agent.pi_b)[0, world.s1])
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[Stop]:
+    """The first Ctrl-C is a wish, heard between episodes; the second is Python's own. Only the main thread hears it."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def hear(_signal: int, _frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, silence elsewhere."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{name} (the first run compiles for about 15 s)", total=episodes)
+
+        def report(done: int) -> None:
+            bar.update(task, completed=done, description=name if done else None)
+
+        yield report

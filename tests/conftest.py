@@ -1,0 +1,42 @@
+"""Shared pieces of the tests: the paper's world, and data that looks like the middle of a run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def check_values():
+    """Nine worked planning cases, computed apart from this project."""
+    return json.loads((DATA / "check-values.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def paper_world():
+    return sf.random_mdp(S=5, A=5, H=3, seed=1)
+
+
+def visited_counts(world, policy, episodes, seed, pooled=False):
+    """Counts of `episodes` episodes of a policy, drawn step by step with multinomials (fast, any size)."""
+    rng = np.random.default_rng(seed)
+    n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=np.int64)
+    at = np.zeros(world.S, dtype=np.int64)
+    at[world.s1] = episodes
+    for h in range(world.H):
+        for s in np.flatnonzero(at):
+            pairs = rng.multinomial(at[s], policy[h, s])
+            for a in np.flatnonzero(pairs):
+                n_sas[h, s, a] = rng.multinomial(pairs[a], world.P[h, s, a])
+        at = n_sas[h].sum(axis=(0, 1))
+    return sf.Counts(n_sas).pool() if pooled else sf.Counts(n_sas)
+
+
+@pytest.fixture(scope="session")
+def counts_of():
+    return visited_counts
