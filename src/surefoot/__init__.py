@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from surefoot.run import Run as Run
 
     # Simulation
-    from surefoot.simulate import play as play
-    from surefoot.simulate import simulate as simulate
-    from surefoot.simulate import simulate_many as simulate_many
-    from surefoot.simulate import simulate_plainly as simulate_plainly
+    from surefoot.simulation import play as play
+    from surefoot.simulation import simulate as simulate
+    from surefoot.simulation import simulate_many as simulate_many
+    from surefoot.simulation import simulate_plainly as simulate_plainly
 
 _MODULES = {
     "agents": ("AGENTS", "Agent", "BPIUCBVI", "EpsMix", "Plan", "StepMix", "StepNoMix"),
@@ -96,7 +96,7 @@ _MODULES = {
     ),
     "problem": ("Problem",),
     "run": ("Curve", "Run"),
-    "simulate": ("play", "simulate", "simulate_many", "simulate_plainly"),
+    "simulation": ("play", "simulate", "simulate_many", "simulate_plainly"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,1 +1,68 @@
-"""Pictures of runs."""
+"""Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surefoot.errors import InvalidSetting
+from surefoot.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
+
+
+def require_format(path: str | Path) -> Path:
+    """A path whose ending says what to write."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
+    return target
+
+
+def plot_returns(runs: Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
+    """Expected return per episode of each run, with the floor, the baseline and the optimum; violations in the legend.
+
+    All runs must be of one world and one floor. A run that is not certified says so in its legend and in the title.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    target = None if path is None else require_format(path)
+    if not runs:
+        raise InvalidSetting("There is no run to draw. Give at least one.")
+    if len({(run.optimum, run.floor) for run in runs}) > 1:
+        raise InvalidSetting("The runs are of different worlds or floors. Draw those in separate figures.")
+    figure = Figure(figsize=(8.2, 4.6), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+
+    optimum, floor = runs[0].optimum, runs[0].floor
+    baseline = next((run.baseline for run in runs if run.baseline is not None), None)
+    lines = [(optimum, "optimum", ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
+    for i, run in enumerate(runs):
+        below = "no floor" if run.violations is None else f"{run.violations:,} below the floor"
+        # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
+        middle = run.curve.episode + run.curve.episodes / 2
+        axes.plot(
+            middle, run.curve.mean, color=COLOURS[i % len(COLOURS)], lw=1.6, zorder=9 - i, label=f"{run.agent}: {below}"
+        )
+    for value, name, style in lines:
+        if value is not None:
+            axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
+
+    axes.set_xlabel("episode")
+    axes.set_ylabel("expected return per episode")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_xlim(0, max(run.episodes for run in runs))
+    axes.spines[["top", "right"]].set_visible(False)
+    marks = sorted({run.promise for run in runs if run.promise.startswith("NOT CERTIFIED")})
+    axes.set_title("\n".join([title] * bool(title) + marks), fontsize=10)
+    figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(target)
+    return figure

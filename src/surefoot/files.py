@@ -35,7 +35,7 @@ def read_arrays(path: str | Path, kinds: Mapping[str, tuple[str, ...]]) -> tuple
     """The kind of the file and its arrays; `kinds` says which arrays each acceptable kind must have."""
     expected = " or ".join(kinds)
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
     except FileNotFoundError:
         raise InvalidFile(f"{path} does not exist. Expected a surefoot file of kind {expected}.") from None

@@ -55,7 +55,7 @@ class Run:
     curve: Curve
     counts: Counts  # the learner's state after the last episode
     seconds: float
-    interrupted: bool  # ended early by Ctrl-C: `episodes` is what was played
+    interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
 
     @property
     def off_baseline(self) -> int | None:

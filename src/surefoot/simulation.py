@@ -196,7 +196,7 @@ def _account(
         curve=curve,
         counts=counts,
         seconds=time.perf_counter() - started,
-        interrupted=tally.done < K,
+        interrupted=stop(),
     )
 
 
@@ -249,7 +249,7 @@ def _progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Cal
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{name} (the first run compiles for about 15 s)", total=episodes)
+        task = bar.add_task(f"{name} (compiling, the first time)", total=episodes)
 
         def report(done: int) -> None:
             bar.update(task, completed=done, description=name if done else None)

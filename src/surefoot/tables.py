@@ -1,0 +1,79 @@
+"""Runs as rows: the same numbers for people (a table) and for programs (JSON)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from surefoot.run import Run
+
+
+def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """One row a run, and first the baseline played for ever, so that every number has the baseline's next to it."""
+    table: list[dict[str, Any]] = []
+    known = next((run for run in runs if run.baseline is not None), None)
+    if known is not None and known.baseline is not None:
+        below = known.floor is not None and known.baseline < known.floor - 1e-12
+        table.append(
+            {
+                "learner": "baseline alone",
+                "episodes": known.episodes,
+                "violations": None if known.floor is None else known.episodes * below,
+                "regret": known.episodes * (known.optimum - known.baseline),
+                "mean_return": known.baseline,
+                "smallest_return": known.baseline,
+                "first_off_baseline": None,
+                "first_optimistic": None,
+                "seconds": None,
+                "promise": "none needed: it is what you have today",
+                "interrupted": False,
+            }
+        )
+    for run in runs:
+        table.append(
+            {
+                "learner": run.agent,
+                "episodes": run.episodes,
+                "violations": run.violations,
+                "regret": run.regret,
+                "mean_return": run.mean_value,
+                "smallest_return": run.min_value,
+                "first_off_baseline": run.off_baseline,
+                "first_optimistic": run.first_optimistic,
+                "seconds": run.seconds,
+                "promise": run.promise,
+                "interrupted": run.interrupted,
+            }
+        )
+    return table
+
+
+COLUMNS = (
+    ("learner", "learner", "{}"),
+    ("violations", "episodes\nbelow floor", "{:,}"),
+    ("regret", "regret\n(return)", "{:,.0f}"),
+    ("mean_return", "return an\nepisode", "{:.4f}"),
+    ("first_off_baseline", "off baseline\nat episode", "{:,}"),
+    ("first_optimistic", "optimistic\nat episode", "{:,}"),
+    ("seconds", "time\n(s)", "{:.1f}"),
+)
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """The table on standard output, its marks below it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for _, heading, _ in COLUMNS:
+        table.add_column(heading, justify="left" if heading == "learner" else "right")
+    for row in rows(runs):
+        cells = ["–" if row[key] is None else shape.format(row[key]) for key, _, shape in COLUMNS]
+        table.add_row(*cells)
+    console.print(table)
+    console.print()
+    for promise in dict.fromkeys(run.promise for run in runs):
+        learners = ", ".join(run.agent for run in runs if run.promise == promise)
+        console.print(f"{learners}: {promise}.", highlight=False, soft_wrap=True)
+    for run in runs:
+        if run.interrupted:
+            console.print(f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red")

@@ -1,0 +1,156 @@
+"""The plain loop and the fused loop: same seed, same run, to the last bit."""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+FIELDS = (
+    "episodes",
+    "floor",
+    "optimum",
+    "baseline",
+    "violations",
+    "regret",
+    "min_value",
+    "first_mixture",
+    "first_optimistic",
+    "sources",
+    "promise",
+)
+
+
+def assert_same_run(one, other):
+    for field in FIELDS:
+        assert getattr(one, field) == getattr(other, field), field
+    assert one.counts == other.counts
+    np.testing.assert_array_equal(one.by_h, other.by_h)
+    for field in ("episode", "episodes", "mean", "min", "below", "regret"):
+        np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
+
+
+def build(name, world, baseline, floor, **settings):
+    if name == "bpi-ucbvi":
+        return sf.BPIUCBVI(world.problem, **settings)
+    return sf.AGENTS[name](world.problem, baseline, floor, **settings)
+
+
+@pytest.mark.parametrize("name", sorted(sf.AGENTS))
+@pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (2, 3, 1), (1, 4, 2), (4, 1, 2), (40, 5, 2)])
+def test_plain_is_fused(name, sizes):
+    S, A, H = sizes
+    world = sf.random_mdp(S=S, A=A, H=H, seed=3)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
+    value = sf.policy_value(world, baseline)[0, 0]
+    # A scale small enough that bounds of every kind are met: clipped, in between, and fully optimistic.
+    agent = build(name, world, baseline, 0.9 * value, bounds=sf.Bernstein(1e-4), delta=0.1)
+    floor = 0.9 * value
+    fused = sf.simulate(world, agent, 1500, seed=11, floor=floor)
+    plain = sf.simulate_plainly(world, agent, 1500, seed=11, floor=floor)
+    assert_same_run(fused, plain)
+    if name == "stepmix" and sizes == (5, 5, 3):
+        assert fused.sources["mixture"] > 0
+        assert fused.sources["optimistic"] > 0
+        assert fused.sources["baseline"] > 0
+
+
+@pytest.mark.parametrize("name", sorted(sf.AGENTS))
+@pytest.mark.parametrize("pooled", [False, True])
+def test_plain_is_fused_in_a_stationary_world(name, pooled):
+    world = sf.random_mdp(S=4, A=2, H=3, seed=0, stationary=True)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
+    floor = sf.policy_value(world, baseline)[0, 0] - 0.2
+    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(1e-3), delta=0.1, pooled=pooled)
+    fused = sf.simulate(world, agent, 1500, seed=5, floor=floor)
+    assert_same_run(fused, sf.simulate_plainly(world, agent, 1500, seed=5, floor=floor))
+    assert fused.counts.pooled == pooled
+
+
+def test_another_seed_gives_another_run(paper_world):
+    """Control: the comparison above can tell two runs apart."""
+    agent = sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(1e-3))
+    with pytest.raises(AssertionError):
+        assert_same_run(sf.simulate(paper_world, agent, 500, seed=1), sf.simulate(paper_world, agent, 500, seed=2))
+
+
+def test_epsmix_with_floor_zero_is_bpi_ucbvi_to_the_bit(paper_world):
+    """Nothing is below 0, so the coin is never needed; delta' is the same, so the bounds are."""
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    bounds = sf.Bernstein(0.01)
+    eps = sf.simulate(
+        paper_world, sf.EpsMix(paper_world.problem, baseline, 0.0, delta=0.1, bounds=bounds), 30_000, seed=4
+    )
+    bpi = sf.simulate(
+        paper_world, sf.BPIUCBVI(paper_world.problem, delta=0.1, bounds=bounds), 30_000, seed=4, floor=0.0
+    )
+    assert eps.counts == bpi.counts
+    assert eps.regret == bpi.regret
+    np.testing.assert_array_equal(eps.curve.mean, bpi.curve.mean)
+    other = sf.simulate(
+        paper_world, sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=bounds), 30_000, seed=4
+    )
+    assert other.counts != bpi.counts  # control: with a floor they part
+
+
+@pytest.mark.parametrize("jobs", [1, 2, -1])
+def test_the_number_of_workers_changes_nothing(paper_world, jobs):
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    agent = sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(0.001))
+    runs = sf.simulate_many(paper_world, agent, 4000, seeds=range(4), jobs=jobs)
+    for seed, run in enumerate(runs):
+        assert_same_run(run, sf.simulate(paper_world, agent, 4000, seed=seed))
+
+
+def test_kernels_are_compiled_once(paper_world):
+    """One signature a kernel: a second would be a second compilation, ten seconds of a user's first minute."""
+    from surefoot.kernels import bernstein, episodes, mixing, values
+
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    for name in sf.AGENTS:
+        agent = build(name, paper_world, baseline, 2.0)
+        sf.simulate(paper_world, agent, 5, seed=0)
+        sf.simulate_plainly(paper_world, agent, 5, seed=0)
+    sf.policy_value(paper_world, np.array(baseline))
+    sf.policy_value(paper_world, baseline.tolist())
+    public = (
+        episodes.run_episodes,
+        episodes.record,
+        bernstein.bound_splices,
+        bernstein.refresh_all,
+        mixing.choose,
+        mixing.mix_splices,
+        values.policy_value,
+    )
+    for kernel in public:
+        assert len(kernel.signatures) == 1, kernel
+
+
+def test_curve_and_totals_agree(paper_world):
+    """The thinned curve loses nothing: its bins add up to the totals. 2,000 bins for 30,001 episodes: uneven."""
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    run = sf.simulate(
+        paper_world, sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(0.01)), 30_001, seed=0, floor=2.0
+    )
+    assert len(run.curve) <= 2000
+    assert run.curve.episodes.sum() == run.episodes == 30_001
+    assert run.curve.min.min() == run.min_value
+    assert (run.curve.below * run.curve.episodes).sum() == pytest.approx(run.violations, abs=1e-6)
+    assert run.violations > 0
+    assert run.curve.regret[-1] == pytest.approx(run.regret, rel=1e-12)
+    assert sum(run.sources.values()) == run.by_h.sum() == run.episodes
+    step = sf.simulate(
+        paper_world, sf.StepMix(paper_world.problem, baseline, 2.0, bounds=sf.Bernstein(0.001)), 5000, seed=0
+    )
+    assert sum(step.sources.values()) == step.by_h.sum() == 5000
+    assert step.sources["optimistic"] == step.by_h[0]
+
+
+def test_regret_counts_every_episode():
+    """One state: every policy's value is known by hand, so the account can be checked by hand."""
+    world = sf.TabularMDP(P=np.ones((1, 1, 2, 1)), r=[[[0.25, 0.75]]])
+    agent = sf.StepMix(world.problem, [[[1.0, 0.0]]], 0.2)
+    run = sf.simulate(world, agent, 10, seed=0)
+    assert run.sources == {"baseline": 10, "mixture": 0, "optimistic": 0}
+    assert (run.regret, run.min_value, run.violations) == (5.0, 0.25, 0)
+    assert run.off_baseline is None
+    assert run.mean_value == 0.25

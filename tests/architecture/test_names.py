@@ -1,0 +1,102 @@
+"""The public surface: complete, lazy, and with no name that hides a module."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surefoot as sf
+
+SOURCE = Path(sf.__file__).parent
+
+
+@pytest.mark.parametrize("package", ["surefoot", "surefoot.kernels"])
+def test_the_names_for_checkers_are_the_names_at_run_time(package):
+    """Both tables are written by hand; this keeps them one."""
+    module = importlib.import_module(package)
+    tree = ast.parse(Path(module.__file__).read_text())
+    guarded = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    declared = {
+        (statement.module, alias.name)
+        for node in guarded
+        for statement in node.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    served = {(f"{package}.{home}", name) for name, home in module._HOME.items()}
+    assert declared == served
+
+
+def test_every_public_name_can_be_had():
+    for name in sf.__all__:
+        assert getattr(sf, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = sf.nonsense
+
+
+def test_no_public_name_hides_a_module():
+    """Importing `surefoot.x` sets the attribute x: a function of that name would come and go with import order."""
+    modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
+    assert modules
+    assert not modules & set(sf.__all__)
+
+
+def test_importing_is_quick_because_nothing_heavy_is_loaded():
+    heavy = ("numba", "matplotlib", "gymnasium", "duckdb", "highspy", "joblib", "pydantic")
+    code = f"import sys, surefoot; sys.exit(sum(name in sys.modules for name in {heavy!r}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    control = "import sys, surefoot as sf; w = sf.random_mdp(2, 2, 2, 0); sf.policy_value(w, sf.uniform(2, 2, 2)); "
+    code = control + "sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1
+
+
+def trees():
+    for path in SOURCE.rglob("*.py"):
+        yield path.relative_to(SOURCE), ast.parse(path.read_text())
+
+
+def test_nothing_that_runs_code_from_files():
+    forbidden_modules = {"pickle", "marshal", "dill", "cloudpickle", "shelve"}
+    forbidden_calls = {"eval", "exec", "compile"}
+    found = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import) and {alias.name.split(".")[0] for alias in node.names} & forbidden_modules:
+                found.append(f"{path}:{node.lineno} import")
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in forbidden_modules:
+                found.append(f"{path}:{node.lineno} import")
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in forbidden_calls:
+                found.append(f"{path}:{node.lineno} {node.func.id}")
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
+                found.append(f"{path}:{node.value.lineno} allow_pickle")
+    assert found == []
+
+
+def test_no_global_randomness_and_no_catch_all_arguments():
+    found = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            drawn = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random"
+            if drawn and node.attr not in ("Generator", "SeedSequence", "default_rng"):
+                found.append(f"{path}:{node.lineno} np.random.{node.attr}")
+            if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.name != "freeze":
+                found.append(f"{path}:{node.lineno} **{node.args.kwarg.arg}")
+    assert found == []
+
+
+def test_every_kernel_refuses_to_allocate():
+    """`_nrt=False` is what makes "nothing is allocated in the loop" more than a hope: numba refuses to compile it."""
+    import numpy as np
+    from numba.core.errors import NumbaError
+
+    from surefoot.kernels.jit import compiled
+
+    def allocates(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(NumbaError):
+        compiled(allocates)(3)

@@ -1,0 +1,170 @@
+"""What every learner must do. Registering one in `sf.AGENTS` enrols it here."""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+NAMES = sorted(sf.AGENTS)
+
+
+@pytest.fixture(params=NAMES)
+def make(request, paper_world):
+    """A function that builds the learner with given settings."""
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+
+    def build(floor=2.0, **settings):
+        kind = sf.AGENTS[request.param]
+        if kind is sf.BPIUCBVI:
+            return kind(paper_world.problem, **settings)
+        return kind(paper_world.problem, baseline, floor, **settings)
+
+    return build
+
+
+def informed(world, counts_of, episodes=3 * 10**7):
+    best = sf.solve(world)
+    explore = sf.step_mixture(sf.boltzmann(best.Q, eta=2.0), best.policy, 0.5)
+    return counts_of(world, explore, episodes, seed=0)
+
+
+def test_it_is_an_agent(make):
+    assert isinstance(make(), sf.Agent)
+
+
+def test_it_is_frozen(make):
+    agent = make()
+    with pytest.raises(AttributeError):
+        agent.delta = 0.5
+    if agent.floor is not None:
+        with pytest.raises(ValueError, match="read-only"):
+            agent.baseline[0, 0, 0] = 1.0
+
+
+def test_defaults_are_the_papers(make):
+    agent = make()
+    assert agent.delta == 0.05
+    assert agent.bounds == sf.Bernstein(1.0)
+    assert agent.pooled is False
+
+
+def test_plans_depend_on_counts_alone(make, paper_world, counts_of):
+    agent, counts = make(), informed(paper_world, counts_of)
+    before = counts.copy()
+    first, second = agent.plan(counts), agent.plan(counts)
+    assert counts == before
+    assert (first.source, first.h, first.rho, first.lower) == (second.source, second.h, second.rho, second.lower)
+
+
+def test_a_plan_says_what_it_is(make, paper_world, counts_of):
+    for counts in (sf.Counts.zeros(paper_world.problem), informed(paper_world, counts_of)):
+        agent = make()
+        plan = agent.plan(counts)
+        policies = (
+            [plan.policy.first, plan.policy.second] if isinstance(plan.policy, sf.EpisodicMixture) else [plan.policy]
+        )
+        for policy in policies:
+            sf.check_policy(policy, paper_world.problem)
+        assert plan.source in ("baseline", "mixture", "optimistic")
+        assert 0 <= plan.h <= paper_world.H
+        assert 0.0 <= plan.rho <= 1.0
+        assert 0.0 <= plan.lower <= plan.upper <= paper_world.H
+        assert plan.safety in repr(plan)
+        if plan.certified:
+            assert plan.lower >= agent.floor
+
+
+def test_without_data_safety_is_trust(make, paper_world):
+    agent = make()
+    plan = agent.plan(sf.Counts.zeros(paper_world.problem))
+    if agent.floor is None:
+        assert (plan.source, plan.safety) == ("optimistic", "no floor")
+    else:
+        assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", paper_world.H, 0.0, "trusted")
+        assert plan.lower < agent.floor
+    assert not plan.certified
+
+
+def test_with_data_safety_is_certified(make, paper_world, counts_of):
+    agent = make()
+    plan = agent.plan(informed(paper_world, counts_of))
+    if agent.floor is not None:
+        assert plan.source != "baseline" or isinstance(agent, sf.StepNoMix)
+        assert plan.safety == "certified"
+
+
+def test_a_scaled_bonus_is_never_certified(make, paper_world, counts_of):
+    for scale in (0.0, 0.5, 0.999999, 2.0):
+        agent = make(bounds=sf.Bernstein(scale))
+        for counts in (sf.Counts.zeros(paper_world.problem), informed(paper_world, counts_of)):
+            plan = agent.plan(counts)
+            assert plan.safety == "NOT CERTIFIED"
+            assert not plan.certified
+        assert "NOT CERTIFIED" in agent.promise
+        assert "NOT CERTIFIED" in repr(sf.simulate(paper_world, agent, 3, seed=0))
+
+
+def test_episodes_per_source_sum_to_all(make, paper_world):
+    run = sf.simulate(paper_world, make(bounds=sf.Bernstein(1e-4)), 3000, seed=1, floor=2.0)
+    assert sum(run.sources.values()) == run.by_h.sum() == run.episodes == 3000
+    assert run.counts.n_sas.sum() == 3000 * paper_world.H
+
+
+def test_counts_of_another_problem_are_refused(make):
+    other = sf.random_mdp(S=4, A=5, H=3, seed=0)
+    with pytest.raises(sf.InvalidCounts, match=r"shape \(3, 4, 5, 4\), expected \(3, 5, 5, 5\)"):
+        make().plan(sf.Counts.zeros(other.problem))
+
+
+def test_it_resumes_from_saved_counts(make, paper_world, tmp_path):
+    agent = make(bounds=sf.Bernstein(1e-4))
+    counts = sf.simulate(paper_world, agent, 2000, seed=1).counts
+    counts.save(tmp_path / "counts.npz")
+    again = agent.plan(sf.Counts.load(tmp_path / "counts.npz"))
+    plan = agent.plan(counts)
+    assert (plan.source, plan.h, plan.rho, plan.lower, plan.upper) == (
+        again.source,
+        again.h,
+        again.rho,
+        again.lower,
+        again.upper,
+    )
+
+
+def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
+    """On counts from the true world: the mixed policy's exact value is the neighbours' mean, and above the floor."""
+    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    counts = counts_of(paper_world, baseline, 4 * 10**6, seed=0)
+    step = sf.StepMix(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
+    eps = sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
+    for plan in (step, eps):
+        assert plan.source == "mixture"
+        assert 0.0 < plan.rho < 1.0
+        assert plan.lower == 2.0
+        assert sf.policy_value(paper_world, plan.policy)[0, 0] > 2.0
+    mixed_rows = [h for h in range(3) if not np.array_equal(step.policy[h], baseline[h])]
+    assert step.h - 1 in mixed_rows
+    assert all(row >= step.h - 1 for row in mixed_rows)
+
+
+def test_epsmix_says_whose_value_is_promised():
+    assert sf.EpsMix.floor_scope == "coin-averaged"
+
+
+def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
+    """The protocol is all that is asked."""
+
+    class Uniform:
+        problem = paper_world.problem
+        floor = None
+        pooled = False
+        promise = "no floor promised"
+
+        def plan(self, counts):
+            rule = sf.uniform(3, 5, 5)
+            return sf.Plan(rule, "baseline", 3, 0.0, 0.0, 3.0, [0.0], "no floor")
+
+    run = sf.simulate(paper_world, Uniform(), 50, seed=0)
+    value = sf.policy_value(paper_world, sf.uniform(3, 5, 5))[0, 0]
+    assert run.mean_value == pytest.approx(value, abs=1e-12)
+    assert run.violations is None

@@ -1,0 +1,191 @@
+"""Every refusal is one sentence with the index, the expectation and the remedy. Nothing is repaired or clipped."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+
+@pytest.fixture
+def parts():
+    rng = np.random.default_rng(0)
+    return rng.dirichlet(np.ones(3), size=(2, 3, 2)), rng.random((2, 3, 2))
+
+
+def spoil(array, index, value):
+    out = np.array(array, dtype=float)
+    out[index] = value
+    return out
+
+
+def test_worlds(parts):
+    P, r = parts
+    refused = [
+        (dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24]), r=r), r"P\[1, 0, 1\] sums to 0.94, expected 1 within 1e-09"),
+        (dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0]), r=r), r"P\[0, 2, 1, 1\] is -0.2, expected a probability >= 0"),
+        (dict(P=spoil(P, (0, 2, 1, 0), math.nan), r=r), r"P\[0, 2, 1, 0\] is nan, expected a finite number"),
+        (dict(P=P, r=spoil(r, (1, 2, 0), 1.5)), r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*Rescale"),
+        (dict(P=P, r=spoil(r, (1, 2, 0), -0.1)), r"r\[1, 2, 0\] is -0.1, expected a reward in \[0, 1\]"),
+        (dict(P=P, r=spoil(r, (1, 2, 0), math.nan)), r"r\[1, 2, 0\] is nan"),
+        (dict(P=P, r=spoil(r, (1, 2, 0), math.inf)), r"r\[1, 2, 0\] is inf"),
+        (dict(P=P, r=r[:1]), r"r has 1 steps"),
+        (dict(P=P, r=r[:, :2]), r"r is for S = 2, A = 2, but P is for S = 3, A = 2"),
+        (dict(P=P[..., :2], r=r), r"3 states, but rows over 2 next states"),
+        (dict(P=P[0], r=r[0]), r"say how many with H="),
+        (dict(P=P[0, 0], r=r), r"P has shape \(2, 3\), expected \(H, S, A, S\)"),
+        (dict(P=P, r=r, s1=3), r"s1 is 3, expected a state in 0..2"),
+        (dict(P=P, r=r, s1=-1), r"s1 is -1"),
+        (dict(P=P, r=r, s1=0.5), r"s1 is 0.5, expected an integer"),
+        (dict(P=P, r=r, H=5), r"H is 5, but P has 2 steps"),
+        (dict(P=np.array([["a"]]), r=r), r"dtype"),
+        (dict(P=[[1.0], [0.5, 0.5]], r=r), r"P is ragged"),
+        (dict(P=np.zeros((0, 3, 2, 3)), r=r), r"at least one step"),
+    ]
+    for arguments, message in refused:
+        with pytest.raises(sf.InvalidModel, match=message):
+            sf.TabularMDP(**arguments)
+
+
+def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts):
+    P, r = parts
+    sf.TabularMDP(P * (1 + 5e-10), r)
+    with pytest.raises(sf.InvalidModel, match="sums to"):
+        sf.TabularMDP(P * (1 + 5e-9), r)
+    sf.TabularMDP(P, np.ones_like(r))
+    with pytest.raises(sf.InvalidModel, match="expected a reward"):
+        sf.TabularMDP(P, np.ones_like(r) * np.nextafter(1.0, 2.0))
+
+
+def test_policies(parts):
+    world = sf.TabularMDP(*parts)
+    good = sf.uniform(2, 3, 2)
+    refused = [
+        (good[0], r"shape \(3, 2\), expected \(H, S, A\) = \(2, 3, 2\)"),
+        (sf.uniform(2, 3, 3), r"shape \(2, 3, 3\), expected"),
+        (spoil(good, (1, 2), [0.5, 0.4]), r"\[1, 2\] sums to 0.9, expected 1"),
+        (spoil(good, (1, 2), [1.5, -0.5]), r"\[1, 2, 1\] is -0.5, expected a probability"),
+        (spoil(good, (0, 0, 0), math.nan), r"\[0, 0, 0\] is nan"),
+        (good.astype(str), r"dtype"),
+    ]
+    for policy, message in refused:
+        with pytest.raises(sf.InvalidPolicy, match=message):
+            sf.policy_value(world, policy)
+        with pytest.raises(sf.InvalidPolicy, match="baseline" + ".*" + message):
+            sf.StepMix(world.problem, policy, 0.1)
+    with pytest.raises(sf.InvalidPolicy, match="shapes"):
+        sf.step_mixture(good, sf.uniform(2, 3, 3), 0.5)
+    for rho in (-0.1, 1.1, math.nan):
+        with pytest.raises(sf.InvalidSetting, match="rho"):
+            sf.step_mixture(good, good, rho)
+    with pytest.raises(sf.InvalidSetting, match="h0 is 3"):
+        sf.splice(good, good, 3)
+    with pytest.raises(sf.InvalidSetting, match="eta"):
+        sf.boltzmann(sf.solve(world).Q, -1.0)
+    with pytest.raises(sf.InvalidPolicy, match=r"Q has shape \(3,\)"):
+        sf.greedy([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
+def test_floor_and_delta(parts, kind):
+    problem = sf.TabularMDP(*parts).problem
+    baseline = sf.uniform(2, 3, 2)
+    for floor, message in (
+        (-0.01, "no policy can miss it"),
+        (2.01, r"no policy can reach it. Choose 0 <= floor <= 2"),
+        (math.nan, "floor is nan"),
+        ("2", "expected a number"),
+    ):
+        with pytest.raises(sf.InvalidSetting, match=message):
+            kind(problem, baseline, floor)
+    for floor in (0.0, 2.0, 1):
+        assert kind(problem, baseline, floor).floor == floor
+    for delta in (0.0, 1.0, -0.1, 1.1, math.nan, "0.1", None):
+        with pytest.raises(sf.InvalidSetting, match=r"delta is .*strictly between 0 and 1"):
+            kind(problem, baseline, 0.5, delta=delta)
+    with pytest.raises(sf.InvalidSetting, match="bounds is"):
+        kind(problem, baseline, 0.5, bounds="bernstein")
+    with pytest.raises(sf.InvalidCounts, match="stationary=True"):
+        kind(problem, baseline, 0.5, pooled=True)
+    for scale in (-1.0, math.nan, math.inf):
+        with pytest.raises(sf.InvalidSetting, match="scale is"):
+            sf.Bernstein(scale)
+
+
+def test_counts():
+    good = np.zeros((2, 3, 2, 3), dtype=int)
+    refused = [
+        (spoil(good, (1, 2, 0, 1), -1), r"n_sas\[1, 2, 0, 1\] is -1.*expected a count"),
+        (spoil(good, (1, 2, 0, 1), 0.5), r"n_sas\[1, 2, 0, 1\] is 0.5, expected a whole number"),
+        (spoil(good, (1, 2, 0, 1), math.nan), r"is nan, expected a whole number"),
+        (spoil(good, (1, 2, 0, 1), 2.0**60), r"expected a count in 0..2\^53"),
+        (good[0, 0], r"shape \(2, 3\), expected \(H, S, A, S\)"),
+        (np.zeros((2, 3, 2, 4), dtype=int), r"shape \(2, 3, 2, 4\), expected"),
+        (good.astype(bool), "dtype bool"),
+        (good.astype(str), "dtype"),
+    ]
+    for n_sas, message in refused:
+        with pytest.raises(sf.InvalidCounts, match=message):
+            sf.Counts(n_sas)
+    with pytest.raises(sf.InvalidCounts, match="do not belong together"):
+        sf.Counts(good).merge(sf.Counts(np.zeros((1, 3, 2, 3), dtype=int)))
+
+
+def test_episodes_leave_counts_unchanged_when_refused():
+    counts = sf.Counts(np.zeros((2, 3, 2, 3), dtype=int))
+    before = counts.copy()
+    refused = [
+        (lambda: sf.Episode([0, 1], [0, 1]), "2 states and 2 actions, expected H\\+1 states"),
+        (lambda: sf.Episode([], []), "expected H\\+1 states"),
+        (lambda: sf.Episode([0, 1, 2], [0.0, 1.0]), "dtype float64, expected integers"),
+        (lambda: sf.Episode([[0, 1, 2]], [0, 1]), "expected a plain list"),
+        (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5]), "one per action"),
+        (lambda: sf.Episode([0, 1, 2], [0, 1], [0.5, math.nan]), r"rewards\[1\] is nan"),
+        (lambda: sf.Episode([0, 1, 3], [0, 1]), r"states\[2\] is 3, expected one of 0..2. The episode was not counted"),
+        (lambda: sf.Episode([-1, 1, 2], [0, 1]), r"states\[0\] is -1"),
+        (lambda: sf.Episode([0, 1, 2], [0, 2]), r"actions\[1\] is 2, expected one of 0..1"),
+        (lambda: sf.Episode([0, 1, 2, 0], [0, 1, 0]), "3 steps, these counts have 2"),
+    ]
+    for build, message in refused:
+        with pytest.raises(sf.InvalidEpisode, match=message):
+            counts.add(build())
+        assert counts == before
+    counts.add(sf.Episode([0, 1, 2], [0, 1]))
+    assert counts.n_sas.sum() == 2
+
+
+def test_simulate(parts):
+    world = sf.TabularMDP(*parts)
+    agent = sf.BPIUCBVI(world.problem)
+    for episodes in (0, -1, 1.5, True):
+        with pytest.raises(sf.InvalidSetting, match="episodes is"):
+            sf.simulate(world, agent, episodes, seed=0)
+    for seed in (-1, None, "a", 0.5):
+        with pytest.raises(sf.InvalidSetting, match="seed is"):
+            sf.simulate(world, agent, 5, seed=seed)
+    with pytest.raises(sf.InvalidSetting, match="floor is 7"):
+        sf.simulate(world, agent, 5, seed=0, floor=7.0)
+    with pytest.raises(sf.InvalidModel, match=r"Build the agent from world.problem"):
+        sf.simulate(sf.random_mdp(S=2, A=2, H=2, seed=0), agent, 5, seed=0)
+    with pytest.raises(sf.InvalidModel, match="other rewards"):
+        sf.simulate(sf.TabularMDP(parts[0], parts[1] * 0.5), agent, 5, seed=0)
+
+
+def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
+    world = sf.TabularMDP(*parts)
+    baseline = sf.uniform(2, 3, 2)
+    value = sf.policy_value(world, baseline)[0, 0]
+    with pytest.warns(sf.FloorAboveBaseline, match="below the floor"):
+        run = sf.simulate(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seed=0)
+    assert run.violations == 10
+    run = sf.simulate(world, sf.StepMix(world.problem, baseline, value - 0.01), 10, seed=0)  # warnings are errors here
+    assert run.violations == 0
+
+
+def test_messages_are_one_sentence_or_two_and_name_the_remedy(parts):
+    """A message is for a person: no tracebacks inside, no array dumps."""
+    with pytest.raises(sf.SurefootError) as caught:
+        sf.TabularMDP(parts[0] * 0.5, parts[1])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300

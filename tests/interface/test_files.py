@@ -1,0 +1,74 @@
+"""Counts and policies survive a round trip; what is not theirs is refused; reading never runs anything."""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+
+def test_counts_round_trip(tmp_path):
+    counts = sf.Counts(np.random.default_rng(0).integers(0, 10**9, size=(3, 4, 2, 4)))
+    counts.save(tmp_path / "counts.npz")
+    assert sf.Counts.load(tmp_path / "counts.npz") == counts
+    pooled = counts.pool()
+    pooled.save(tmp_path / "counts.npz")  # a second save replaces the first
+    assert sf.Counts.load(tmp_path / "counts.npz") == pooled
+    assert [p.name for p in tmp_path.iterdir()] == ["counts.npz"]
+
+
+def test_policies_round_trip(tmp_path):
+    world = sf.random_mdp(S=3, A=2, H=2, seed=0)
+    policy = sf.boltzmann(sf.solve(world).Q, eta=3.0)
+    sf.save_policy(tmp_path / "policy.npz", policy)
+    np.testing.assert_array_equal(sf.load_policy(tmp_path / "policy.npz"), policy)
+    mixture = sf.EpisodicMixture(policy, sf.solve(world).policy, 0.1234567890123456789)
+    sf.save_policy(tmp_path / "mixture.npz", mixture)
+    again = sf.load_policy(tmp_path / "mixture.npz")
+    assert again.rho == mixture.rho
+    np.testing.assert_array_equal(again.first, mixture.first)
+    np.testing.assert_array_equal(again.second, mixture.second)
+
+
+def test_what_is_not_ours_is_refused(tmp_path):
+    path = tmp_path / "file.npz"
+    with pytest.raises(sf.InvalidFile, match="does not exist"):
+        sf.Counts.load(path)
+    for content in (b"", b"PK\x03\x04 nonsense", b"\x93NUMPY", b"counts,1,2,3"):
+        path.write_bytes(content)
+        with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
+            sf.Counts.load(path)
+    np.savez(path, n_sas=np.zeros((1, 1, 1, 1), dtype=int))
+    with pytest.raises(sf.InvalidFile, match="no surefoot header"):
+        sf.Counts.load(path)
+    sf.save_policy(path, sf.uniform(1, 1, 1))
+    with pytest.raises(sf.InvalidFile, match="holds policy, expected counts"):
+        sf.Counts.load(path)
+    with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
+        sf.load_policy(tmp_path)
+
+
+def test_every_cut_of_a_file_is_refused(tmp_path):
+    path = tmp_path / "counts.npz"
+    sf.Counts(np.arange(16).reshape(1, 2, 4, 2)).save(path)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(sf.InvalidFile):
+            sf.Counts.load(path)
+
+
+def test_object_arrays_are_never_loaded(tmp_path):
+    """The one way in which an .npz could run code."""
+    path = tmp_path / "counts.npz"
+    np.savez(path, about=np.array('{"format": 1, "kind": "counts"}'), n_sas=np.array([{}], dtype=object))
+    with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
+        sf.Counts.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "policy.npz"
+    sf.save_policy(path, sf.uniform(1, 2, 2))
+    before = path.read_bytes()
+    with pytest.raises(sf.InvalidPolicy):
+        sf.save_policy(path, np.full((1, 2, 2), 0.4))
+    assert path.read_bytes() == before

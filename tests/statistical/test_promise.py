@@ -1,0 +1,135 @@
+"""The promise itself, with the paper's constants, on a world small enough for them to leave the baseline.
+
+Exact values, fixed seeds: deterministic. Read as a statistical test of 10 runs (200 in test-full), the tripwire "no run
+violates" is missed by a defect that spoils a share p of the runs with probability (1-p)^10 (p = 0.4: 0.6 %; in full,
+p = 0.05: 0.004 %). Its false-alarm rate is at most 1 - 0.95^10 = 40 % if the bounds used up their delta of 0.05; they
+are so loose that no alarm was ever seen, and with fixed seeds none can appear by chance.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+FLOOR = 0.6
+DELTA = 0.05
+OFF_BASELINE = 0.2
+EPISODES = 2 * 10**6
+
+
+@pytest.fixture(scope="module")
+def trap():
+    """Start, good, bad; two steps. Action 0 leads to good with 0.7, action 1 with 0.55. In good the first action pays
+    1, the second 0.2; in bad nothing pays. The second action is the less tried one, so an optimist wants it: worth
+    0.139 at step two, far below the floor. Baseline: action 0 with 0.97. V* = 0.7, V^b = 0.6955 * 0.976 = 0.6788.
+    """
+    P = np.zeros((2, 3, 2, 3))
+    P[0, :, 0] = [0.0, 0.7, 0.3]
+    P[0, :, 1] = [0.0, 0.55, 0.45]
+    P[1, :, :, 2] = 1.0
+    r = np.zeros((2, 3, 2))
+    r[1, 1] = [1.0, 0.2]
+    return sf.TabularMDP(P, r)
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    return np.broadcast_to([0.97, 0.03], (2, 3, 2))
+
+
+def violating(runs):
+    return sum(run.violations > 0 for run in runs)
+
+
+def idle(runs):
+    """Runs that kept the floor by doing nothing."""
+    return sum(run.sources["baseline"] > (1 - OFF_BASELINE) * run.episodes for run in runs)
+
+
+def test_the_world_is_what_it_says(trap, baseline):
+    assert sf.solve(trap).value == pytest.approx(0.7, abs=1e-15)
+    assert sf.policy_value(trap, baseline)[0, 0] == pytest.approx(0.6955 * 0.976, abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_no_violation_and_not_by_idleness(trap, baseline, kind):
+    runs = sf.simulate_many(trap, kind(trap.problem, baseline, FLOOR, delta=DELTA), EPISODES, seeds=range(10), jobs=2)
+    assert violating(runs) == 0
+    assert idle(runs) == 0
+    assert all(run.mean_value > run.baseline for run in runs)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_no_violation_in_two_hundred_runs(trap, baseline, kind):
+    runs = sf.simulate_many(trap, kind(trap.problem, baseline, FLOOR, delta=DELTA), EPISODES, seeds=range(200), jobs=2)
+    assert violating(runs) == 0
+    assert idle(runs) == 0
+
+
+def test_control_without_a_floor(trap):
+    """The optimist with the same bounds falls into the trap in every run."""
+    runs = sf.simulate_many(trap, sf.BPIUCBVI(trap.problem, delta=DELTA), 10**5, seeds=range(5), floor=FLOOR)
+    assert violating(runs) == 5
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_control_without_a_bonus(trap, baseline, kind):
+    """Bounds that are no bounds: the same learner, the same floor, and it is broken in about four runs of ten."""
+    agent = kind(trap.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(0.0))
+    assert violating(sf.simulate_many(trap, agent, 2000, seeds=range(30))) >= 6
+
+
+def test_a_floor_of_nothing_certifies_everything(trap, baseline):
+    """Floor 0 is certified with no data at all, so StepMix is the optimist from the first episode."""
+    agent = sf.StepMix(trap.problem, baseline, 0.0, delta=DELTA)
+    plan = agent.plan(sf.Counts.zeros(trap.problem))
+    assert (plan.source, plan.safety, plan.lower) == ("optimistic", "certified", 0.0)
+
+
+class Sabotaged:
+    """A learner whose plans are altered before they are played."""
+
+    def __init__(self, agent, alter):
+        self.agent, self.alter = agent, alter
+        self.problem, self.floor, self.pooled, self.promise = agent.problem, agent.floor, agent.pooled, agent.promise
+
+    def plan(self, counts):
+        return self.alter(self.agent, self.agent.plan(counts), counts)
+
+
+def rho_inverted(agent, plan, counts):
+    if plan.source != "mixture":
+        return plan
+    mixture = sf.EpisodicMixture(plan.policy.first, plan.policy.second, 1.0 - plan.rho)
+    return sf.Plan(mixture, plan.source, plan.h, 1 - plan.rho, plan.lower, plan.upper, plan.candidates, plan.safety)
+
+
+def upper_for_lower(agent, plan, counts):
+    """Eq. Xd as printed in the paper: V_low = <pi, Q_up>."""
+
+    class Misprinted(sf.Bernstein):
+        def q_bounds(self, model, h, V_up, V_low):
+            Q_up, _ = super().q_bounds(model, h, V_up, V_low)
+            return Q_up, Q_up
+
+    bad = dataclasses.replace(agent, bounds=Misprinted(agent.bounds.scale))
+    return bad.plan_by_the_book(counts)
+
+
+def untouched(agent, plan, counts):
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("kind", "alter", "breaks"),
+    [(sf.EpsMix, rho_inverted, True), (sf.StepMix, upper_for_lower, True), (sf.EpsMix, untouched, False)],
+)
+def test_control_sabotaged_plans(trap, baseline, kind, alter, breaks):
+    """rho inverted, and Q_up for Q_low: each breaks the floor; the untouched learner, in the same loop, does not."""
+    agent = Sabotaged(kind(trap.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(0.003)), alter)
+    run = sf.simulate_plainly(trap, agent, 2500, seed=0)
+    assert (run.violations > 0) == breaks
+    assert run.off_baseline is not None
