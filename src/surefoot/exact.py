@@ -44,11 +44,14 @@ def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floa
 
 
 def solve(world: TabularMDP) -> Solution:
-    """Backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie."""
+    """Backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie.
+
+    Sums run in the same order for every pair: a matrix product may round equal rows differently and so break ties.
+    """
     Q = np.zeros((world.H, world.S, world.A))
     V = np.zeros((world.H + 1, world.S))
     for h in reversed(range(world.H)):
-        Q[h] = world.r[h] + world.P[h] @ V[h + 1]
+        Q[h] = world.r[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
         V[h] = Q[h].max(axis=1)
     return Solution(policy=greedy(Q), Q=Q, V=V, value=float(V[0, world.s1]))
 

@@ -128,6 +128,10 @@ def test_counts():
     for n_sas, message in refused:
         with pytest.raises(sf.InvalidCounts, match=message):
             sf.Counts(n_sas)
+    with pytest.raises(sf.InvalidCounts, match="stationary=True"):
+        sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(np.ones((2, 2, 2), dtype=int)), 0.1)
+    with pytest.raises(sf.InvalidCounts, match="expected \\(3, 2, 2, 2\\)"):
+        sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(good), 0.1)
     with pytest.raises(sf.InvalidCounts, match="do not belong together"):
         sf.Counts(good).merge(sf.Counts(np.zeros((1, 3, 2, 3), dtype=int)))
 

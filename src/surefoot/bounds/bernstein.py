@@ -31,6 +31,11 @@ class SpliceValues(NamedTuple):
     upper: float
 
 
+def mean(P_hat: Floats, V: Floats) -> Floats:
+    """p_hat V for every pair, summed in the same order for each: a matrix product may break ties between equal rows."""
+    return np.asarray((P_hat * V).sum(axis=-1))
+
+
 @dataclass(frozen=True)
 class Bernstein:
     """The paper's bounds (Eq. q, ucbQ, lcbQ): valid for pi_bar and for "pi_b up to h0, then pi_bar", nothing else.
@@ -68,23 +73,24 @@ class Bernstein:
         H, r, P_hat, n = model.H, model.problem.r[h], model.P_hat[h], model.n_sa[h]
         seen = np.maximum(n, 1)
         beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
-        Var = (P_hat * (V_up - (P_hat @ V_up)[..., None]) ** 2).sum(axis=-1)
+        mean_up, mean_low = mean(P_hat, V_up), mean(P_hat, V_low)
+        Var = (P_hat * (V_up - mean_up[..., None]) ** 2).sum(axis=-1)
 
         Q_up = np.minimum(
             H,
             r
             + 3 * np.sqrt(Var * beta_star / seen)
             + 14 * H**2 * beta / seen
-            + (1 / H) * (P_hat @ (V_up - V_low))
-            + P_hat @ V_up,
+            + (1 / H) * (mean_up - mean_low)
+            + mean_up,
         )
         Q_low = np.maximum(
             0,
             r
             - 3 * np.sqrt(Var * beta_star / seen)
             - 22 * H**2 * beta / seen
-            - (2 / H) * (P_hat @ (V_up - V_low))
-            + P_hat @ V_low,
+            - (2 / H) * (mean_up - mean_low)
+            + mean_low,
         )
         return np.where(n >= 1, Q_up, H), np.where(n >= 1, Q_low, 0.0)
 

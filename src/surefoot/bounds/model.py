@@ -6,7 +6,7 @@ import numpy as np
 
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import freeze
-from surefoot.counts import Counts
+from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.problem import Problem
 
 
@@ -23,7 +23,11 @@ class Model:
     delta_prime: float
 
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
-        """Pooled counts are repeated for every step."""
+        """Pooled counts are repeated for every step, which needs a stationary problem."""
+        pooled = counts.pooled and problem.H > 1
+        if pooled:
+            require_stationary(problem)
+        check_counts(counts, problem, pooled)
         n_sas = np.broadcast_to(counts.n_sas, (problem.H, problem.S, problem.A, problem.S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / problem.S)

@@ -1,0 +1,293 @@
+"""The kernel plans what the readable version plans: agent.plan(counts) against agent.plan_by_the_book(counts).
+
+Every registered learner, on worlds of many sizes (one state, one action, one step; more pairs than fit a block of the
+kernel), step-dependent and pooled, with no data, scarce, patchy and plentiful data. Fixed seeds: deterministic.
+"""
+
+import math
+from dataclasses import fields
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+CLOSE = 1e-9
+SIZES = [  # S, A, H
+    (1, 1, 1),
+    (1, 3, 2),
+    (3, 1, 4),
+    (3, 2, 1),
+    (2, 2, 2),
+    (5, 5, 3),
+    (4, 3, 7),
+    (40, 7, 2),  # 280 pairs: several blocks of 128, the last one incomplete
+    (2, 130, 2),  # one state's actions are more than a block
+]
+SEEDS = range(3)
+
+
+class Case(NamedTuple):
+    problem: sf.Problem
+    baseline: np.ndarray
+    counts: sf.Counts
+    pooled: bool
+    scale: float
+    delta: float
+
+
+def draw_case(size, seed, episodes, pooled, scale, counts_of):
+    """A world that starts anywhere, a baseline of one of three kinds, and the data of `episodes` episodes."""
+    S, A, H = size
+    rng = np.random.default_rng([S, A, H, seed])
+    drawn = sf.random_mdp(S, A, H, seed, stationary=pooled)
+    world = sf.TabularMDP(drawn.P_rows[0] if pooled else drawn.P, drawn.r, s1=int(rng.integers(S)), H=H)
+    best = sf.solve(world)
+    baseline = (sf.boltzmann(best.Q, 5.0), sf.uniform(H, S, A), best.policy)[seed % 3]
+    if episodes:
+        counts = counts_of(world, 0.5 * baseline + 0.5 * sf.uniform(H, S, A), episodes, seed, pooled)
+        if seed % 2:  # patchy: some pairs lose their data
+            counts = sf.Counts(counts.n_sas * (rng.random((*counts.n_sas.shape[:-1], 1)) < 0.9))
+    else:
+        counts = sf.Counts.zeros(world.problem, pooled)
+    return Case(world.problem, baseline, counts, pooled, scale, (0.05, 0.1, 0.4)[seed % 3])
+
+
+def build(name, case, floor, **changed):
+    """A registered learner for the case. One that takes no floor gets none."""
+    kind = sf.AGENTS[name]
+    settings = {"delta": case.delta, "bounds": sf.Bernstein(case.scale), "pooled": case.pooled} | changed
+    takes_floor = "floor" in {field.name for field in fields(kind)}
+    return kind(case.problem, case.baseline, floor, **settings) if takes_floor else kind(case.problem, **settings)
+
+
+def numbers(plan):
+    """Everything in a plan that is a number, as one list."""
+    coin = isinstance(plan.policy, sf.EpisodicMixture)
+    policies = [plan.policy.first, plan.policy.second, np.array([plan.policy.rho])] if coin else [plan.policy]
+    parts = [plan.candidates, np.array([plan.upper, plan.lower, plan.rho]), *policies]
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def differences(plan, other):
+    """What a reader would notice between two plans; empty when they agree."""
+    found = [name for name in ("source", "h", "safety") if getattr(plan, name) != getattr(other, name)]
+    if type(plan.policy) is not type(other.policy) or numbers(plan).shape != numbers(other).shape:
+        return [*found, "kind of policy"]
+    gap = np.abs(numbers(plan) - numbers(other))
+    if not (gap <= CLOSE).all():  # nan is a difference, too
+        found.append(f"numbers, by {gap.max()}")
+    return found
+
+
+def floors_of(L, H):
+    """0, H, values between, and the middle of every climb of the candidates, where a mixture is planned."""
+    middles = [(low + high) / 2 for low, high in pairwise(L) if high - low > 1e-4]
+    return [0.0, float(H), 0.3 * H, 0.6 * H, *middles]
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("name", sf.AGENTS)
+def test_the_kernel_plans_by_the_book(name, size, pooled, counts_of):
+    for seed, scale, episodes in product(SEEDS, (1.0, 0.01), (0, 1, 30, 10**4, 10**6, 10**8)):
+        case = draw_case(size, seed, episodes, pooled, scale, counts_of)
+        before = case.counts.copy()
+        for floor in floors_of(build(name, case, 0.0).plan(case.counts).candidates, case.problem.H):
+            agent = build(name, case, floor)
+            plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
+            assert not differences(plan, book), (seed, scale, episodes, floor, plan, book)
+        assert case.counts == before  # planning reads
+
+
+def test_the_cases_reach_every_exit(counts_of):
+    """Control: agreement on baseline exits alone would prove little."""
+    seen = {}
+    for size, seed, scale, episodes in product([(5, 5, 3), (2, 2, 2)], SEEDS, (1.0, 0.01), (30, 10**6, 10**8)):
+        case = draw_case(size, seed, episodes, False, scale, counts_of)
+        for name in sf.AGENTS:
+            for floor in floors_of(build(name, case, 0.0).plan(case.counts).candidates, case.problem.H):
+                plan = build(name, case, floor).plan(case.counts)
+                mixed = 0 < plan.rho < 1
+                seen.setdefault(name, set()).update({plan.source, plan.safety, f"h={plan.h}", f"mixed={mixed}"})
+    exits = {"baseline", "mixture", "optimistic", "certified", "trusted", "NOT CERTIFIED"}
+    assert seen["stepmix"] >= exits | {f"h={h}" for h in range(4)} | {"mixed=True"}
+    assert seen["epsmix"] >= exits | {"mixed=True"}
+    assert seen["step-no-mix"] >= exits | {f"h={h}" for h in range(4)} | {"mixed=False"}
+    assert seen["bpi-ucbvi"] == {"optimistic", "no floor", "NOT CERTIFIED", "h=0", "mixed=False"}
+
+
+# ---- Floors exactly at a lower value --------------------------------------------------------------------------------
+
+
+def dyadic_case(seed, H):
+    """Rewards, frequencies and baseline are short binary fractions, and the bonus is 0: every sum is exact."""
+    rng = np.random.default_rng(seed)
+    S, A = 3, 2
+    n_sas = np.zeros((H, S, A, S), dtype=np.int64)
+    n_sas[..., 0] = rng.integers(0, 9, size=(H, S, A))
+    n_sas[..., 1] = 8 - n_sas[..., 0]
+    n_sas *= rng.random((H, S, A, 1)) < 0.9
+    share = rng.integers(0, 5, size=(H, S)) / 4
+    problem = sf.Problem(rng.integers(0, 9, size=(H, S, A)) / 8)
+    return Case(problem, np.stack([share, 1 - share], axis=2), sf.Counts(n_sas), False, 0.0, 0.1)
+
+
+@pytest.mark.parametrize("name", ["stepmix", "epsmix", "step-no-mix"])
+@pytest.mark.parametrize("H", [1, 2, 4])
+def test_a_floor_at_a_lower_value_is_reached(name, H):
+    """L(h0) >= floor includes equality, in both versions: the candidate itself is played, to the last bit.
+
+    Control: a floor that is the next number above the largest of them is not reached.
+    """
+    sources, missed = set(), 0
+    for seed in range(40):
+        case = dyadic_case(seed, H)
+        start = build(name, case, 0.0)
+        L = start.plan(case.counts).candidates
+        np.testing.assert_array_equal(L, start.plan_by_the_book(case.counts).candidates)
+        for floor in map(float, L):
+            agent = build(name, case, floor)
+            plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
+            assert (plan.rho, plan.lower) == (book.rho, book.lower)
+            assert not differences(plan, book)
+            first = int(np.flatnonzero(floor <= L)[0])
+            assert plan.h == agent.h0[first]
+            if L[first] == floor:
+                assert plan.rho == (1.0 if first == 0 else 0.0) and plan.lower == floor
+            sources.add(plan.source)
+        if 0 < L.max() < H:
+            agent = build(name, case, math.nextafter(L.max(), math.inf))
+            plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
+            assert not differences(plan, book)
+            assert (plan.source, plan.h, plan.lower) == ("baseline", H, L[-1])
+            missed += 1
+    between = {"mixture"} if H > 1 and name != "epsmix" else set()
+    assert sources >= {"optimistic", "baseline"} | between
+    assert missed >= 10
+
+
+def obeys(plan, L, h0, floor):
+    """Does the plan follow from these lower values: the first at or above the floor, or else the baseline on trust?"""
+    reached = np.flatnonzero(floor <= L)
+    if not reached.size:
+        return (plan.source, plan.safety, plan.h, plan.lower) == ("baseline", "trusted", h0[-1], L[-1])
+    return plan.safety == "certified" and plan.h == h0[reached[0]] and plan.lower >= floor
+
+
+@pytest.mark.parametrize("name", ["stepmix", "epsmix", "step-no-mix"])
+def test_a_floor_at_a_certified_lower_value(name, counts_of):
+    """The same with the paper's own bonus, where both versions often arrive at the same bits: then the plans agree.
+
+    Where they differ in the last bit, a floor at one of them separates the two, and each version must obey its own.
+    """
+    same = 0
+    for size, seed in product([(1, 1, 1), (2, 2, 2), (3, 2, 3), (5, 5, 3)], range(12)):
+        case = draw_case(size, seed, 10**7, False, 1.0, counts_of)
+        start = build(name, case, 0.0)
+        L, L_book = start.plan(case.counts).candidates, start.plan_by_the_book(case.counts).candidates
+        for floor in {*map(float, L), *map(float, L_book)}:
+            agent = build(name, case, floor)
+            plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
+            assert obeys(plan, L, agent.h0, floor) and obeys(book, L_book, agent.h0, floor)
+            if np.array_equal(L, L_book):
+                same += 1
+                assert not differences(plan, book)
+            if plan.lower == floor and plan.rho in (0.0, 1.0):  # the control: one bit less would not have been enough
+                assert not obeys(plan, np.nextafter(L, -np.inf), agent.h0, floor)
+    assert same >= 5
+
+
+# ---- Ties between actions -------------------------------------------------------------------------------------------
+
+
+def twin_actions(copies, seed, S=3, A=2, H=3):
+    """Every action `copies` times over: the same rewards and the same data, so each ties with its twins."""
+    rng = np.random.default_rng(seed)
+    n_sas = np.tile(rng.integers(10**6, 10**8, size=(H, S, A, S)), (1, 1, copies, 1))
+    problem = sf.Problem(np.tile(rng.random((H, S, A)), (1, 1, copies)))
+    return Case(problem, sf.uniform(H, S, A * copies), sf.Counts(n_sas), False, 1.0, 0.1)
+
+
+@pytest.mark.parametrize("name", sf.AGENTS)
+def test_the_first_of_twin_actions_is_taken(name):
+    """By both. Matrix products round equal rows by their place; that broke ties here once, at S = 8 and 9."""
+    for copies, seed, S in product((2, 3, 5), range(5), (2, 3, 8, 9)):
+        case = twin_actions(copies, seed, S=S)
+        agent = build(name, case, 0.0)
+        plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
+        for policy in (plan.policy, book.policy):
+            bold = policy.second if name == "epsmix" else policy
+            assert (bold.argmax(axis=2) < 2).all()  # the first two are the originals
+        np.testing.assert_allclose(plan.candidates, book.candidates, atol=CLOSE, rtol=0)
+        assert plan.upper == pytest.approx(book.upper, abs=CLOSE)
+
+
+def test_solve_takes_the_first_of_twin_actions():
+    for copies, seed, S in product((2, 3, 5), range(5), (2, 3, 8, 9)):
+        world = sf.random_mdp(S, 2, 3, seed)
+        twins = sf.TabularMDP(np.tile(world.P, (1, 1, copies, 1)), np.tile(world.r, (1, 1, copies)))
+        assert (sf.solve(twins).policy.argmax(axis=2) < 2).all()
+
+
+def test_a_better_twin_is_taken():
+    """Control: a twin that pays a millionth more wins over the first index."""
+    case = twin_actions(2, seed=0, A=1)
+    r = np.array(case.problem.r) * 0.9
+    r[..., 1] += 1e-6
+    better = case._replace(problem=sf.Problem(r))
+    assert (build("bpi-ucbvi", better, 0.0).plan(case.counts).policy.argmax(axis=2) == 1).all()
+
+
+# ---- Controls: what the comparison would notice ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixing(counts_of):
+    """A case in which StepMix mixes at the second step: L is about (0.03, 0.03, 1.92, 1.80) and the floor is 1."""
+    world = sf.random_mdp(3, 3, 3, seed=0)
+    pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
+    return Case(world.problem, pi_b, counts_of(world, pi_b, 2 * 10**6, seed=0), False, 1.0, 0.1)
+
+
+def one_visit_more(case):
+    n_sas = np.array(case.counts.n_sas)
+    n_sas[0, case.problem.s1, 0, 0] += 1
+    return case._replace(counts=sf.Counts(n_sas))
+
+
+def rewards_lower(case, by):
+    return case._replace(problem=sf.Problem(case.problem.r * (1 - by), s1=case.problem.s1))
+
+
+SLIPS = {  # what goes wrong: the learner and the case it is asked about
+    "delta' of EpsMix": lambda case: (build("stepmix", case, 1.0, delta=case.delta * 3 * (3 + 1) / 4), case),
+    "a bonus of a millionth more": lambda case: (build("stepmix", case, 1.0, bounds=sf.Bernstein(1 + 1e-6)), case),
+    "a floor of a millionth more": lambda case: (build("stepmix", case, 1.0 + 1e-6), case),
+    "rewards of a millionth less": lambda case: (build("stepmix", rewards_lower(case, 1e-6), 1.0), case),
+    "one visit in a million more": lambda case: (build("stepmix", case, 1.0), one_visit_more(case)),
+    "no mixing": lambda case: (build("step-no-mix", case, 1.0), case),
+    "a coin": lambda case: (build("epsmix", case, 1.0), case),
+    "no floor": lambda case: (build("bpi-ucbvi", case, 1.0), case),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_is_noticed(slip, mixing):
+    right = build("stepmix", mixing, 1.0)
+    plan = right.plan(mixing.counts)
+    assert (plan.source, plan.h) == ("mixture", 2)
+    assert not differences(plan, right.plan_by_the_book(mixing.counts))
+    agent, case = SLIPS[slip](mixing)
+    assert differences(plan, agent.plan_by_the_book(case.counts))
+
+
+def test_an_inverted_rho_is_noticed(mixing):
+    agent = build("stepmix", mixing, 1.0)
+    plan = agent.plan(mixing.counts)
+    pi_bar = sf.BPIUCBVI(mixing.problem, delta=4 * agent.delta_prime).plan(mixing.counts).policy
+    sides = sf.splice(mixing.baseline, pi_bar, plan.h), sf.splice(mixing.baseline, pi_bar, plan.h - 1)
+    np.testing.assert_allclose(plan.policy, sf.step_mixture(*sides, plan.rho), atol=CLOSE, rtol=0)
+    assert np.abs(plan.policy - sf.step_mixture(*sides, 1 - plan.rho)).max() > 1e-3

@@ -1,0 +1,338 @@
+"""The paper's bounds: V_low <= V^pi and V* <= V_up, and what else must hold of them for any table of counts.
+
+Hypothesis runs derandomised and drawn counts have fixed seeds, so every test here is deterministic. Each guard of the
+promise has a control beside it that must fail: the bonus left out, or the misprint of Eq. Xd.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import surefoot as sf
+
+examples = settings(max_examples=120, deadline=None, derandomize=True, database=None)
+
+DELTA = 0.1
+ROUNDING = 1e-12
+
+
+@st.composite
+def tables(draw, smallest=0):
+    """A problem, a policy and ANY table of counts: untried pairs, a few visits and 10^8 of them side by side."""
+    S, A, H = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    visits = st.one_of(
+        st.just(smallest), st.integers(smallest, 10), st.integers(smallest, 10**5), st.integers(10**5, 10**8)
+    )
+    n_sas = draw(hnp.arrays(np.int64, (H, S, A, S), elements=visits))
+    r = draw(hnp.arrays(np.float64, (H, S, A), elements=st.floats(0.0, 1.0, allow_subnormal=False)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    certain = np.eye(A)[rng.integers(A, size=(H, S))]
+    pi = np.where(rng.random((H, S, 1)) < 0.3, certain, rng.dirichlet(np.ones(A), size=(H, S)))
+    return sf.Problem(r, s1=int(rng.integers(S))), sf.Counts(n_sas), pi
+
+
+def splices(model, bounds, pi_b):
+    """pi^{h0} for h0 = 0..H."""
+    pi_bar = bounds.optimistic(model).policy
+    return [sf.splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
+
+
+# ---- Any table ------------------------------------------------------------------------------------------------------
+
+
+@examples
+@given(tables(), st.sampled_from([1.0, 0.01, 0.0]), st.sampled_from([0.5, 0.05, 1e-9]))
+def test_bounds_are_in_order_and_in_range(table, scale, delta):
+    """0 <= V_low <= V_up <= H at every state and step, for pi_bar, every splice, and in the kernel's plans."""
+    problem, counts, pi_b = table
+    bounds = sf.Bernstein(scale)
+    agent = sf.StepMix(problem, pi_b, 0.0, delta=delta, bounds=bounds)
+    model = sf.Model(problem, counts, agent.delta_prime)
+    for values in [bounds.optimistic(model), *(bounds.evaluate(model, pi) for pi in splices(model, bounds, pi_b))]:
+        assert (values.V_low >= 0).all()
+        assert (values.V_low <= values.V_up + ROUNDING).all()
+        assert (values.V_up <= problem.H + ROUNDING).all()
+    plan = agent.plan(counts)
+    assert (plan.candidates >= 0).all()
+    assert (plan.candidates <= plan.upper + ROUNDING).all()
+    assert plan.upper <= problem.H
+
+
+@examples
+@given(tables(), st.sampled_from([1.0, 0.01, 0.0]))
+def test_untried_pairs_are_worth_anything(table, scale):
+    """n = 0: exactly Q_up = H and Q_low = 0, whatever comes next; never nan."""
+    problem, counts, _ = table
+    H, S, A = problem.H, problem.S, problem.A
+    n_sas = np.array(counts.n_sas)
+    n_sas[:, :, 0] = 0
+    model, bounds = sf.Model(problem, sf.Counts(n_sas), DELTA), sf.Bernstein(scale)
+    rng = np.random.default_rng(S * A * H)
+    for h in range(H):
+        V_low, V_up = np.sort(rng.random((2, S)) * H, axis=0)
+        Q_up, Q_low = bounds.q_bounds(model, h, V_up, V_low)
+        assert np.isfinite(Q_up).all() and np.isfinite(Q_low).all()
+        assert (Q_up[:, 0] == H).all() and (Q_low[:, 0] == 0).all()
+    # The kernel: the optimist takes the untried action (the first of those at H), hopes for H and has nothing proved.
+    for untried in (sf.Counts(n_sas), sf.Counts.zeros(problem)):
+        plan = sf.BPIUCBVI(problem, bounds=bounds).plan(untried)
+        assert (plan.upper, plan.lower) == (H, 0.0)
+        np.testing.assert_array_equal(plan.policy.argmax(axis=2), 0)
+
+
+def test_one_visit_is_not_none():
+    """Control: with a bonus of zero a single visit is believed, so the test above is about n = 0 and nothing else."""
+    problem = sf.Problem(np.full((2, 2, 2), 0.5))
+    n_sas = np.zeros((2, 2, 2, 2), dtype=int)
+    n_sas[..., 0] = 1
+    plan = sf.BPIUCBVI(problem, bounds=sf.Bernstein(0.0)).plan(sf.Counts(n_sas))
+    assert (plan.upper, plan.lower) == (1.0, 1.0)
+
+
+def test_the_optimist_of_no_data_takes_the_first_action():
+    """All pairs tie at H, and the first index wins a tie. A relabelling therefore moves it: see `relabelled` below."""
+    for S, A, H in [(1, 1, 1), (3, 4, 2), (9, 7, 3)]:
+        problem = sf.Problem(np.linspace(0, 1, H * S * A).reshape(H, S, A))
+        policy = sf.BPIUCBVI(problem).plan(sf.Counts.zeros(problem)).policy
+        np.testing.assert_array_equal(policy.argmax(axis=2), 0)
+
+
+# ---- More data, more certainty --------------------------------------------------------------------------------------
+
+
+@examples
+@given(tables())
+def test_ten_times_the_data_tighten_the_interval(table):
+    """The same frequencies from ten times the visits: V_low rises or stays, V_up falls or stays."""
+    problem, counts, pi = table
+    few, many = (
+        sf.Bernstein().evaluate(sf.Model(problem, sf.Counts(factor * counts.n_sas), DELTA), pi) for factor in (1, 10)
+    )
+    assert (many.V_low - few.V_low).min() >= -ROUNDING
+    assert (few.V_up - many.V_up).min() >= -ROUNDING
+
+
+@examples
+@given(tables())
+def test_more_certainty_costs_width(table):
+    """A smaller delta gives a V_low that is no larger and a V_up that is no smaller."""
+    problem, counts, pi = table
+    bold, careful = (sf.Bernstein().evaluate(sf.Model(problem, counts, delta), pi) for delta in (0.1, 1e-6))
+    assert (bold.V_low - careful.V_low).min() >= -ROUNDING
+    assert (careful.V_up - bold.V_up).min() >= -ROUNDING
+
+
+def test_data_and_delta_matter_strictly(counts_of):
+    """Fixed seeds: deterministic. In the middle of a run both comparisons are strict; and with the bonus left out
+    (the control) neither the amount of data nor delta makes any difference."""
+    for seed in range(10):
+        world = sf.random_mdp(3, 2, 3, seed)
+        pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
+        counts = counts_of(world, sf.uniform(3, 3, 2), 10**7, seed)
+
+        def lower_and_upper(counts, delta, scale, world=world, pi_b=pi_b):
+            plan = sf.StepMix(world.problem, pi_b, 0.0, delta=delta, bounds=sf.Bernstein(scale)).plan(counts)
+            return plan.candidates[-1], plan.upper
+
+        tenfold = sf.Counts(10 * counts.n_sas)
+        low, up = lower_and_upper(counts, 0.1, 1.0)
+        assert low > 0 and up < world.H
+        more_low, more_up = lower_and_upper(tenfold, 0.1, 1.0)
+        assert more_low > low + 1e-6 and more_up < up - 1e-6
+        lows, ups = zip(*(lower_and_upper(counts, delta, 1.0) for delta in (0.5, 0.1, 0.01, 1e-6)), strict=True)
+        assert (np.diff(lows) < -1e-6).all() and (np.diff(ups) > 1e-6).all()
+
+        idle = [lower_and_upper(*given, 0.0) for given in ((counts, 0.1), (tenfold, 0.1), (counts, 1e-6))]
+        np.testing.assert_allclose(idle, [idle[0]] * 3, atol=ROUNDING, rtol=0)
+
+
+@examples
+@given(tables(smallest=1), st.sampled_from([1.0, 0.01]))
+def test_an_estimate_without_error_is_enclosed(table, scale):
+    """If P_hat IS the truth, V_low <= V^pi <= V_up for any policy, by any amount of data."""
+    problem, counts, pi = table
+    bounds, model = sf.Bernstein(scale), sf.Model(problem, counts, DELTA)
+    world = sf.TabularMDP(model.P_hat, problem.r, s1=problem.s1)
+    V = sf.policy_value(world, pi)
+    values = bounds.evaluate(model, pi)
+    assert (V - values.V_low).min() >= -ROUNDING and (values.V_up - V).min() >= -ROUNDING
+    assert sf.solve(world).V[0, world.s1] <= bounds.optimistic(model).V_up[0, world.s1] + ROUNDING
+    # Without a bonus the interval closes on it.
+    exact = sf.Bernstein(0.0).evaluate(model, pi)
+    np.testing.assert_allclose(exact.V_low, V, atol=ROUNDING * problem.H, rtol=0)
+    np.testing.assert_allclose(exact.V_up, V, atol=ROUNDING * problem.H, rtol=0)
+
+
+# ---- The names of states and actions do not matter ------------------------------------------------------------------
+
+
+def relabelled(problem, counts, pi, rng):
+    """The same problem, data and policy after renaming the states, and in each state the actions."""
+    order = rng.permutation(problem.S)
+    acts = np.array([rng.permutation(problem.A) for _ in order])
+    pick = (slice(None), order[:, None], acts)
+    return (
+        sf.Problem(problem.r[pick], s1=int(np.flatnonzero(order == problem.s1)[0])),
+        sf.Counts(counts.n_sas[pick][..., order]),
+        pi[pick],
+        order,
+        pick,
+    )
+
+
+@examples
+@given(tables(), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.01]))
+def test_renaming_permutes_the_bounds(table, seed, scale):
+    """For a given policy there are no ties to break, so any table will do."""
+    problem, counts, pi = table
+    renamed, moved, pi_moved, order, pick = relabelled(problem, counts, pi, np.random.default_rng(seed))
+    bounds = sf.Bernstein(scale)
+    before, after = sf.Model(problem, counts, DELTA), sf.Model(renamed, moved, DELTA)
+    values, values_moved = bounds.evaluate(before, pi), bounds.evaluate(after, pi_moved)
+    np.testing.assert_allclose(values_moved.V_up, values.V_up[:, order], atol=1e-9, rtol=0)
+    np.testing.assert_allclose(values_moved.V_low, values.V_low[:, order], atol=1e-9, rtol=0)
+    Q = [bounds.q_bounds(before, h, values.V_up[h + 1], values.V_low[h + 1]) for h in range(problem.H)]
+    Q_moved = [bounds.q_bounds(after, h, values_moved.V_up[h + 1], values_moved.V_low[h + 1]) for h in range(problem.H)]
+    for side in (0, 1):
+        table_, table_moved = (np.array([step[side] for step in q]) for q in (Q, Q_moved))
+        np.testing.assert_allclose(table_moved, table_[pick], atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_renaming_permutes_the_plan(seed):
+    """Fixed seeds: deterministic. With much data on EVERY pair no actions tie, so pi_bar and the plan move along."""
+    world = sf.random_mdp(4, 3, 3, seed)
+    pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
+    rng = np.random.default_rng(100 + seed)
+    counts = sf.Counts(rng.multinomial(10**7, world.P))
+    renamed, moved, pi_moved, order, pick = relabelled(world.problem, counts, pi_b, rng)
+    L = sf.StepMix(world.problem, pi_b, 0.0).plan(counts).candidates
+    for kind, floor in product((sf.StepMix, sf.EpsMix, sf.StepNoMix), (0.0, (L[1] + L[2]) / 2, 3.0)):
+        plan = kind(world.problem, pi_b, floor).plan(counts)
+        plan_moved = kind(renamed, pi_moved, floor).plan(moved)
+        assert (plan_moved.source, plan_moved.h, plan_moved.safety) == (plan.source, plan.h, plan.safety)
+        np.testing.assert_allclose(plan_moved.candidates, plan.candidates, atol=1e-9, rtol=0)
+        assert plan_moved.upper == pytest.approx(plan.upper, abs=1e-9)
+        assert plan_moved.rho == pytest.approx(plan.rho, abs=1e-9)
+        bold, bold_moved = (p.policy.second if kind is sf.EpsMix else p.policy for p in (plan, plan_moved))
+        np.testing.assert_allclose(bold_moved, bold[pick], atol=1e-9, rtol=0)
+    # Control: the counts left under their old names are another problem.
+    if not np.array_equal(order, np.arange(4)):
+        confused = sf.StepMix(renamed, pi_moved, 0.0).plan(counts).candidates
+        assert np.abs(confused - L).max() > 1e-3
+
+
+# ---- The promise: bounds from data of the true world ----------------------------------------------------------------
+
+CASES = list(product(range(12), (10**4, 10**5, 10**6, 10**7, 10**8)))
+
+
+def middle_of_a_run(seed, episodes, counts_of):
+    """A random world of random size, its baseline, and counts of a policy that tries everything."""
+    rng = np.random.default_rng(seed)
+    S, A, H = (int(rng.integers(2, 5)) for _ in range(3))
+    world = sf.random_mdp(S, A, H, seed)
+    pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
+    return world, pi_b, counts_of(world, 0.5 * pi_b + 0.5 * sf.uniform(H, S, A), episodes, seed)
+
+
+def broken_promises(seed, episodes, counts_of, scale=1.0):
+    """Which of the promised inequalities fail, and how many lower values say anything at all."""
+    world, pi_b, counts = middle_of_a_run(seed, episodes, counts_of)
+    bounds = sf.Bernstein(scale)
+    agent = sf.StepMix(world.problem, pi_b, 0.0, delta=DELTA, bounds=bounds)
+    model, plan, best = sf.Model(world.problem, counts, agent.delta_prime), agent.plan(counts), sf.solve(world)
+    broken = set()
+    for h0, pi in enumerate(splices(model, bounds, pi_b)):
+        V, values = sf.policy_value(world, pi), bounds.evaluate(model, pi)
+        if plan.candidates[h0] > V[0, world.s1] + ROUNDING or (values.V_low > V + ROUNDING).any():
+            broken.add("V_low <= V^pi")
+        # V_up of a splice covers pi_b up to h0 and then the BEST there is.
+        if (values.V_up < sf.policy_value(world, sf.splice(pi_b, best.policy, h0)) - ROUNDING).any():
+            broken.add("V_up >= V*")
+    if plan.upper < best.value - ROUNDING or (bounds.optimistic(model).V_up < best.V - ROUNDING).any():
+        broken.add("V_up >= V*")
+    return broken, (plan.candidates > 0).mean()
+
+
+def test_the_bounds_hold_in_the_true_world(counts_of):
+    """V_low <= V^pi for every splice, V* <= V_up. Fixed seeds: deterministic.
+
+    For fresh seeds: a false alarm has probability at most delta = 0.1 a case by the theorem, and in truth far less,
+    because the bounds are loose. A version without a bonus is missed with probability zero for all practical purposes
+    (see the control: it breaks most of the 60 cases).
+    """
+    meant_something = []
+    for seed, episodes in CASES:
+        broken, informative = broken_promises(seed, episodes, counts_of)
+        assert not broken, (seed, episodes, broken)
+        meant_something.append(informative)
+    assert np.mean(meant_something) > 0.4  # or else zeros would have passed
+
+
+@pytest.mark.parametrize("promise", ["V_low <= V^pi", "V_up >= V*"])
+def test_without_a_bonus_they_do_not(promise, counts_of):
+    """Control: scale 0 breaks either promise in half of the same cases or more."""
+    broken = sum(promise in broken_promises(*case, counts_of, scale=0.0)[0] for case in CASES)
+    assert broken >= len(CASES) / 2
+
+
+def test_a_bonus_far_too_small_is_noticed_too(counts_of):
+    """Control: so does a bonus of a ten-thousandth, in a tenth of the cases at least."""
+    broken = sum(bool(broken_promises(*case, counts_of, scale=1e-4)[0]) for case in CASES)
+    assert broken >= len(CASES) / 10
+
+
+def misprinted_lower(model, pi):
+    """Eq. Xd as printed: V_low = <pi, Q_up>."""
+    bounds = sf.Bernstein()
+    V_up, V_low = np.zeros(model.problem.S), np.zeros(model.problem.S)
+    for h in reversed(range(model.H)):
+        Q_up, _ = bounds.q_bounds(model, h, V_up, V_low)
+        V_up, V_low = (pi[h] * Q_up).sum(axis=1), (pi[h] * Q_up).sum(axis=1)
+    return V_low[model.problem.s1]
+
+
+def test_the_misprint_is_not_a_lower_bound(counts_of):
+    """Control: V_low read from Q_up exceeds V^pi in all of the same cases, so Q_low is meant."""
+    for seed, episodes in CASES:
+        world, pi_b, counts = middle_of_a_run(seed, episodes, counts_of)
+        agent = sf.StepMix(world.problem, pi_b, 0.0, delta=DELTA)
+        misprinted = misprinted_lower(sf.Model(world.problem, counts, agent.delta_prime), pi_b)
+        assert misprinted > sf.policy_value(world, pi_b)[0, world.s1]
+        assert misprinted > agent.plan(counts).candidates[-1]
+
+
+def test_pooled_bounds_hold_in_a_stationary_world(counts_of):
+    """The same promise with counts pooled over steps. Fixed seeds: deterministic; error rates as above."""
+    for seed, episodes in product(range(8), (10**5, 10**7)):
+        world = sf.random_mdp(3, 3, 3, seed, stationary=True)
+        pi_b = sf.boltzmann(sf.solve(world).Q, 5.0)
+        counts = counts_of(world, sf.uniform(3, 3, 3), episodes, seed, pooled=True)
+        agent = sf.StepMix(world.problem, pi_b, 0.0, delta=DELTA, pooled=True)
+        plan, bounds = agent.plan(counts), sf.Bernstein()
+        model = sf.Model(world.problem, counts, agent.delta_prime)
+        V = [sf.policy_value(world, pi)[0, world.s1] for pi in splices(model, bounds, pi_b)]
+        assert (plan.candidates <= np.array(V) + ROUNDING).all() and plan.upper >= sf.solve(world).value
+
+
+def test_pooled_bounds_fail_where_steps_differ(counts_of):
+    """Control: state 0 leads to itself at step 1 and to state 1 at step 2, and only state 0 pays at step 3: worth 0.
+
+    Pooled, each lead is followed by half of the visits, and a quarter of the reward is "certified".
+    """
+    P = np.zeros((3, 2, 1, 2))
+    P[0, 0, 0, 0] = P[1, 0, 0, 1] = P[2, 0, 0, 0] = 1.0
+    P[:, 1, 0, 1] = 1.0
+    r = np.zeros((3, 2, 1))
+    r[2, 0, 0] = 1.0
+    world, only = sf.TabularMDP(P, r), sf.uniform(3, 2, 1)
+    assert sf.policy_value(world, only)[0, 0] == 0.0
+    counts = counts_of(world, only, 10**8, seed=0)
+    assert sf.StepMix(world.problem, only, 0.0).plan(counts).lower == 0.0
+    claims = sf.Problem(r, stationary=True)
+    assert sf.StepMix(claims, only, 0.0, pooled=True).plan(counts.pool()).lower > 0.2
