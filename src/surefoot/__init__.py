@@ -2,7 +2,7 @@
 
     import surefoot as sf
 
-The public names, grouped. Nothing is computed here, and each name is imported when it is first used.
+The public names. Nothing is computed here, and each name is imported when it is first used.
 """
 
 from importlib import import_module
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from surefoot.__about__ import __version__ as __version__
 
 if TYPE_CHECKING:
-    # Worlds
-    # Learners
     from surefoot.agents import AGENTS as AGENTS
     from surefoot.agents import BPIUCBVI as BPIUCBVI
     from surefoot.agents import Agent as Agent
@@ -20,14 +18,10 @@ if TYPE_CHECKING:
     from surefoot.agents import Plan as Plan
     from surefoot.agents import StepMix as StepMix
     from surefoot.agents import StepNoMix as StepNoMix
-
-    # Bounds
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import Model as Model
     from surefoot.counts import Counts as Counts
     from surefoot.counts import Episode as Episode
-
-    # What is refused
     from surefoot.errors import FloorAboveBaseline as FloorAboveBaseline
     from surefoot.errors import InvalidCounts as InvalidCounts
     from surefoot.errors import InvalidEpisode as InvalidEpisode
@@ -36,8 +30,6 @@ if TYPE_CHECKING:
     from surefoot.errors import InvalidPolicy as InvalidPolicy
     from surefoot.errors import InvalidSetting as InvalidSetting
     from surefoot.errors import SurefootError as SurefootError
-
-    # Exact values
     from surefoot.exact import Solution as Solution
     from surefoot.exact import occupancy as occupancy
     from surefoot.exact import policy_value as policy_value
@@ -45,8 +37,6 @@ if TYPE_CHECKING:
     from surefoot.figures import plot_returns as plot_returns
     from surefoot.mdp import TabularMDP as TabularMDP
     from surefoot.mdp import random_mdp as random_mdp
-
-    # Policies
     from surefoot.policy import EpisodicMixture as EpisodicMixture
     from surefoot.policy import boltzmann as boltzmann
     from surefoot.policy import check_policy as check_policy
@@ -59,8 +49,6 @@ if TYPE_CHECKING:
     from surefoot.problem import Problem as Problem
     from surefoot.run import Curve as Curve
     from surefoot.run import Run as Run
-
-    # Simulation
     from surefoot.simulation import play as play
     from surefoot.simulation import simulate as simulate
     from surefoot.simulation import simulate_many as simulate_many

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import Floats, read_only
+from surefoot.arrays import AnyArray, Floats, read_only
 from surefoot.errors import InvalidSetting, SurefootError
 
 ROW_SUM_TOLERANCE = 1e-9
+VIOLATION_TOLERANCE = 1e-12  # exact values carry rounding errors of about this size: below floor - 1e-12 is below
+SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
 
 
 def where(name: str, index: Sequence[int]) -> str:
@@ -17,15 +21,23 @@ def where(name: str, index: Sequence[int]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def as_floats(name: str, values: object, error: type[SurefootError]) -> Floats:
-    """A float64 array, C-contiguous; refuses what is not numbers."""
+def as_array(name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]) -> AnyArray:
+    """An array whose dtype is of one of these kinds; refuses ragged and masked ones."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise error(f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first.")
     try:
         array = np.asarray(values)
-    except ValueError as reason:
-        raise error(f"{name} is ragged ({reason}). Expected a rectangular array of numbers.") from None
-    if array.dtype.kind not in "fiub":
-        raise error(f"{name} has dtype {array.dtype}, expected numbers. Convert it to float64 first.")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    except (ValueError, TypeError) as reason:
+        raise error(f"{name} is ragged ({reason}). Expected {meaning}.") from None
+    if array.dtype.kind not in kinds:
+        raise error(f"{name} has dtype {array.dtype}, expected {meaning}.")
+    return array
+
+
+def as_floats(name: str, values: object, error: type[SurefootError]) -> Floats:
+    """A float64 array, C-contiguous; refuses what is not numbers."""
+    array = as_array(name, values, "fiub", "a rectangular array of numbers", error)
+    return np.asarray(array, dtype=np.float64, order="C")
 
 
 def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None:
@@ -62,25 +74,36 @@ def require_integer(name: str, value: object, low: int, error: type[SurefootErro
     return int(value)
 
 
+def require_number(name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting) -> float:
+    """A real number as a float; refuses text, bools, arrays, complex numbers and NaN."""
+    number = math.nan
+    if isinstance(value, int | np.integer | Real) and not isinstance(value, bool | np.bool_):
+        with suppress(OverflowError):
+            number = float(value)
+    if math.isnan(number):
+        raise error(f"{name} is {value!r}, expected {meaning}.")
+    return number
+
+
+def require_bool(name: str, value: object) -> bool:
+    """True or False, and not a word for it."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidSetting(f"{name} is {value!r}, expected True or False.")
+    return bool(value)
+
+
 def require_delta(delta: object) -> float:
     """0 < delta < 1."""
-    if isinstance(delta, bool) or not isinstance(delta, int | float | np.number):
-        raise InvalidSetting(f"delta is {delta!r}, expected a number strictly between 0 and 1, such as 0.05.")
-    value = float(delta)
-    if not 0.0 < value < 1.0:
-        raise InvalidSetting(
-            f"delta is {value:g}, expected a number strictly between 0 and 1: how likely the promise may fail."
-        )
+    meaning = "a number strictly between 0 and 1, such as 0.05: how likely the promise may fail"
+    value = require_number("delta", delta, meaning)
+    if not SMALLEST_DELTA <= value < 1.0:
+        raise InvalidSetting(f"delta is {value:g}, expected {meaning}.")
     return value
 
 
 def require_floor(floor: object, H: int) -> float:
     """0 <= floor <= H: outside, no policy can miss it or none can reach it."""
-    if isinstance(floor, bool) or not isinstance(floor, int | float | np.number):
-        raise InvalidSetting(f"floor is {floor!r}, expected a number between 0 and H = {H}.")
-    value = float(floor)
-    if math.isnan(value):
-        raise InvalidSetting(f"floor is nan, expected a number between 0 and H = {H}.")
+    value = require_number("floor", floor, f"a number between 0 and H = {H}")
     if value < 0.0:
         raise InvalidSetting(
             f"floor is {value:g}, but returns lie in [0, {H}]: no policy can miss it. Choose 0 <= floor <= {H}."
@@ -91,6 +114,13 @@ def require_floor(floor: object, H: int) -> float:
             f"no policy can reach it. Choose 0 <= floor <= {H}."
         )
     return value
+
+
+class Record:
+    """A frozen record of ours. Copies made by copy or by a worker process are as read-only as the original."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        freeze(self, **state)
 
 
 def freeze(record: object, **fields: Any) -> None:

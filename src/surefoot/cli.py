@@ -52,7 +52,6 @@ def demo(
     runs = list(first_look.demo(seed, episodes, scale))
     if not runs:
         raise typer.Exit(INTERRUPTED)
-    plot_returns(runs, out, title=first_look.SETTING)
     if as_json:
         facts = {"floor": runs[0].floor, "baseline": runs[0].baseline, "optimum": runs[0].optimum}
         about = {"setting": first_look.SETTING, "delta": first_look.DELTA, "seed": seed, "figure": str(out)}
@@ -61,8 +60,10 @@ def demo(
         typer.echo(f"{first_look.SETTING}; returns lie in 0..3.")
         typer.echo(f"floor {runs[0].floor:g}, baseline {runs[0].baseline:.4f}, optimum {runs[0].optimum:.4f}\n")
         print_runs(runs)
-        if scale == first_look.SCALE:
+        if scale != 1.0:
             typer.echo(first_look.WHY_SCALED)
+    plot_returns(runs, out, title=first_look.SETTING)
+    if not as_json:
         typer.echo(f"Figure: {out}")
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Floats, Ints
-from surefoot.checks import as_floats, freeze, require_finite, where
-from surefoot.errors import InvalidCounts, InvalidEpisode
+from surefoot.checks import (
+    Record,
+    as_array,
+    as_floats,
+    freeze,
+    require_bool,
+    require_finite,
+    require_integer,
+    where,
+)
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
 from surefoot.files import read_arrays, write_arrays
 from surefoot.problem import Problem
 
@@ -17,7 +26,7 @@ LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Episode:
+class Episode(Record):
     """What happened once: H+1 states, H actions, and the rewards if they were recorded."""
 
     states: Ints
@@ -38,7 +47,7 @@ class Episode:
             if x.shape != a.shape:
                 raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
             require_finite("rewards", x, InvalidEpisode)
-        freeze(self, states=s, actions=a, rewards=x)
+        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy())
 
 
 class Counts:
@@ -47,14 +56,17 @@ class Counts:
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
-    __slots__ = ("n_sas",)
+    __slots__ = ("H", "n_sas", "pooled")
     n_sas: Ints
+    pooled: bool  # one row for all steps?
+    H: int | None  # steps in an episode; None where pooled counts were made without saying
 
-    def __init__(self, n_sas: ArrayLike) -> None:
-        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over steps. The array is copied."""
-        given = np.asarray(n_sas)
-        if given.dtype.kind not in "fiu":
-            raise InvalidCounts(f"n_sas has dtype {given.dtype}, expected whole numbers.")
+    def __init__(self, n_sas: ArrayLike, H: int | None = None) -> None:
+        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
+
+        With H > 1 given, (1, S, A, S) is pooled, too.
+        """
+        given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
         if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
             raise InvalidCounts(
                 f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
@@ -66,19 +78,23 @@ class Counts:
         bad = np.argwhere((given < 0) | (given > LARGEST_COUNT))
         if bad.size:
             raise InvalidCounts(f"{where('n_sas', bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..2^53.")
-        self.n_sas = np.array(given if given.ndim == 4 else given[None], dtype=np.int64, order="C")
+        if H is not None:
+            H = require_integer("H", H, 1, InvalidCounts)
+            if given.ndim == 4 and given.shape[0] == 1:
+                given = given if H == 1 else given[0]
+            if given.ndim == 4 and given.shape[0] != H:
+                raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
+        self.pooled = given.ndim == 3
+        self.H = H if self.pooled else given.shape[0]
+        self.n_sas = np.array(given[None] if self.pooled else given, dtype=np.int64, order="C")
 
     @classmethod
     def zeros(cls, problem: Problem, pooled: bool = False) -> Self:
         """No episode seen. `pooled` needs a problem that is stationary."""
-        if pooled:
+        if require_bool("pooled", pooled):
             require_stationary(problem)
-        return cls(np.zeros((1 if pooled else problem.H, problem.S, problem.A, problem.S), dtype=np.int64))
-
-    @property
-    def pooled(self) -> bool:
-        """One row for all steps? (With H = 1 there is no difference.)"""
-        return len(self.n_sas) == 1
+        steps = () if pooled else (problem.H,)
+        return cls(np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64), problem.H)
 
     @property
     def n_sa(self) -> Ints:
@@ -89,8 +105,8 @@ class Counts:
         """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
         rows, S, A, _ = self.n_sas.shape
         H = episode.actions.size
-        if rows not in (1, H):
-            raise InvalidEpisode(f"The episode has {H} steps, these counts have {rows}. Episodes must be complete.")
+        if self.H is not None and self.H != H:
+            raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
         for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
             bad = np.flatnonzero((values < 0) | (values >= size))
             if bad.size:
@@ -103,35 +119,45 @@ class Counts:
 
     def merge(self, other: "Counts") -> "Counts":
         """New counts of both. Sound only for complete logs: nothing selected by what came out."""
-        if self.n_sas.shape != other.n_sas.shape:
-            raise InvalidCounts(f"Counts of shapes {self.n_sas.shape} and {other.n_sas.shape} do not belong together.")
-        return Counts(self.n_sas + other.n_sas)
+        if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H):
+            raise InvalidCounts(f"{self} and {other} do not belong together.")
+        return self._like(self.n_sas + other.n_sas)
 
     def pool(self) -> "Counts":
         """New counts with all steps added up: for stationary worlds only."""
-        return Counts(self.n_sas.sum(axis=0))
+        return Counts(self.n_sas.sum(axis=0), self.H)
 
     def copy(self) -> "Counts":
         """New counts with the same numbers."""
-        return Counts(self.n_sas)
+        return self._like(self.n_sas)
+
+    def _like(self, n_sas: Ints) -> "Counts":
+        return Counts(n_sas[0] if self.pooled else n_sas, self.H)
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read."""
-        write_arrays(path, "counts", {"n_sas": self.n_sas})
+        shape = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas}
+        write_arrays(path, "counts", shape if self.H is None else {**shape, "H": np.int64(self.H)})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
-        return cls(read_arrays(path, {"counts": ("n_sas",)})[1]["n_sas"])
+        arrays = read_arrays(path, {"counts": ("n_sas",)})[1]
+        H = arrays.get("H")
+        if H is not None and (H.ndim != 0 or H.dtype.kind != "i"):
+            raise InvalidFile(f"{path}: H is not one whole number: the file is damaged. Restore it from a copy.")
+        return cls(arrays["n_sas"], None if H is None else int(H))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counts) and np.array_equal(self.n_sas, other.n_sas)
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return (self.pooled, self.H) == (other.pooled, other.H) and np.array_equal(self.n_sas, other.n_sas)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        rows, S, A, _ = self.n_sas.shape
-        over = "pooled over steps" if self.pooled else f"{rows} steps"
+        _, S, A, _ = self.n_sas.shape
+        over = "pooled over " * self.pooled + f"{'?' if self.H is None else self.H} steps"
         return f"Counts({over}, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
 
 
@@ -146,19 +172,20 @@ def require_stationary(problem: Problem) -> None:
 
 def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     """Do these counts belong to this problem, and are they pooled or not as the learner expects?"""
-    steps = 1 if pooled else problem.H
-    expected = (steps, problem.S, problem.A, problem.S)
-    if counts.n_sas.shape != expected:
+    if not isinstance(counts, Counts):
+        raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
+    expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
+    if counts.n_sas.shape != expected or counts.pooled != pooled or counts.H not in (None, problem.H):
         raise InvalidCounts(
-            f"The counts have shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
         )
 
 
 def _integers(name: str, values: ArrayLike) -> Ints:
-    given = np.asarray(values)
+    given = as_array(name, values, "iuf", f"integers: indices of {name}", InvalidEpisode)
     if given.ndim != 1:
         raise InvalidEpisode(f"{name} has shape {given.shape}, expected a plain list.")
-    if given.size and given.dtype.kind not in "iu":
+    if given.size and given.dtype.kind == "f":  # an empty list is of floats, for numpy
         raise InvalidEpisode(f"{name} has dtype {given.dtype}, expected integers: indices of {name}.")
-    return given.astype(np.int64)
+    return np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)

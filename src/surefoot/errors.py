@@ -14,7 +14,7 @@ class InvalidPolicy(SurefootError):
 
 
 class InvalidCounts(SurefootError):
-    """Counts that no log of episodes can have produced, or that belong to another problem."""
+    """Numbers that are not counts, or counts that belong to another problem."""
 
 
 class InvalidEpisode(SurefootError):

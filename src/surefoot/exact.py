@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.arrays import Floats
-from surefoot.checks import freeze
-from surefoot.mdp import TabularMDP
+from surefoot.checks import Record, freeze
+from surefoot.mdp import TabularMDP, require_world
 from surefoot.policy import EpisodicMixture, check_policy, greedy
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Solution:
+class Solution(Record):
     """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1]."""
 
     policy: Floats
@@ -34,6 +34,7 @@ def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floa
 
     For an EpisodicMixture, the coin-averaged values.
     """
+    require_world(world)
     if isinstance(policy, EpisodicMixture):
         V_first, V_second = policy_value(world, policy.first), policy_value(world, policy.second)
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
@@ -48,6 +49,7 @@ def solve(world: TabularMDP) -> Solution:
 
     Sums run in the same order for every pair: a matrix product may round equal rows differently and so break ties.
     """
+    require_world(world)
     Q = np.zeros((world.H, world.S, world.A))
     V = np.zeros((world.H + 1, world.S))
     for h in reversed(range(world.H)):
@@ -58,6 +60,7 @@ def solve(world: TabularMDP) -> Solution:
 
 def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
     """d[h, s, a]: the probability that the policy is in s at step h and takes a there. Each step sums to 1."""
+    require_world(world)
     if isinstance(policy, EpisodicMixture):
         d_first, d_second = occupancy(world, policy.first), occupancy(world, policy.second)
         return (1.0 - policy.rho) * d_first + policy.rho * d_second

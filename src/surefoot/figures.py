@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.run import Run
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def require_format(path: str | Path) -> Path:
 def plot_returns(runs: Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
     """Expected return per episode of each run, with the floor, the baseline and the optimum; violations in the legend.
 
-    All runs must be of one world and one floor. A run that is not certified says so in its legend and in the title.
+    All runs must be of one world and one floor. If one of them is not certified, the title says so.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -63,6 +63,9 @@ def plot_returns(runs: Sequence[Run], path: str | Path | None = None, title: str
     axes.set_title("\n".join([title] * bool(title) + marks), fontsize=10)
     figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
     if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(target)
+        except OSError as reason:
+            raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
     return figure

@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from surefoot.arrays import AnyArray
 from surefoot.errors import InvalidFile
 
 FORMAT = 1
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, MemoryError, SyntaxError)  # what numpy and zipfile raise for it
 
 
 def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None:
     """Write to a neighbour of `path` and rename it: a reader sees the old file or the new one, never half of one."""
     target = Path(path)
     about = {"format": FORMAT, "kind": kind, "surefoot": __version__}
+    if not target.parent.is_dir():
+        raise InvalidFile(f"{target} cannot be written: the folder {target.parent} does not exist. Create it first.")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as stream:
@@ -39,7 +43,7 @@ def read_arrays(path: str | Path, kinds: Mapping[str, tuple[str, ...]]) -> tuple
             arrays = {name: data[name] for name in data.files}
     except FileNotFoundError:
         raise InvalidFile(f"{path} does not exist. Expected a surefoot file of kind {expected}.") from None
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError, TypeError, AttributeError) as reason:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, *DAMAGE) as reason:
         raise InvalidFile(
             f"{path} is not a surefoot file ({reason}). Expected kind {expected}, as written by save."
         ) from None

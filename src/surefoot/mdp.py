@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.arrays import Floats, read_only
-from surefoot.checks import as_floats, freeze, require_distributions, require_integer
+from surefoot.checks import Record, as_floats, freeze, require_distributions, require_integer
 from surefoot.errors import InvalidModel
 from surefoot.problem import Problem, per_step
 
+LARGEST = 10**9  # probabilities in a random world: 8 GB
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class TabularMDP:
+class TabularMDP(Record):
     """An episodic world with H steps, S states, A actions, and rewards in [0, 1]. Frozen; arrays are read-only.
 
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
@@ -83,6 +86,11 @@ class TabularMDP:
         """P_rows with the pair (s, a) last, the layout of the kernels; made on first use."""
         return read_only(kernels.pairs_last(self.P_rows))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        r = self.problem.r_rows.reshape(-1, self.S, self.A)
+        P = self.P_rows[0] if self.stationary else self.P_rows
+        return TabularMDP, (P, r if len(r) == self.H else r[0], self.s1, self.H)
+
     def __repr__(self) -> str:
         return repr(self.problem).replace("Problem", "TabularMDP")
 
@@ -92,10 +100,21 @@ def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> T
 
     rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
     """
-    for name, size in (("S", S), ("A", A), ("H", H)):
-        require_integer(name, size, 1, InvalidModel)
+    sizes = [require_integer(name, size, 1, InvalidModel) for name, size in (("S", S), ("A", A), ("H", H))]
+    numbers = sizes[0] ** 2 * sizes[1] * (1 if stationary else sizes[2])
+    if numbers > LARGEST:
+        raise InvalidModel(f"S={S}, A={A}, H={H} make {numbers:.3g} probabilities, expected at most {LARGEST:.0e}.")
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
     steps = () if stationary else (H,)
     r = rng.random((*steps, S, A))
     P = rng.dirichlet(np.ones(S), size=(*steps, S, A))
     return TabularMDP(P, r, s1=0, H=H)
+
+
+def require_world(world: object) -> None:
+    """Exact values need the true model."""
+    if not isinstance(world, TabularMDP):
+        raise InvalidModel(
+            f"Expected a TabularMDP, found {type(world).__name__}. Exact values and simulation need the true "
+            "transition probabilities, which a Problem does not have."
+        )

@@ -10,10 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Floats, read_only
-from surefoot.checks import as_floats, freeze, require_distributions, require_integer
+from surefoot.checks import (
+    Record,
+    as_floats,
+    freeze,
+    require_distributions,
+    require_finite,
+    require_integer,
+    require_number,
+)
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.files import read_arrays, write_arrays
 from surefoot.problem import Problem
+
+LARGEST_VALUE = 1e100  # of Q in boltzmann and greedy: differences stay finite
 
 
 def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = "policy") -> Floats:
@@ -47,10 +57,12 @@ def greedy(Q: ArrayLike) -> Floats:
 
 def boltzmann(Q: ArrayLike, eta: float) -> Floats:
     """pi(a|s) proportional to exp(eta Q[h, s, a]): uniform at eta = 0, greedy as eta grows."""
-    if not np.isfinite(eta) or eta < 0:
-        raise InvalidSetting(f"eta is {eta}, expected a finite number >= 0 (0 is uniform, 10 close to greedy).")
+    meaning = "a finite number >= 0 (0 is uniform, 10 close to greedy)"
+    sharpness = require_number("eta", eta, meaning)
+    if not 0 <= sharpness < np.inf:
+        raise InvalidSetting(f"eta is {eta}, expected {meaning}.")
     q = _values(Q)
-    weights = np.exp(eta * (q - q.max(axis=2, keepdims=True)))
+    weights = np.exp(sharpness * (q - q.max(axis=2, keepdims=True)))
     return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
 
@@ -75,7 +87,7 @@ def step_mixture(first: ArrayLike, second: ArrayLike, rho: float) -> Floats:
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class EpisodicMixture:
+class EpisodicMixture(Record):
     """A coin tossed once, at the START of an episode: `second` with probability rho, else `first`, to its end.
 
     Its value is the coin-averaged (1-rho) V^first + rho V^second. A promise about the mixture is a promise about that
@@ -89,7 +101,7 @@ class EpisodicMixture:
     def __init__(self, first: ArrayLike, second: ArrayLike, rho: float) -> None:
         """Both policies (H, S, A), and the weight of the second."""
         x, y = _pair(first, second)
-        freeze(self, first=x, second=y, rho=_weight(rho))
+        freeze(self, first=x.copy(), second=y.copy(), rho=_weight(rho))
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """The policy for one episode. A coin with only one side (rho 0 or 1) is not tossed: no number is drawn."""
@@ -126,9 +138,11 @@ def _values(Q: ArrayLike) -> Floats:
     q = as_floats("Q", Q, InvalidPolicy)
     if q.ndim != 3 or 0 in q.shape:
         raise InvalidPolicy(f"Q has shape {q.shape}, expected (H, S, A). `solve(world).Q` has it.")
-    bad = np.argwhere(~np.isfinite(q))
-    if bad.size:
-        raise InvalidPolicy(f"Q[{', '.join(map(str, bad[0]))}] is {q[tuple(bad[0])]}, expected a finite number.")
+    require_finite("Q", q, InvalidPolicy)
+    if np.abs(q).max() > LARGEST_VALUE:
+        raise InvalidPolicy(
+            f"Q has entries as large as {np.abs(q).max():g}: no values of episodes. Expected at most 1e100."
+        )
     return q
 
 
@@ -140,6 +154,8 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _weight(rho: float) -> float:
-    if not 0.0 <= rho <= 1.0:
-        raise InvalidSetting(f"rho is {rho}, expected a weight in [0, 1]: the share of the second policy.")
-    return float(rho)
+    meaning = "a weight in [0, 1]: the share of the second policy"
+    weight = require_number("rho", rho, meaning)
+    if not 0.0 <= weight <= 1.0:
+        raise InvalidSetting(f"rho is {rho}, expected {meaning}.")
+    return weight

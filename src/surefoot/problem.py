@@ -1,17 +1,20 @@
 """Problem: everything a learner may know before the first episode."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Floats
-from surefoot.checks import as_floats, freeze, require_finite, require_integer, where
+from surefoot.checks import Record, as_floats, freeze, require_bool, require_finite, require_integer, where
 from surefoot.errors import InvalidModel
+
+LONGEST = 10**6  # steps in an episode; more is a slip of the pen
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem:
+class Problem(Record):
     """Sizes, known rewards and start of an episodic task; no transition probabilities.
 
     r is (H, S, A), or (S, A) together with `H` when rewards are the same at every step. Rewards lie in [0, 1].
@@ -28,12 +31,13 @@ class Problem:
 
     def __init__(self, r: ArrayLike, s1: int = 0, H: int | None = None, stationary: bool = False) -> None:
         """Validate once; nothing is repaired."""
-        rewards, steps = per_step("r", as_floats("r", r, InvalidModel), ("S", "A"), H)
-        require_finite("r", rewards, InvalidModel)
+        given = as_floats("r", r, InvalidModel)
+        rewards, steps = per_step("r", given, ("S", "A"), H)
+        require_finite("r", given, InvalidModel)
         bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
         if bad.size:
             raise InvalidModel(
-                f"{where('r', bad[0][-np.ndim(r) :])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
+                f"{where('r', bad[0][-given.ndim :])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
                 "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
                 "floor' = (floor - H low) / (high - low)."
             )
@@ -49,9 +53,13 @@ class Problem:
             A=A,
             r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
             s1=start,
-            stationary=bool(stationary),
+            stationary=require_bool("stationary", stationary),
             r_rows=r_rows,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows = self.r_rows.reshape(-1, self.S, self.A)
+        return Problem, (rows if len(rows) == self.H else rows[0], self.s1, self.H, self.stationary)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -63,12 +71,16 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
     shape = f"({', '.join(axes)})"
     if 0 in array.shape:
         raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
+    if H is not None:
+        H = require_integer("H", H, 1, InvalidModel)
+        if H > LONGEST:
+            raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
     if array.ndim == len(axes):
         if H is None:
             raise InvalidModel(
                 f"{name} has shape {array.shape}. An array {shape} holds for all steps: say how many with H=..."
             )
-        return array[None], require_integer("H", H, 1, InvalidModel)
+        return array[None], H
     if array.ndim == len(axes) + 1:
         if H is not None and array.shape[0] != H:
             raise InvalidModel(

@@ -7,12 +7,12 @@ import numpy as np
 
 from surefoot.agents.planning import SOURCES, Source
 from surefoot.arrays import Floats, Ints
-from surefoot.checks import freeze
+from surefoot.checks import Record, freeze
 from surefoot.counts import Counts
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Curve:
+class Curve(Record):
     """One point per bin of consecutive episodes (at most about 2,000): exact means, minima and shares, not samples."""
 
     episode: Ints  # the first episode of each bin
@@ -31,7 +31,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run:
+class Run(Record):
     """The account of one run. Values are exact expected returns in the true world, in units of return (0..H).
 
     Episode numbers start at 0; what never happened is None. `promise` is the learner's label and belongs beside every
@@ -76,7 +76,7 @@ class Run:
 def curve_from(
     done: int, width: int, bin_sum: Floats, bin_min: Floats, bin_below: Ints, optimum: float, floor: float | None
 ) -> Curve:
-    """The bins that were reached, and the regret at the end of each, summed without loss."""
+    """The bins that were reached, and the regret at the end of each."""
     bins = math.ceil(done / width)
     start = np.arange(bins, dtype=np.int64) * width
     size = np.minimum(start + width, done) - start

@@ -8,26 +8,42 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, SpliceAgent
+from surefoot.agents.planning import SOURCES
 from surefoot.arrays import Floats
-from surefoot.checks import require_floor, require_integer
+from surefoot.checks import VIOLATION_TOLERANCE, require_floor, require_integer
 from surefoot.counts import Counts, Episode
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.exact import policy_value, solve
-from surefoot.mdp import TabularMDP
-from surefoot.policy import EpisodicMixture
+from surefoot.mdp import TabularMDP, require_world
+from surefoot.policy import EpisodicMixture, check_policy
 from surefoot.run import Run, by_source, curve_from
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
+MOST_EPISODES = 10**15
 
 Seed = int | np.random.SeedSequence
 Stop = Callable[[], bool]
+Report = Callable[[int], None]
 Driver = Callable[[TabularMDP, Agent, Counts, np.random.Generator, "kernels.Tally", float, int], Iterator[None]]
+
+
+class Setting(NamedTuple):
+    """What every run of a call shares, checked."""
+
+    world: TabularMDP
+    agent: Agent
+    episodes: int
+    floor: float | None
+    baseline: float | None
+    promise: str
+    driver: Driver
 
 
 def simulate(
@@ -35,21 +51,23 @@ def simulate(
 ) -> Run:
     """Play `episodes` episodes and keep the account.
 
-    `floor` counts violations of another floor than the agent's own, or of any floor for an agent without one. Values
-    are exact, not sampled. Splice agents run in compiled code, to the same last bit as `simulate_plainly`. Ctrl-C ends
-    the run after the episode in hand and returns what was played (`run.interrupted`); a second one stops at once.
+    `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
+    floor for an agent without one. Values are exact, not sampled. Splice agents run in compiled code, to the same
+    last bit as `simulate_plainly`. Ctrl-C is heard about ten times a second, between episodes, and ends the run:
+    what was played is returned, with `run.interrupted`. A second one, after the first was heard, is Python's own.
     """
-    driver = _fused if isinstance(agent, SpliceAgent) else _plain
-    with _ctrl_c() as stop:
-        return _account(world, agent, episodes, seed, floor, progress, driver, stop)
+    setting = _check(world, agent, episodes, floor, _driver(agent))
+    with _ctrl_c() as stop, _progress_bar(type(agent).__name__, setting.episodes, progress) as report:
+        return _account(setting, _check_seed(seed), report, stop)
 
 
 def simulate_plainly(
     world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
-    with _ctrl_c() as stop:
-        return _account(world, agent, episodes, seed, floor, progress, _plain, stop)
+    setting = _check(world, agent, episodes, floor, _plain)
+    with _ctrl_c() as stop, _progress_bar(type(agent).__name__, setting.episodes, progress) as report:
+        return _account(setting, _check_seed(seed), report, stop)
 
 
 def simulate_many(
@@ -61,25 +79,46 @@ def simulate_many(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> list[Run]:
-    """`simulate` once per seed, in `jobs` threads (the compiled loop leaves the interpreter free).
+    """`simulate` once per seed, in `jobs` threads (-1: one per core; the compiled loop leaves the interpreter free).
 
-    The number of jobs changes nothing but the time: run i depends on seeds[i] alone.
+    The number of jobs changes nothing but the time: run i depends on seeds[i] alone. After Ctrl-C the runs that had
+    begun are returned.
     """
     import joblib
 
-    driver = _fused if isinstance(agent, SpliceAgent) else _plain
-    parallel = joblib.Parallel(n_jobs=require_integer("jobs", jobs, -1, InvalidSetting), prefer="threads")
-    one_by_one = progress if jobs == 1 else False
-    with _ctrl_c() as stop:
-        runs: list[Run] = parallel(
-            joblib.delayed(_account)(world, agent, episodes, seed, floor, one_by_one, driver, stop) for seed in seeds
-        )
-    return runs
+    setting = _check(world, agent, episodes, floor, _driver(agent))
+    if require_integer("jobs", jobs, -1, InvalidSetting) == 0:
+        raise InvalidSetting("jobs is 0, expected a number of threads, or -1 for one per core.")
+    try:
+        checked = [_check_seed(seed) for seed in seeds]
+    except TypeError:
+        raise InvalidSetting(f"seeds is {seeds!r}, expected several seeds, such as range(10).") from None
+    done = [0] * len(checked)
+    # Threads, whatever back end a caller has configured: runs share the world's arrays and one ear for Ctrl-C.
+    parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
+    with (
+        _ctrl_c() as stop,
+        _progress_bar(
+            f"{type(agent).__name__}, {len(checked)} runs", setting.episodes * len(checked), progress
+        ) as report,
+    ):
+
+        def one(i: int) -> Run | None:
+            def report_one(episodes_done: int) -> None:
+                done[i] = episodes_done
+                report(sum(done))
+
+            return None if stop() else _account(setting, checked[i], report_one, stop)
+
+        runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
+    return [run for run in runs if run is not None]
 
 
 def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
     """One episode in the world. Draws the coin if there is one, then for each step the action and the next state."""
+    require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
+    pi = check_policy(pi, world.problem)
     states, actions, rewards = [world.s1], [], []
     for h in range(world.H):
         s = states[-1]
@@ -111,7 +150,9 @@ def _plain(
         value = float(policy_value(world, plan.policy)[0, world.s1])
         episode = play(world, plan.policy, rng)
         counts.add(episode)
-        kernels.record(tally, value, kernels.NUMBER[plan.source], plan.h, floor)
+        if plan.h > world.H:
+            raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{world.H}.")
+        kernels.record(tally, value, SOURCES.index(plan.source), plan.h, floor)
         yield
 
 
@@ -130,63 +171,77 @@ def _fused(
     estimate = kernels.estimate_from(counts.n_sas)
     radii = agent.bounds.radii(agent.problem, agent.delta_prime)
     splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
-    desk = kernels.empty_desk(world.H, world.S, world.A)
+    desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
     rule = agent.rule
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < episodes:
         started = time.perf_counter()
         kernels.run_episodes(true_world, estimate, radii, splices, rule, tally, floor, chunk, rng, desk)
         pace = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
-        growth = min(10.0, pace) if done else 100.0
+        growth = min(10.0, pace) if done else 1.0
         done += chunk
         chunk = max(1, min(episodes - done, int(chunk * growth)))
         yield
 
 
-def _account(
-    world: TabularMDP,
-    agent: Agent,
-    episodes: int,
-    seed: Seed,
-    floor: float | None,
-    progress: bool | None,
-    driver: Driver,
-    stop: Stop,
-) -> Run:
-    """Check what comes in, drive, and add up."""
+def _driver(agent: Agent) -> Driver:
+    """The fused loop plans as SpliceAgent does; an agent with a plan of its own is asked for it."""
+    own_plan = isinstance(agent, SpliceAgent) and type(agent).plan is SpliceAgent.plan
+    return _fused if own_plan else _plain
+
+
+def _check_seed(seed: Seed) -> Seed:
+    return seed if isinstance(seed, np.random.SeedSequence) else require_integer("seed", seed, 0, InvalidSetting)
+
+
+def _check(world: TabularMDP, agent: Agent, episodes: int, floor: float | None, driver: Driver) -> Setting:
+    """Check what comes in, and warn of a floor that the baseline does not reach. Called by the public functions."""
+    require_world(world)
+    if not isinstance(agent, Agent):
+        raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See sf.Agent.")
     K = require_integer("episodes", episodes, 1, InvalidSetting)
-    if not isinstance(seed, np.random.SeedSequence):
-        seed = require_integer("seed", seed, 0, InvalidSetting)
+    if K > MOST_EPISODES:
+        raise InvalidSetting(f"episodes is {K}, expected at most {MOST_EPISODES}.")
     _require_same_problem(world, agent)
     level = agent.floor if floor is None else require_floor(floor, world.H)
     baseline = _baseline_value(world, agent)
-    if level is not None and baseline is not None and baseline < level:
-        warnings.warn(
-            f"The baseline is worth {baseline:.6g}, below the floor of {level:.6g}: the promise presumes a baseline "
-            "above it, and episodes on the baseline will violate it. Lower the floor or find a better baseline.",
-            FloorAboveBaseline,
-            stacklevel=4,
-        )
+    for floor_at_stake in {level, agent.floor} - {None}:
+        if baseline is not None and floor_at_stake is not None and baseline < floor_at_stake - VIOLATION_TOLERANCE:
+            warnings.warn(
+                f"The baseline is worth {baseline:.6g}, below the floor of {floor_at_stake:.6g}: the promise presumes "
+                "a baseline above it, and episodes on the baseline will violate it. Lower the floor or find a better "
+                "baseline.",
+                FloorAboveBaseline,
+                stacklevel=3,
+            )
+    promise = agent.promise
+    if agent.floor is not None and level != agent.floor and not promise.startswith("NOT CERTIFIED"):
+        promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
+    return Setting(world, agent, K, level, baseline, promise, driver)
+
+
+def _account(setting: Setting, seed: Seed, report: Report, stop: Stop) -> Run:
+    """Drive, and add up."""
+    world, agent, K, floor, baseline, promise, driver = setting
     optimum = solve(world).value
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
     rng = np.random.default_rng(seed)
     counts = Counts.zeros(agent.problem, agent.pooled)
-    with _progress_bar(type(agent).__name__, K, progress) as report:
-        for _ in driver(world, agent, counts, rng, tally, math.nan if level is None else level, K):
-            report(tally.done)
-            if stop():
-                break
-    curve = curve_from(tally.done, tally.width, tally.bin_sum, tally.bin_min, tally.bin_below, optimum, level)
+    for _ in driver(world, agent, counts, rng, tally, math.nan if floor is None else floor, K):
+        report(tally.done)
+        if stop():
+            break
+    curve = curve_from(tally.done, tally.width, tally.bin_sum, tally.bin_min, tally.bin_below, optimum, floor)
     return Run(
         agent=type(agent).__name__,
-        promise=agent.promise,
+        promise=promise,
         episodes=tally.done,
         seed=seed,
-        floor=level,
+        floor=floor,
         optimum=optimum,
         baseline=baseline,
-        violations=None if level is None else tally.violations,
+        violations=None if floor is None else tally.violations,
         regret=math.fsum(optimum * n - total for n, total in zip(curve.episodes, tally.bin_sum, strict=False)),
         min_value=float(tally.smallest[0]),
         first_mixture=tally.first_mixture,

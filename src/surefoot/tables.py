@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.run import Run
 
 
@@ -11,7 +12,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     table: list[dict[str, Any]] = []
     known = next((run for run in runs if run.baseline is not None), None)
     if known is not None and known.baseline is not None:
-        below = known.floor is not None and known.baseline < known.floor - 1e-12
+        below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
         table.append(
             {
                 "learner": "baseline alone",

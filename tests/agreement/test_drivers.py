@@ -1,5 +1,11 @@
 """The plain loop and the fused loop: same seed, same run, to the last bit."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -66,6 +72,16 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled):
     assert fused.counts.pooled == pooled
 
 
+@pytest.mark.parametrize("floor", [1e-20, 1e-17, 0.1 + 0.2 - 0.3])
+def test_plain_is_fused_where_rho_rounds_to_one(floor):
+    """A floor so small that (L_b - floor) / (L_b - 0) is 1: a mixture whose coin has one side, and is not tossed."""
+    world = sf.random_mdp(3, 2, 2, seed=0)
+    agent = sf.EpsMix(world.problem, sf.uniform(2, 3, 2), floor, bounds=sf.Bernstein(0.002))
+    fused = sf.simulate(world, agent, 400, seed=0)
+    assert_same_run(fused, sf.simulate_plainly(world, agent, 400, seed=0))
+    assert fused.sources["mixture"] > 0
+
+
 def test_another_seed_gives_another_run(paper_world):
     """Control: the comparison above can tell two runs apart."""
     agent = sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(1e-3))
@@ -123,6 +139,26 @@ def test_kernels_are_compiled_once(paper_world):
     )
     for kernel in public:
         assert len(kernel.signatures) == 1, kernel
+
+
+def test_a_changed_kernel_is_compiled_anew(tmp_path):
+    """The loop inlines the bounds from another file; numba alone would go on using its old machine code."""
+    source = Path(sf.__file__).parent
+    shutil.copytree(source, tmp_path / "surefoot", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import surefoot as sf; w = sf.random_mdp(2, 2, 2, 0); a = sf.StepMix(w.problem, sf.uniform(2, 2, 2), 0.5, "
+        "bounds=sf.Bernstein(0.01)); print(sf.__file__, sf.simulate(w, a, 4000, 0).first_mixture)"
+    )
+    found = []
+    for old, new in (("", ""), ("22.0 * H * H", "11.0 * H * H")):
+        bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
+        bernstein.write_text(bernstein.read_text().replace(old, new) if old else bernstein.read_text())
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        where, first = out.stdout.split()
+        assert Path(where).is_relative_to(tmp_path)
+        found.append(int(first))
+    assert found[1] < 0.9 * found[0]
 
 
 def test_curve_and_totals_agree(paper_world):

@@ -49,7 +49,8 @@ def draw_case(size, seed, episodes, pooled, scale, counts_of):
     if episodes:
         counts = counts_of(world, 0.5 * baseline + 0.5 * sf.uniform(H, S, A), episodes, seed, pooled)
         if seed % 2:  # patchy: some pairs lose their data
-            counts = sf.Counts(counts.n_sas * (rng.random((*counts.n_sas.shape[:-1], 1)) < 0.9))
+            some = counts.n_sas * (rng.random((*counts.n_sas.shape[:-1], 1)) < 0.9)
+            counts = sf.Counts(some[0] if counts.pooled else some, counts.H)
     else:
         counts = sf.Counts.zeros(world.problem, pooled)
     return Case(world.problem, baseline, counts, pooled, scale, (0.05, 0.1, 0.4)[seed % 3])

@@ -1,5 +1,8 @@
 """What every learner must do. Registering one in `sf.AGENTS` enrols it here."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -148,7 +151,57 @@ def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
 
 
 def test_epsmix_says_whose_value_is_promised():
-    assert sf.EpsMix.floor_scope == "coin-averaged"
+    """In the learner's own label, so that every run, table and figure carries it."""
+    world = sf.random_mdp(2, 2, 2, seed=0)
+    arguments = (world.problem, sf.uniform(2, 2, 2), 0.1)
+    assert "coin-averaged" in sf.EpsMix(*arguments).promise
+    assert "coin-averaged" not in sf.StepMix(*arguments).promise
+
+
+def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
+    """The fused loop would otherwise play, and certify, something else."""
+
+    class Timid(sf.StepMix):
+        def plan(self, counts):
+            return sf.Plan(self.baseline, "baseline", 3, 0.0, 0.0, 3.0, [0.0], "trusted")
+
+    run = sf.simulate(paper_world, Timid(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
+    assert run.sources["baseline"] == 20
+    run = sf.simulate(paper_world, sf.StepMix(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
+    assert run.sources["optimistic"] == 20  # control: StepMix itself is optimistic at floor 0
+
+
+def test_a_subclass_of_the_bounds_is_never_certified(paper_world):
+    class Mine(sf.Bernstein):
+        pass
+
+    assert not Mine().certified
+    with pytest.raises(sf.InvalidSetting, match="not a subclass"):
+        sf.BPIUCBVI(paper_world.problem, bounds=Mine())
+
+
+def test_another_floor_has_no_promise(paper_world):
+    agent = sf.StepMix(paper_world.problem, sf.boltzmann(sf.solve(paper_world).Q, 10.0), 1.0)
+    assert "certified" in sf.simulate(paper_world, agent, 3, seed=0, floor=1.0).promise
+    assert (
+        sf.simulate(paper_world, agent, 3, seed=0, floor=2.0).promise
+        == "no promise for this floor: the learner keeps 1"
+    )
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
+    """Worker processes get copies; writable ones would be compiled for anew, and could be changed."""
+    for original in (make(), paper_world, paper_world.problem, make().plan(sf.Counts.zeros(paper_world.problem))):
+        again = copied(original)
+        arrays = {name: value for name, value in vars(again).items() if isinstance(value, np.ndarray)}
+        assert all(not array.flags.writeable for array in arrays.values())
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, getattr(original, name))
+    world = copied(sf.random_mdp(3, 2, 4, seed=0, stationary=True))
+    assert world.stationary
+    assert world.P_rows.shape == (1, 3, 2, 3)
+    assert world.P.strides[0] == 0  # still stored once
 
 
 def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
@@ -161,9 +214,12 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
         promise = "no floor promised"
 
         def plan(self, counts):
-            rule = sf.uniform(3, 5, 5)
-            return sf.Plan(rule, "baseline", 3, 0.0, 0.0, 3.0, [0.0], "no floor")
+            return sf.Plan(sf.uniform(3, 5, 5), "baseline", self.h, 0.0, 0.0, 3.0, [0.0], "no floor")
 
+    Uniform.h = 4
+    with pytest.raises(sf.InvalidSetting, match=r"h = 4, expected a step in 0..3"):
+        sf.simulate(paper_world, Uniform(), 50, seed=0)
+    Uniform.h = 3
     run = sf.simulate(paper_world, Uniform(), 50, seed=0)
     value = sf.policy_value(paper_world, sf.uniform(3, 5, 5))[0, 0]
     assert run.mean_value == pytest.approx(value, abs=1e-12)

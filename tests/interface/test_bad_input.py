@@ -54,6 +54,7 @@ def test_small_errors_of_rounding_are_accepted_and_larger_ones_are_not(parts):
     with pytest.raises(sf.InvalidModel, match="sums to"):
         sf.TabularMDP(P * (1 + 5e-9), r)
     sf.TabularMDP(P, np.ones_like(r))
+    assert sf.TabularMDP(P, r, H=np.int64(2)).H == 2
     with pytest.raises(sf.InvalidModel, match="expected a reward"):
         sf.TabularMDP(P, np.ones_like(r) * np.nextafter(1.0, 2.0))
 
@@ -122,7 +123,7 @@ def test_counts():
         (spoil(good, (1, 2, 0, 1), 2.0**60), r"expected a count in 0..2\^53"),
         (good[0, 0], r"shape \(2, 3\), expected \(H, S, A, S\)"),
         (np.zeros((2, 3, 2, 4), dtype=int), r"shape \(2, 3, 2, 4\), expected"),
-        (good.astype(bool), "dtype bool"),
+        (good.astype(bool), "n_sas has dtype bool"),
         (good.astype(str), "dtype"),
     ]
     for n_sas, message in refused:
@@ -159,6 +160,80 @@ def test_episodes_leave_counts_unchanged_when_refused():
     assert counts.n_sas.sum() == 2
 
 
+def test_odd_types_are_refused_in_words(parts):
+    """Each of these was once accepted silently, or ended in an error that was not ours."""
+    P, r = parts
+    world = sf.TabularMDP(P, r)
+    baseline = sf.uniform(2, 3, 2)
+    masked = np.ma.masked_array(P, mask=P > 0.9)
+    refused = [
+        (lambda: sf.TabularMDP(masked, r), sf.InvalidModel, "masked array"),
+        (lambda: sf.TabularMDP(P, r, H="2"), sf.InvalidModel, "H is '2', expected an integer"),
+        (lambda: sf.TabularMDP(P, r, H=2.0), sf.InvalidModel, "H is 2.0, expected an integer"),
+        (lambda: sf.TabularMDP(P[0], r[0], H=10**30), sf.InvalidModel, "expected at most 1000000 steps"),
+        (lambda: sf.TabularMDP(P[0], spoil(r[0], (2, 1), math.nan), H=3), sf.InvalidModel, r"r\[2, 1\] is nan"),
+        (lambda: sf.Problem(0.5), sf.InvalidModel, r"shape \(\)"),
+        (lambda: sf.Problem(r, stationary="no"), sf.InvalidSetting, "stationary is 'no', expected True or False"),
+        (lambda: sf.random_mdp(10**6, 10, 10, seed=0), sf.InvalidModel, "probabilities, expected at most"),
+        (
+            lambda: sf.StepMix(world, baseline, 0.5),
+            sf.InvalidSetting,
+            "found a TabularMDP|is a TabularMDP, expected a Problem",
+        ),
+        (lambda: sf.BPIUCBVI(None), sf.InvalidSetting, "expected a Problem"),
+        (lambda: sf.StepMix(world.problem, baseline, 0.5, pooled="no"), sf.InvalidSetting, "pooled is 'no'"),
+        (lambda: sf.StepMix(world.problem, baseline, True), sf.InvalidSetting, "floor is True"),
+        (lambda: sf.StepMix(world.problem, baseline, 1 + 1j), sf.InvalidSetting, r"floor is \(1\+1j\)"),
+        (lambda: sf.StepMix(world.problem, baseline, 10**400), sf.InvalidSetting, "floor is 1000"),
+        (lambda: sf.StepMix(world.problem, baseline, 0.5, delta=5e-324), sf.InvalidSetting, "delta is 4.94066e-324"),
+        (lambda: sf.Bernstein(True), sf.InvalidSetting, "scale is True"),
+        (lambda: sf.Bernstein("1"), sf.InvalidSetting, "scale is '1'"),
+        (lambda: sf.Bernstein(np.array(0.5)), sf.InvalidSetting, "scale is array"),
+        (lambda: sf.step_mixture(baseline, baseline, "half"), sf.InvalidSetting, "rho is 'half'"),
+        (lambda: sf.boltzmann([[[1e308, -1e308]]], 0.0), sf.InvalidPolicy, "as large as 1e\\+308"),
+        (lambda: sf.boltzmann(r, None), sf.InvalidSetting, "eta is None"),
+        (lambda: sf.Counts([[1], [1, 2]]), sf.InvalidCounts, "ragged"),
+        (lambda: sf.Episode([[0], [1, 2]], [0]), sf.InvalidEpisode, "ragged"),
+        (lambda: sf.play(world, np.zeros((2, 3, 2)), np.random.default_rng(0)), sf.InvalidPolicy, "sums to 0"),
+        (lambda: sf.solve(world.problem), sf.InvalidModel, "Expected a TabularMDP, found Problem"),
+        (lambda: sf.simulate(world, "stepmix", 5, seed=0), sf.InvalidSetting, "Expected an agent"),
+        (lambda: sf.BPIUCBVI(world.problem).plan(np.zeros((2, 3, 2, 3))), sf.InvalidCounts, "found ndarray"),
+        (lambda: sf.simulate_many(world, sf.BPIUCBVI(world.problem), 5, seeds=5), sf.InvalidSetting, "seeds is 5"),
+        (
+            lambda: sf.simulate_many(world, sf.BPIUCBVI(world.problem), 5, range(2), jobs=0),
+            sf.InvalidSetting,
+            "jobs is 0",
+        ),
+        (lambda: sf.simulate(world, sf.BPIUCBVI(world.problem), 10**23, seed=0), sf.InvalidSetting, "episodes is"),
+    ]
+    for attempt, error, message in refused:
+        with pytest.raises(error, match=message):
+            attempt()
+    assert sf.Bernstein(np.float32(1)) == sf.Bernstein(1) == sf.Bernstein()
+
+
+def test_episodes_of_pooled_counts_have_the_right_length_too():
+    problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
+    counts = sf.Counts.zeros(problem, pooled=True)
+    with pytest.raises(sf.InvalidEpisode, match="3 steps, these counts have 4"):
+        counts.add(sf.Episode([0, 1, 2, 0], [0, 1, 0]))
+    assert counts.n_sas.sum() == 0
+    one = sf.Counts.zeros(sf.random_mdp(3, 2, 1, seed=0).problem)
+    with pytest.raises(sf.InvalidEpisode, match="3 steps, these counts have 1"):
+        one.add(sf.Episode([0, 1, 2, 0], [0, 1, 0]))
+    with pytest.raises(sf.InvalidEpisode, match=r"states\[0\] is 9223372036854775807"):
+        one.add(sf.Episode(np.array([2**64 - 1, 0], dtype=np.uint64), [0]))
+
+
+def test_records_do_not_change_with_the_callers_arrays():
+    policy = np.full((1, 2, 2), 0.5)
+    mixture, rewards = sf.EpisodicMixture(policy, policy, 0.5), np.array([0.5])
+    episode = sf.Episode([0, 1], [0], rewards)
+    policy[0, 0], rewards[0] = [1.0, 0.0], 9.0
+    assert mixture.first[0, 0, 0] == 0.5
+    assert episode.rewards[0] == 0.5
+
+
 def test_simulate(parts):
     world = sf.TabularMDP(*parts)
     agent = sf.BPIUCBVI(world.problem)
@@ -180,9 +255,13 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     world = sf.TabularMDP(*parts)
     baseline = sf.uniform(2, 3, 2)
     value = sf.policy_value(world, baseline)[0, 0]
-    with pytest.warns(sf.FloorAboveBaseline, match="below the floor"):
+    with pytest.warns(sf.FloorAboveBaseline, match="below the floor") as caught:
         run = sf.simulate(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seed=0)
     assert run.violations == 10
+    assert caught[0].filename == __file__  # it points at the caller
+    with pytest.warns(sf.FloorAboveBaseline) as caught:  # the learner's own floor counts, whatever else is counted
+        sf.simulate_many(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
+    assert len(caught) == 1
     run = sf.simulate(world, sf.StepMix(world.problem, baseline, value - 0.01), 10, seed=0)  # warnings are errors here
     assert run.violations == 0
 

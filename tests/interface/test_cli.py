@@ -75,6 +75,15 @@ def test_wrong_usage_ends_with_2_and_no_traceback(arguments, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_unwritable_figure_costs_nothing_but_the_figure(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = surefoot("demo", "--episodes", "200", "--out", "file/figure.png", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "cannot be written" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "StepMix" in result.stdout  # the table was printed first
+
+
 def test_bad_data_ends_with_1(monkeypatch, capsys):
     def refuse():
         raise sf.InvalidModel("P[0, 0, 0] sums to 0.9")

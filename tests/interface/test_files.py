@@ -57,6 +57,35 @@ def test_every_cut_of_a_file_is_refused(tmp_path):
             sf.Counts.load(path)
 
 
+def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
+    """Whatever a flipped byte does, the answer is counts or InvalidFile/InvalidCounts, never an error of zlib's."""
+    path = tmp_path / "counts.npz"
+    counts = sf.Counts(np.arange(16).reshape(1, 2, 4, 2))
+    counts.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for place in rng.choice(len(whole), size=300):
+        damaged = bytearray(whole)
+        damaged[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            sf.Counts.load(path)
+        except (sf.InvalidFile, sf.InvalidCounts):
+            refused += 1
+    assert refused > 200
+
+
+def test_pooled_counts_remember_their_steps(tmp_path):
+    problem = sf.random_mdp(3, 2, 4, seed=0, stationary=True).problem
+    counts = sf.Counts.zeros(problem, pooled=True)
+    counts.save(tmp_path / "counts.npz")
+    assert sf.Counts.load(tmp_path / "counts.npz") == counts
+    assert counts.H == 4
+    with pytest.raises(sf.InvalidFile, match=r"the folder .* does not exist"):
+        counts.save(tmp_path / "nowhere" / "counts.npz")
+
+
 def test_object_arrays_are_never_loaded(tmp_path):
     """The one way in which an .npz could run code."""
     path = tmp_path / "counts.npz"

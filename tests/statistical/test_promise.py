@@ -6,12 +6,11 @@ p = 0.05: 0.004 %). Its false-alarm rate is at most 1 - 0.95^10 = 40 % if the bo
 are so loose that no alarm was ever seen, and with fixed seeds none can appear by chance.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.stepmix import stepmix
 
 FLOOR = 0.6
 DELTA = 0.05
@@ -115,8 +114,7 @@ def upper_for_lower(agent, plan, counts):
             Q_up, _ = super().q_bounds(model, h, V_up, V_low)
             return Q_up, Q_up
 
-    bad = dataclasses.replace(agent, bounds=Misprinted(agent.bounds.scale))
-    return bad.plan_by_the_book(counts)
+    return stepmix(agent.model(counts), agent.baseline, agent.floor, Misprinted(agent.bounds.scale))
 
 
 def untouched(agent, plan, counts):

@@ -1,6 +1,6 @@
 """One file an algorithm: the readable version, then the learner that plans with the kernel.
 
-Registering a learner here enrols it in the interface tests and in the command.
+Registering a learner here enrols it in the interface tests.
 """
 
 from surefoot.agents.bpi_ucbvi import BPIUCBVI as BPIUCBVI

@@ -68,4 +68,4 @@ class BPIUCBVI(SpliceAgent):
         return bpi_ucbvi(self.model(counts), self.bounds)
 
     def __repr__(self) -> str:
-        return f"BPIUCBVI({self.problem}, delta={self.delta:g}, bounds={self.bounds})"
+        return f"BPIUCBVI({self.problem}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled})"

@@ -45,7 +45,7 @@ class EpsMix(FloorAgent):
     Where each single journey must be played by a policy above the floor, use StepMix.
     """
 
-    floor_scope = "coin-averaged"
+    floor_scope = "every episode's coin-averaged value"
 
     @property
     def h0(self) -> Ints:

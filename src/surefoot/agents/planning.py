@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from surefoot import kernels
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds import Bernstein, Model
-from surefoot.checks import freeze, require_delta, require_floor
+from surefoot.checks import Record, freeze, require_bool, require_delta, require_floor, require_integer, require_number
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.errors import InvalidSetting
 from surefoot.policy import EpisodicMixture, check_policy
@@ -23,7 +23,7 @@ SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")  # in the or
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Plan:
+class Plan(Record):
     """The next episode's policy.
 
     - source: which of the paper's three exits was taken; h and rho are the paper's (baseline: h = H, rho = 0;
@@ -56,6 +56,13 @@ class Plan:
         safety: Safety,
     ) -> None:
         """Fields as named; arrays become read-only."""
+        if source not in SOURCES:
+            raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
+        if safety not in get_args(Safety):
+            raise InvalidSetting(f"safety is {safety!r}, expected one of {', '.join(get_args(Safety))}.")
+        require_integer("h", h, 0, InvalidSetting)
+        if not 0.0 <= require_number("rho", rho, "a weight in [0, 1]") <= 1.0:
+            raise InvalidSetting(f"rho is {rho}, expected a weight in [0, 1].")
         freeze(
             self,
             policy=policy if isinstance(policy, EpisodicMixture) else np.asarray(policy, dtype=np.float64),
@@ -96,12 +103,13 @@ class Agent(Protocol):
     def plan(self, counts: Counts) -> Plan: ...  # noqa: D102
 
 
-class SpliceAgent(ABC):
+class SpliceAgent(Record, ABC):
     """A learner that chooses among splices of its baseline with the optimistic policy.
 
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
 
+    floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
     problem: Problem
     bounds: Bernstein
     delta: float
@@ -138,7 +146,7 @@ class SpliceAgent(ABC):
             return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
         if self.rule.floor == -np.inf:
             return "no floor promised"
-        return f"certified at delta = {self.delta:g}, given that the baseline is above the floor"
+        return f"certified at delta = {self.delta:g} for {self.floor_scope}, given that the baseline is above the floor"
 
     def model(self, counts: Counts) -> Model:
         """What the readable version reads of the counts."""
@@ -173,9 +181,7 @@ class SpliceAgent(ABC):
 
 def exit_taken(h: int, rho: float, H: int) -> Source:
     """Which of the three exits (h, rho) is. With h = H and rho = 0 it is pi_b that is played, certified or not."""
-    if h == 0:
-        return "optimistic"
-    return "baseline" if h == H and rho == 0.0 else "mixture"
+    return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
 def safety(bounds: Bernstein, floor: float, reached: bool) -> Safety:
@@ -187,11 +193,16 @@ def safety(bounds: Bernstein, floor: float, reached: bool) -> Safety:
     return "certified" if reached else "trusted"
 
 
-def check_settings(problem: Problem, bounds: object, pooled: bool) -> None:
+def check_settings(problem: object, bounds: object, pooled: object) -> None:
     """What every learner's constructor asks."""
-    if not isinstance(bounds, Bernstein):
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.Bernstein(): the paper's bounds.")
-    if pooled:
+    if not isinstance(problem, Problem):
+        raise InvalidSetting(
+            f"The first argument is a {type(problem).__name__}, expected a Problem: what a learner may know. "
+            "Of a world that is world.problem."
+        )
+    if type(bounds) is not Bernstein:
+        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.Bernstein(): the paper's bounds, and not a subclass.")
+    if require_bool("pooled", pooled):
         require_stationary(problem)
 
 
@@ -226,6 +237,5 @@ class FloorAgent(SpliceAgent):
         return self.baseline
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.problem}, floor={self.floor:g}, delta={self.delta:g}, bounds={self.bounds})"
-        )
+        settings = f"floor={self.floor:g}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
+        return f"{type(self).__name__}({self.problem}, {settings})"

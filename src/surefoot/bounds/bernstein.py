@@ -9,6 +9,7 @@ import numpy as np
 from surefoot import kernels
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.model import Model
+from surefoot.checks import freeze, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
 from surefoot.policy import greedy
@@ -48,13 +49,15 @@ class Bernstein:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale >= 0):
+        scale = require_number("scale", self.scale, "a finite number >= 0; 1 is the paper's")
+        if not 0 <= scale < math.inf:
             raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the paper's.")
+        freeze(self, scale=scale)
 
     @property
     def certified(self) -> bool:
-        """Are these bounds the proved ones?"""
-        return self.scale == 1.0
+        """Are these bounds the proved ones? A subclass may compute anything, and is not."""
+        return type(self) is Bernstein and self.scale == 1.0
 
     def beta(self, model: Model) -> Floats:
         """beta(n) = log(SAH/delta') + S log(8e(n+1)), shape (H, S, A)."""

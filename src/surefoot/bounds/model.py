@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.arrays import Floats, Ints
-from surefoot.checks import freeze
+from surefoot.checks import Record, freeze
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.problem import Problem
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Model:
+class Model(Record):
     """The estimated world of one plan, written out per step for reading: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
@@ -24,10 +24,9 @@ class Model:
 
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
         """Pooled counts are repeated for every step, which needs a stationary problem."""
-        pooled = counts.pooled and problem.H > 1
-        if pooled:
+        check_counts(counts, problem, counts.pooled)
+        if counts.pooled:
             require_stationary(problem)
-        check_counts(counts, problem, pooled)
         n_sas = np.broadcast_to(counts.n_sas, (problem.H, problem.S, problem.A, problem.S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / problem.S)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from surefoot.kernels.bernstein import empty_splices as empty_splices
     from surefoot.kernels.bernstein import estimate_from as estimate_from
     from surefoot.kernels.bernstein import refresh_all as refresh_all
-    from surefoot.kernels.episodes import NUMBER as NUMBER
     from surefoot.kernels.episodes import Rule as Rule
     from surefoot.kernels.episodes import Tally as Tally
     from surefoot.kernels.episodes import TrueWorld as TrueWorld
@@ -23,14 +22,15 @@ if TYPE_CHECKING:
     from surefoot.kernels.episodes import record as record
     from surefoot.kernels.episodes import run_episodes as run_episodes
     from surefoot.kernels.mixing import choose as choose
+    from surefoot.kernels.mixing import exit_taken as exit_taken
     from surefoot.kernels.mixing import mix_splices as mix_splices
     from surefoot.kernels.values import pairs_last as pairs_last
     from surefoot.kernels.values import policy_value as policy_value
 
 _MODULES = {
     "bernstein": ("Estimate", "Radii", "Splices", "bound_splices", "empty_splices", "estimate_from", "refresh_all"),
-    "episodes": ("NUMBER", "Rule", "Tally", "TrueWorld", "empty_desk", "empty_tally", "record", "run_episodes"),
-    "mixing": ("choose", "mix_splices"),
+    "episodes": ("Rule", "Tally", "TrueWorld", "empty_desk", "empty_tally", "record", "run_episodes"),
+    "mixing": ("choose", "exit_taken", "mix_splices"),
     "values": ("pairs_last", "policy_value"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

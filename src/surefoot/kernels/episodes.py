@@ -10,14 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.arrays import Floats, Ints
+from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.kernels.bernstein import Estimate, Radii, Splices, bound_splices, refresh_all, refresh_pair
 from surefoot.kernels.jit import compiled
-from surefoot.kernels.mixing import choose, mix_splices
+from surefoot.kernels.mixing import BASELINE, MIXTURE, OPTIMISTIC, choose, exit_taken, mix_splices
 from surefoot.kernels.values import draw, start_value
-
-BASELINE, MIXTURE, OPTIMISTIC = 0, 1, 2
-NUMBER = {"baseline": BASELINE, "mixture": MIXTURE, "optimistic": OPTIMISTIC}
-TOLERANCE = 1e-12  # a violation is a value below floor - 1e-12: the exact values carry rounding errors of that order
 
 # Places in Tally.totals.
 DONE, VIOLATIONS, FIRST_MIXTURE, FIRST_OPTIMISTIC, EPISODES_BY_SOURCE = 0, 1, 2, 3, 4
@@ -79,12 +76,13 @@ class Tally(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Room to work in; nothing on it is read before it is written."""
+    """Room to work in; nothing on it is read before it is written, but for the last row of V."""
 
+    L: Floats  # (C,) the candidates' lower values
     pi_bar: Floats  # (H, S, A) the optimistic policy as probabilities
     mixed: Floats  # (H, S, A) the step mixture of this episode
     q: Floats  # (S*A,)
-    V: Floats  # (H+1, S), the last row 0
+    V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
     states: Ints  # (H+1,)
     actions: Ints  # (H,)
 
@@ -103,7 +101,7 @@ def record(tally: Tally, value: float, source: int, h: int, floor: float) -> Non
     b = k // tally.width
     tally.bin_sum[b] += value
     tally.bin_min[b] = min(tally.bin_min[b], value)
-    if value < floor - TOLERANCE:
+    if value < floor - VIOLATION_TOLERANCE:
         tally.totals[VIOLATIONS] += 1
         tally.bin_below[b] += 1
     tally.totals[DONE] = k + 1
@@ -157,7 +155,7 @@ def run_episodes(
     """Play `episodes` more episodes. Everything that must survive between calls is in `estimate`, `tally`, `rng`."""
     pi_b = splices.pi_b
     H, _, A = pi_b.shape
-    pi_bar, mixed, q, V, states, actions = desk.pi_bar, desk.mixed, desk.q, desk.V, desk.states, desk.actions
+    L, pi_bar, mixed, q, V, states, actions = desk
     value_b = start_value(world.P_pairs, world.r, pi_b, world.s1, q, V)
     value_bar = 0.0
     known = False  # is value_bar that of the present pi_bar?
@@ -168,14 +166,11 @@ def run_episodes(
         if k == 0 or moved:
             one_hot(splices.pi_bar, pi_bar)
             known = False
-        c, rho, _ = choose(splices.V_low[0, :, world.s1], rule.floor, rule.mixes)
+        for c in range(L.shape[0]):
+            L[c] = splices.V_low[0, c, world.s1]
+        c, rho, _ = choose(L, rule.floor, rule.mixes)
         h = splices.h0[c]
-
-        source = MIXTURE
-        if c == 0:
-            source = OPTIMISTIC
-        elif h == H and rho == 0.0:
-            source = BASELINE
+        source = exit_taken(h, rho, H)
         if not known and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
             value_bar = start_value(world.P_pairs, world.r, pi_bar, world.s1, q, V)
             known = True
@@ -188,7 +183,7 @@ def run_episodes(
             play(world, pi_b, rng, states, actions)
         elif rule.by_coin:
             value = (1.0 - rho) * value_b + rho * value_bar
-            if rng.random() < rho:
+            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
                 play(world, pi_bar, rng, states, actions)
             else:
                 play(world, pi_b, rng, states, actions)
@@ -218,9 +213,10 @@ def empty_tally(H: int, episodes: int, points: int) -> Tally:
     )
 
 
-def empty_desk(H: int, S: int, A: int) -> Desk:
+def empty_desk(H: int, S: int, A: int, C: int) -> Desk:
     """Room for the fused loop."""
     return Desk(
+        L=np.zeros(C),
         pi_bar=np.zeros((H, S, A)),
         mixed=np.zeros((H, S, A)),
         q=np.zeros(S * A),

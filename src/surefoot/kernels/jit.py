@@ -1,12 +1,29 @@
 """How kernels are compiled: strictly, once, and without holding the interpreter's lock."""
 
+import hashlib
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core import config
+from numba.core.caching import FunctionCache
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+
+# Kernels inline each other across files, but numba looks for changes in a function's own file only: a changed bound
+# would live on in the old machine code of the loop. So the sources of all kernels are part of every cache key.
+_SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+).hexdigest()
+
+
+class _Cache(FunctionCache):
+    """Machine code on disk, found again only while no kernel's source has changed."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (*super()._index_key(sig, codegen), _SOURCES)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
@@ -19,7 +36,8 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
       reference counts around every array argument and slice, which cost more than the arithmetic on small worlds.
       A kernel that allocates then fails to compile, so callers bring the room that kernels work in.
     """
-    return cast(
-        Callable[_Arguments, _Result],
-        numba.njit(cache=True, error_model="numpy", nogil=True, _nrt=False)(function),  # type: ignore[call-overload]
-    )
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, _nrt=False)(function)  # type: ignore[call-overload]
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        # What cache=True does, with the longer key.
+        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    return cast(Callable[_Arguments, _Result], dispatcher)

@@ -3,6 +3,8 @@
 from surefoot.arrays import Floats
 from surefoot.kernels.jit import compiled
 
+BASELINE, MIXTURE, OPTIMISTIC = 0, 1, 2
+
 
 @compiled
 def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
@@ -18,6 +20,14 @@ def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
                 return 0, 1.0, True
             return c, (L[c] - floor) / (L[c] - L[c - 1]) if mixes else 0.0, True
     return L.shape[0] - 1, 0.0, False
+
+
+@compiled
+def exit_taken(h: int, rho: float, H: int) -> int:
+    """0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 it is pi_b that is played, certified or not."""
+    if h == 0:
+        return OPTIMISTIC
+    return BASELINE if h == H and rho == 0.0 else MIXTURE
 
 
 @compiled
