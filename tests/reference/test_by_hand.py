@@ -45,7 +45,7 @@ def world():
     return sf.TabularMDP(floats(P), floats(R), s1=0)
 
 
-def close(found, expected):
+def assert_close(found, expected):
     """A few roundings of numbers of size one: nothing more is forgiven."""
     np.testing.assert_allclose(found, floats(expected), atol=1e-15, rtol=0)
 
@@ -60,7 +60,7 @@ def test_the_value_of_a_policy(world):
     #          V_1(0) = 2/3 * 697/800 + 1/3 * 651/800 = (1394 + 651)/2400 = 409/480
     #          V_1(1) = 1/2 * 187/400 + 1/2 * 149/150 = (561 + 1192)/2400 = 1753/2400
     V = sf.policy_value(world, floats(PI))
-    close(V, [[F(409, 480), F(1753, 2400)], [F(11, 40), F(33, 50)], [F(0), F(0)]])
+    assert_close(V, [[F(409, 480), F(1753, 2400)], [F(11, 40), F(33, 50)], [F(0), F(0)]])
 
 
 def test_the_optimum(world):
@@ -70,8 +70,8 @@ def test_the_optimum(world):
     #          Q*_1(1,0) = 0   + 1/2 * 3/10 + 1/2 * 9/10 = 3/5
     #          Q*_1(1,1) = 1/3 + 0   * 3/10 + 1   * 9/10 = 37/30
     best = sf.solve(world)
-    close(best.Q, [[[F(19, 20), F(1)], [F(3, 5), F(37, 30)]], R[1]])
-    close(best.V, [[F(1), F(37, 30)], [F(3, 10), F(9, 10)], [F(0), F(0)]])
+    assert_close(best.Q, [[[F(19, 20), F(1)], [F(3, 5), F(37, 30)]], R[1]])
+    assert_close(best.V, [[F(1), F(37, 30)], [F(3, 10), F(9, 10)], [F(0), F(0)]])
     np.testing.assert_array_equal(best.policy, [[[0, 1], [0, 1]], [[0, 1], [1, 0]]])
     assert best.value == pytest.approx(1.0, abs=1e-15)
 
@@ -81,7 +81,7 @@ def test_the_occupancy(world):
     # State 1 comes next with 2/3 * 1/4 + 1/3 * 3/4 = 2/12 + 3/12 = 5/12, state 0 with 7/12.
     # Step 2: d_2(0,.) = 7/12 * (1/4, 3/4) = (7/48, 21/48),  d_2(1,.) = 5/12 * (2/5, 3/5) = (1/6, 1/4).
     d = [[[F(2, 3), F(1, 3)], [F(0), F(0)]], [[F(7, 48), F(21, 48)], [F(1, 6), F(1, 4)]]]
-    close(sf.occupancy(world, floats(PI)), d)
+    assert_close(sf.occupancy(world, floats(PI)), d)
     # <d, r> = 2/3 * 1/2 + 1/3 * 1/4 + 7/48 * 1/5 + 21/48 * 3/10 + 1/6 * 9/10 + 1/4 * 1/2
     #        = (160 + 40 + 14 + 63 + 72 + 60)/480 = 409/480, the value found above.
     value = sum(d[h][s][a] * R[h][s][a] for h in range(2) for s in range(2) for a in range(2))
@@ -95,13 +95,13 @@ def test_the_splices_and_the_step_mixture(world):
     #   pi^2 = pi                     V = 409/480
     pi, best = floats(PI), sf.solve(world).policy
     values = [sf.policy_value(world, sf.splice(pi, best, h0))[0, 0] for h0 in range(3)]
-    close(values, [F(1), F(29, 30), F(409, 480)])
+    assert_close(values, [F(1), F(29, 30), F(409, 480)])
 
     # Mixing pi^2 and pi^1 with rho = 1/4 changes step 2 alone:
     #   state 0: 3/4 * (1/4, 3/4) + 1/4 * (0, 1) = (3/16, 13/16)
     #   state 1: 3/4 * (2/5, 3/5) + 1/4 * (1, 0) = (11/20, 9/20)
     mixed = sf.step_mixture(sf.splice(pi, best, 2), sf.splice(pi, best, 1), 0.25)
-    close(mixed, [PI[0], [[F(3, 16), F(13, 16)], [F(11, 20), F(9, 20)]]])
+    assert_close(mixed, [PI[0], [[F(3, 16), F(13, 16)], [F(11, 20), F(9, 20)]]])
 
     # Its value, worked out anew:
     #   V_2(0) = 3/16 * 1/5 + 13/16 * 3/10 = 45/160 = 9/32,   V_2(1) = 11/20 * 9/10 + 9/20 * 1/2 = 144/200 = 18/25
@@ -109,7 +109,7 @@ def test_the_splices_and_the_step_mixture(world):
     #          = 5/12 + 21/128 + 3/10 = (800 + 315 + 576)/1920 = 1691/1920
     # and by linearity: 3/4 * 409/480 + 1/4 * 29/30 = (1227 + 464)/1920 = 1691/1920.
     assert F(3, 4) * F(409, 480) + F(1, 4) * F(29, 30) == F(1691, 1920)
-    close(sf.policy_value(world, mixed)[0, 0], F(1691, 1920))
+    assert_close(sf.policy_value(world, mixed)[0, 0], F(1691, 1920))
 
 
 def test_a_coin_is_not_a_step_mixture_when_two_steps_differ(world):
@@ -118,8 +118,8 @@ def test_a_coin_is_not_a_step_mixture_when_two_steps_differ(world):
     #   V_1(0) = 1/2 (1/2 + 3/4 * 9/32 + 1/4 * 18/25) + 1/2 (1/4 + 1/4 * 9/32 + 3/4 * 18/25)
     #          = 3/8 + 9/64 + 9/25 = (600 + 225 + 576)/1600 = 1401/1600 = 0.875...
     pi, best = floats(PI), sf.solve(world).policy
-    close(sf.policy_value(world, sf.EpisodicMixture(pi, best, 0.25))[0, 0], F(569, 640))
-    close(sf.policy_value(world, sf.step_mixture(pi, best, 0.25))[0, 0], F(1401, 1600))
+    assert_close(sf.policy_value(world, sf.EpisodicMixture(pi, best, 0.25))[0, 0], F(569, 640))
+    assert_close(sf.policy_value(world, sf.step_mixture(pi, best, 0.25))[0, 0], F(1401, 1600))
     assert F(569, 640) - F(1401, 1600) > F(1, 100)  # the control: linearity is lost
 
 
@@ -128,7 +128,7 @@ def test_the_hand_calculation_is_sharp(world):
     r = np.array(world.r)
     r[1, 0, 1] += 1e-14
     with pytest.raises(AssertionError):
-        close(sf.policy_value(sf.TabularMDP(world.P, r), floats(PI))[0, 0], F(409, 480))
+        assert_close(sf.policy_value(sf.TabularMDP(world.P, r), floats(PI))[0, 0], F(409, 480))
 
 
 # ---- The bounds, written out again ----------------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+"""What StepMix's H+1 candidates cost beside BPI-UCBVI's one: a full backward pass, nothing skipped."""
+
+import time
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from layout import is_aligned, splices_of
+from settings import LARGE, MIDDLE, SIZES, SMALL, Setting, head_start, label, learner, setting
+from table import Row, at_most, plain
+
+from surefoot import kernels
+
+# Many short turns: a virtual core can run at half speed for some tenths of a second without any sign of it in the
+# scheduler's counters, and the smallest of many short samples is the only one that repeats between runs.
+TURNS = 60
+PASSES = {SMALL: 2_000, MIDDLE: 60, LARGE: 1}  # of StepMix in one turn: a few milliseconds
+SCALE = 1e-6
+EPISODES_KNOWN = {SMALL: 10**5, MIDDLE: 10**7, LARGE: 10**9}  # enough to unclip every candidate's lower value
+
+bound_splices = kernels.bound_splices
+
+
+class Pass(NamedTuple):
+    """The arguments of one pass."""
+
+    estimate: kernels.Estimate
+    splices: kernels.Splices
+    states: np.ndarray
+    first_lo: int
+    first_hi: int
+
+
+# Compiled as the kernels are, but not cached: numba would not notice that bound_splices, in another file, has changed.
+@numba.njit(error_model="numpy", nogil=True, _nrt=False)
+def full_passes(estimate, splices, states, first_lo, first_hi, passes):
+    for _ in range(passes):
+        bound_splices(estimate, splices, states, first_lo, first_hi)
+
+
+def cost_of_candidates() -> list[Row]:
+    rows = []
+    for size in SIZES:
+        where = setting(size)
+        n_sas = head_start(where, EPISODES_KNOWN[size])
+        lines = {}
+        for aligned in (True, False):
+            # One scratch for both, or the ratio would compare two addresses.
+            scratch = splices_of(learner("StepMix", where, SCALE), aligned).scratch
+            for name in ("StepMix", "BPIUCBVI"):
+                lines[name, aligned] = ready(name, where, n_sas, scratch)
+        micros = in_turns(size, lines)
+        rows += rows_of(size, lines, micros)
+    return rows
+
+
+def ready(name: str, where: Setting, n_sas: np.ndarray, scratch: np.ndarray) -> Pass:
+    """An empty `states` makes the kernel evaluate everything."""
+    agent = learner(name, where, SCALE)
+    estimate = kernels.estimate_from(n_sas)
+    kernels.refresh_all(estimate, agent.bounds.radii(agent.problem, agent.delta_prime))
+    splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)._replace(scratch=scratch)
+    s1 = where.world.s1
+    line = Pass(estimate, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
+    full_passes(*line, 2)
+    return line
+
+
+def in_turns(size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass]) -> dict[tuple[str, bool], float]:
+    """Microseconds a pass, the smallest of all turns."""
+    best = dict.fromkeys(lines, float("inf"))
+    for _ in range(TURNS):
+        for key, line in lines.items():
+            passes = PASSES[size] * (1 if key[0] == "StepMix" else (size[2] + 1) // 2)
+            started = time.perf_counter()
+            full_passes(*line, passes)
+            best[key] = min(best[key], (time.perf_counter() - started) / passes * 1e6)
+    return best
+
+
+def rows_of(size: tuple[int, int, int], lines: dict[tuple[str, bool], Pass], micros: dict) -> list[Row]:
+    H = size[2]
+    line = lines["StepMix", False]
+    # Once the library aligns by itself there is one layout, timed twice: what differs then is noise.
+    first, second = ("first", "second") if is_aligned(line.splices) else ("aligned", "not aligned")
+    ratios = [micros["StepMix", aligned] / micros["BPIUCBVI", aligned] for aligned in (True, False)]
+    lowest = line.splices.V_low[0, :, line.first_lo].min()
+    note = f"worse of {ratios[0]:.2f} ({first}), {ratios[1]:.2f} ({second}); lowest candidate worth {lowest:.3g}"
+    times = "; ".join(
+        f"{name} {micros[name, True]:.4g} us {first}, {micros[name, False]:.4g} {second}"
+        for name in ("StepMix", "BPIUCBVI")
+    )
+    again = micros["StepMix", False] / micros["StepMix", True]
+    item = "the same pass timed twice (noise)" if is_aligned(line.splices) else "a pass, not aligned / aligned"
+    return [
+        at_most("StepMix's pass / BPI-UCBVI's", label(size), max(ratios), "", 1 + (H + 1) / 2, note),
+        plain(item, label(size), again, "", times),
+    ]

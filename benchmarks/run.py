@@ -1,0 +1,71 @@
+"""Speed and memory of surefoot, measured side by side in one run: `make bench`, or `make bench PEERS=1`.
+
+Prints a table with the target of every item, writes out/bench.json, and always exits 0: on a busy machine a missed
+target is news, not a failure. The numbers that carry over to other machines are the ratios.
+"""
+
+import argparse
+import os
+import tempfile
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
+    parser.add_argument("--only", nargs="+", metavar="ITEM", help="compile, start, memory, planning, episodes, peers")
+    options = parser.parse_args()
+    one_core()
+    with tempfile.TemporaryDirectory() as cache:
+        # An empty cache of our own: it shows what compiling costs, and leaves the user's alone.
+        os.environ["NUMBA_CACHE_DIR"] = cache
+        measure(options.peers, options.only)
+
+
+def one_core() -> None:
+    """Pin this process, and all it starts, to one CPU and one thread. Must come before numpy is imported."""
+    for name in ONE_THREAD:
+        os.environ[name] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def measure(with_peers: bool, only: list[str] | None) -> None:
+    """Every item in turn. One that breaks is reported and does not stop the others."""
+    import table
+
+    sources = table.sources()
+    rows = []
+    for name, item in items(with_peers).items():
+        # Compiling comes first whatever is asked for: it fills the cache.
+        if only and name not in only and name != "compile":
+            continue
+        print(f"{name} ...", flush=True)
+        try:
+            rows += item()
+        except Exception as error:
+            rows.append(table.broken(name, f"{type(error).__name__}: {error}"))
+    table.show(rows)
+    table.write(rows, sources)
+
+
+def items(with_peers: bool) -> dict:
+    """Name -> function that returns rows, in the order they are measured."""
+    import episodes
+    import peers
+    import planning
+    import processes
+
+    return {
+        "compile": processes.compile_time,
+        "start": processes.start_time,
+        "memory": processes.memory,
+        "planning": planning.cost_of_candidates,
+        "episodes": episodes.time_of_episodes,
+        "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The worlds, the learners and the phases of learning that are measured."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+import surefoot as sf
+from surefoot.agents import SpliceAgent
+
+SMALL, MIDDLE, LARGE = (5, 5, 3), (20, 5, 10), (100, 5, 20)  # (S, A, H)
+SIZES = (SMALL, MIDDLE, LARGE)
+LEARNERS = ("BPIUCBVI", "EpsMix", "StepNoMix", "StepMix")
+DELTA = 0.1
+
+
+class Phase(NamedTuple):
+    """A stretch of learning. The kernel skips what has not changed, so an early stretch flatters it."""
+
+    name: str
+    scale: float
+    head_start: int  # episodes of the baseline already counted
+    windows: int
+    window: int  # episodes in each
+
+
+PHASES = {
+    SMALL: (
+        # Unscaled, StepMix plays nothing but the baseline here for the first 10^6 episodes and more.
+        Phase("from scratch, scale 1", 1.0, 0, 50, 20_000),
+        # From about 3 to 6 million it plays mixtures: the dearest part of a run with the paper's own constants.
+        Phase("scale 1, 3.5 10^6 episodes known", 1.0, 3_500_000, 20, 20_000),
+        # Baseline, then mixture, then optimist, with all bounds unclipped at the end.
+        Phase("from scratch, scale 0.01", 0.01, 0, 50, 20_000),
+    ),
+    MIDDLE: (
+        Phase("from scratch, scale 1", 1.0, 0, 10, 2_000),
+        # Informative bounds, so a visit moves values everywhere and little is skipped; and so many episodes known
+        # that the learner stays where it is, playing (and evaluating) a new mixture every time.
+        Phase("dense: scale 0.01, 10^9 episodes known", 1e-2, 10**9, 10, 1_000),
+    ),
+    LARGE: (
+        Phase("from scratch, scale 1", 1.0, 0, 4, 500),
+        Phase("dense: scale 0.001, 10^10 episodes known", 1e-3, 10**10, 2, 150),
+    ),
+}
+
+
+class Setting(NamedTuple):
+    """A world with its baseline and floor."""
+
+    world: sf.TabularMDP
+    baseline: np.ndarray
+    floor: float
+
+
+def setting(size: tuple[int, int, int]) -> Setting:
+    """random_mdp with seed 1, a Boltzmann baseline with eta 10. The floor is 2 in the small world, else 90 % of it."""
+    world = sf.random_mdp(*size, seed=1)
+    baseline = sf.boltzmann(sf.solve(world).Q, 10)
+    floor = 2.0 if size == SMALL else 0.9 * float(sf.policy_value(world, baseline)[0, world.s1])
+    return Setting(world, baseline, floor)
+
+
+def learner(name: str, where: Setting, scale: float) -> SpliceAgent:
+    bounds = sf.Bernstein(scale)
+    if name == "BPIUCBVI":
+        return sf.BPIUCBVI(where.world.problem, delta=DELTA, bounds=bounds)
+    return getattr(sf, name)(where.world.problem, where.baseline, where.floor, delta=DELTA, bounds=bounds)
+
+
+def head_start(where: Setting, episodes: int) -> np.ndarray:
+    """n_sas (H, S, A, S) as `episodes` episodes of the baseline would leave it, each step drawn by itself."""
+    world = where.world
+    rng = np.random.default_rng(0)
+    n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=np.int64)
+    if episodes:
+        occupancy = sf.occupancy(world, where.baseline).reshape(world.H, -1)
+        for h in range(world.H):
+            n_sa = rng.multinomial(episodes, occupancy[h] / occupancy[h].sum())
+            n_sas[h] = rng.multinomial(n_sa.reshape(world.S, world.A), world.P[h])
+    return n_sas
+
+
+def label(size: tuple[int, int, int]) -> str:
+    return "({}, {}, {})".format(*size)
