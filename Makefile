@@ -1,5 +1,5 @@
 # make setup | run | test | test-full | bench | lock
-# Everything lives in .venv; nothing outside the project's folder is touched.
+# Everything is installed into .venv. (pip and matplotlib keep their own caches where they always do.)
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup run test test-full check bench lock clean
+.PHONY: help setup run test test-full check docs bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
 
 test-full: check  ## as test, with the long runs and the slow statistics
 	$(BIN)/pytest
+
+docs: setup  ## write the pages that are made from the code
+	$(BIN)/python docs/worlds_page.py
 
 bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv
 	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers)

@@ -14,7 +14,9 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
-    parser.add_argument("--only", nargs="+", metavar="ITEM", help="compile, start, memory, planning, episodes, peers")
+    parser.add_argument(
+        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, episodes, peers"
+    )
     options = parser.parse_args()
     one_core()
     with tempfile.TemporaryDirectory() as cache:
@@ -61,6 +63,7 @@ def items(with_peers: bool) -> dict:
         "compile": processes.compile_time,
         "start": processes.start_time,
         "memory": processes.memory,
+        "taxi": processes.taxi,
         "planning": planning.cost_of_candidates,
         "episodes": episodes.time_of_episodes,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,

@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from surefoot.agents import StepNoMix as StepNoMix
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import Model as Model
+    from surefoot.conformance import check_agent as check_agent
+    from surefoot.conformance import check_world as check_world
     from surefoot.counts import Counts as Counts
     from surefoot.counts import Episode as Episode
+    from surefoot.envs import FAMILIES as FAMILIES
+    from surefoot.envs import world as world
+    from surefoot.envs.gymnasium import embed_policy as embed_policy
+    from surefoot.envs.gymnasium import from_gymnasium as from_gymnasium
     from surefoot.errors import FloorAboveBaseline as FloorAboveBaseline
     from surefoot.errors import InvalidCounts as InvalidCounts
     from surefoot.errors import InvalidEpisode as InvalidEpisode
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from surefoot.exact import policy_value as policy_value
     from surefoot.exact import solve as solve
     from surefoot.figures import plot_returns as plot_returns
+    from surefoot.learner import Learner as Learner
+    from surefoot.learning import learn as learn
     from surefoot.mdp import TabularMDP as TabularMDP
     from surefoot.mdp import random_mdp as random_mdp
     from surefoot.policy import EpisodicMixture as EpisodicMixture
@@ -47,6 +55,7 @@ if TYPE_CHECKING:
     from surefoot.policy import step_mixture as step_mixture
     from surefoot.policy import uniform as uniform
     from surefoot.problem import Problem as Problem
+    from surefoot.problem import Units as Units
     from surefoot.run import Curve as Curve
     from surefoot.run import Run as Run
     from surefoot.simulation import play as play
@@ -57,7 +66,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "agents": ("AGENTS", "Agent", "BPIUCBVI", "EpsMix", "Plan", "StepMix", "StepNoMix"),
     "bounds": ("Bernstein", "Model"),
+    "conformance": ("check_agent", "check_world"),
     "counts": ("Counts", "Episode"),
+    "envs": ("FAMILIES", "world"),
+    "envs.gymnasium": ("embed_policy", "from_gymnasium"),
     "errors": (
         "FloorAboveBaseline",
         "InvalidCounts",
@@ -70,6 +82,8 @@ _MODULES = {
     ),
     "exact": ("Solution", "occupancy", "policy_value", "solve"),
     "figures": ("plot_returns",),
+    "learner": ("Learner",),
+    "learning": ("learn",),
     "mdp": ("TabularMDP", "random_mdp"),
     "policy": (
         "EpisodicMixture",
@@ -82,7 +96,7 @@ _MODULES = {
         "step_mixture",
         "uniform",
     ),
-    "problem": ("Problem",),
+    "problem": ("Problem", "Units"),
     "run": ("Curve", "Run"),
     "simulation": ("play", "simulate", "simulate_many", "simulate_plainly"),
 }

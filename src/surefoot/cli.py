@@ -26,6 +26,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit(FINE)
 
 
+def say(text: str) -> None:
+    """A paragraph, broken between words where the terminal ends."""
+    from rich.console import Console
+
+    Console().print(text, highlight=False, markup=False)
+
+
 @app.callback()
 def surefoot(
     version: Annotated[
@@ -45,12 +52,13 @@ def demo(
 ) -> None:
     """A first look: StepMix, EpsMix and BPI-UCBVI on one of the paper's worlds, with a table and a figure."""
     from surefoot import demo as first_look
-    from surefoot.figures import plot_returns, require_format
+    from surefoot.figures import plot_returns, require_target
     from surefoot.tables import print_runs, rows
 
-    require_format(out)
+    require_target(out)
     runs = list(first_look.demo(seed, episodes, scale))
     if not runs:
+        typer.echo("Interrupted before the first episode.", err=True)
         raise typer.Exit(INTERRUPTED)
     if as_json:
         facts = {"floor": runs[0].floor, "baseline": runs[0].baseline, "optimum": runs[0].optimum}
@@ -61,10 +69,84 @@ def demo(
         typer.echo(f"floor {runs[0].floor:g}, baseline {runs[0].baseline:.4f}, optimum {runs[0].optimum:.4f}\n")
         print_runs(runs)
         if scale != 1.0:
-            typer.echo(first_look.WHY_SCALED)
+            say(first_look.WHY_SCALED)
+            typer.echo(f"  {first_look.PAPER}")
     plot_returns(runs, out, title=first_look.SETTING)
     if not as_json:
         typer.echo(f"Figure: {out}")
+    if runs[-1].interrupted:
+        typer.echo("Interrupted: what had not begun was left out.", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def worlds(
+    name: Annotated[str | None, typer.Argument(help="A world to describe.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """The worlds there are, with their optimum, usual baseline and floor; or the story of one."""
+    from dataclasses import asdict
+
+    from surefoot import trying
+    from surefoot.envs.registry import family
+    from surefoot.tables import print_worlds
+
+    if name is None:
+        table = trying.all_facts()
+        if as_json:
+            typer.echo(json.dumps([asdict(row) for row in table], indent=2))
+        else:
+            print_worlds(table)
+        return
+    chosen = family(name)
+    row = trying.facts(chosen, chosen.build())
+    if as_json:
+        typer.echo(json.dumps({**asdict(row), "story": chosen.story, "sizes": chosen.sizes}, indent=2))
+        return
+    typer.echo(f"{chosen.name}\n\n{chosen.story}\n")
+    typer.echo(f"S = {row.S}, A = {row.A}, H = {row.H}; returns lie in 0..{row.H}.")
+    typer.echo(f"floor {row.floor:.4f}, baseline {row.baseline:.4f}, optimum {row.optimum:.4f}")
+    sizes = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items())
+    typer.echo(f"Can be chosen: {sizes or 'nothing'}")
+
+
+@app.command("try")
+def try_(
+    name: Annotated[str, typer.Argument(help="A world; `surefoot worlds` lists them.")],
+    agent: Annotated[list[str] | None, typer.Option(help="A learner; may be given several times.")] = None,
+    floor: Annotated[float | None, typer.Option(help="The floor, in 0..H; the world's own if left out.")] = None,
+    delta: Annotated[float, typer.Option(help="How likely the promise may fail.")] = 0.05,
+    scale: Annotated[float, typer.Option(help="Bonus scale. 1 is the paper; anything else is NOT CERTIFIED.")] = 1.0,
+    pooled: Annotated[bool, typer.Option(help="Pool counts over steps (stationary worlds).")] = False,
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes each learner plays.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    size: Annotated[
+        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Run learners in one of the worlds, beside the always-optimistic one, and print the table of `demo`."""
+    from surefoot import trying
+    from surefoot.envs.registry import world as build_world
+    from surefoot.figures import plot_returns, require_target
+    from surefoot.tables import print_runs, rows
+
+    if out is not None:
+        require_target(out)
+    world = build_world(name, **trying.parse_sizes(name, size or []))
+    runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, scale, pooled, episodes, seed)
+    known = next((run.baseline for run in runs if run.baseline is not None), None)
+    if as_json:
+        about = {"world": world.name, "delta": delta, "seed": seed, "floor": runs[0].floor}
+        typer.echo(json.dumps({**about, "baseline": known, "optimum": runs[0].optimum, "rows": rows(runs)}, indent=2))
+    else:
+        typer.echo(f"{world.name}: S = {world.S}, A = {world.A}, H = {world.H}; returns lie in 0..{world.H}.")
+        baseline = "" if known is None else f"baseline {known:.4f}, "
+        typer.echo(f"floor {runs[0].floor:.4f}, {baseline}optimum {runs[0].optimum:.4f}\n")
+        print_runs(runs)
+    if out is not None:
+        plot_returns(runs, out, title=world.name)
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)
 

@@ -56,12 +56,13 @@ class Counts:
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
-    __slots__ = ("H", "n_sas", "pooled")
+    __slots__ = ("H", "n_sas", "pooled", "s1")
     n_sas: Ints
     pooled: bool  # one row for all steps?
     H: int | None  # steps in an episode; None where pooled counts were made without saying
+    s1: int | None  # where episodes start; None where nobody said
 
-    def __init__(self, n_sas: ArrayLike, H: int | None = None) -> None:
+    def __init__(self, n_sas: ArrayLike, H: int | None = None, s1: int | None = None) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
 
         With H > 1 given, (1, S, A, S) is pooled, too.
@@ -86,6 +87,7 @@ class Counts:
                 raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
         self.pooled = given.ndim == 3
         self.H = H if self.pooled else given.shape[0]
+        self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
         self.n_sas = np.array(given[None] if self.pooled else given, dtype=np.int64, order="C")
 
     @classmethod
@@ -94,7 +96,7 @@ class Counts:
         if require_bool("pooled", pooled):
             require_stationary(problem)
         steps = () if pooled else (problem.H,)
-        return cls(np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64), problem.H)
+        return cls(np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64), problem.H, problem.s1)
 
     @property
     def n_sa(self) -> Ints:
@@ -103,6 +105,8 @@ class Counts:
 
     def add(self, episode: Episode) -> Self:
         """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
+        if not isinstance(episode, Episode):
+            raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
         rows, S, A, _ = self.n_sas.shape
         H = episode.actions.size
         if self.H is not None and self.H != H:
@@ -113,6 +117,11 @@ class Counts:
                 raise InvalidEpisode(
                     f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was not counted."
                 )
+        if self.s1 is not None and episode.states[0] != self.s1:
+            raise InvalidEpisode(
+                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
+                "is about episodes that start there."
+            )
         steps = np.arange(H) % rows
         np.add.at(self.n_sas, (steps, episode.states[:-1], episode.actions, episode.states[1:]), 1)
         return self
@@ -125,28 +134,30 @@ class Counts:
 
     def pool(self) -> "Counts":
         """New counts with all steps added up: for stationary worlds only."""
-        return Counts(self.n_sas.sum(axis=0), self.H)
+        return Counts(self.n_sas.sum(axis=0), self.H, self.s1)
 
     def copy(self) -> "Counts":
         """New counts with the same numbers."""
         return self._like(self.n_sas)
 
     def _like(self, n_sas: Ints) -> "Counts":
-        return Counts(n_sas[0] if self.pooled else n_sas, self.H)
+        return Counts(n_sas[0] if self.pooled else n_sas, self.H, self.s1)
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read."""
-        shape = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas}
-        write_arrays(path, "counts", shape if self.H is None else {**shape, "H": np.int64(self.H)})
+        known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
+        write_arrays(path, "counts", {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
         arrays = read_arrays(path, {"counts": ("n_sas",)})[1]
-        H = arrays.get("H")
-        if H is not None and (H.ndim != 0 or H.dtype.kind != "i"):
-            raise InvalidFile(f"{path}: H is not one whole number: the file is damaged. Restore it from a copy.")
-        return cls(arrays["n_sas"], None if H is None else int(H))
+        known = {name: arrays[name] for name in ("H", "s1") if name in arrays}
+        for name, value in known.items():
+            if value.ndim != 0 or value.dtype.kind != "i":
+                raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
+        H, s1 = (int(known[name]) if name in known else None for name in ("H", "s1"))
+        return cls(arrays["n_sas"], H, s1)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
@@ -166,7 +177,7 @@ def require_stationary(problem: Problem) -> None:
     if not problem.stationary:
         raise InvalidCounts(
             "Counts pooled over steps need dynamics that are the same at every step; this problem does not claim so. "
-            "Use Problem(..., stationary=True) if they are, or count per step."
+            "If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, S), or Problem(..., stationary=True)."
         )
 
 

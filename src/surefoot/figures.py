@@ -1,5 +1,6 @@
 """Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,24 +15,32 @@ FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
 
 
-def require_format(path: str | Path) -> Path:
-    """A path whose ending says what to write."""
+def require_target(path: str | Path) -> Path:
+    """A path whose ending says what to write, in a folder that can be written to and is made if it is not there."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidFile(f"{target} cannot be written: no permission. Choose another place.")
     return target
 
 
-def plot_returns(runs: Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
+def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
     """Expected return per episode of each run, with the floor, the baseline and the optimum; violations in the legend.
 
-    All runs must be of one world and one floor. If one of them is not certified, the title says so.
+    All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
+    the title says so.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
-    target = None if path is None else require_format(path)
+    target = None if path is None else require_target(path)
+    runs = [runs] if isinstance(runs, Run) else runs
     if not runs:
         raise InvalidSetting("There is no run to draw. Give at least one.")
     if len({(run.optimum, run.floor) for run in runs}) > 1:
@@ -54,18 +63,19 @@ def plot_returns(runs: Sequence[Run], path: str | Path | None = None, title: str
         if value is not None:
             axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
-    axes.set_xlabel("episode")
-    axes.set_ylabel("expected return per episode")
+    promises: dict[str, list[str]] = {}
+    for run in runs:
+        promises.setdefault(run.promise, []).append(run.agent)
+    axes.set_xlabel(
+        "episode\n\n" + "\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()), fontsize=8
+    )
+    axes.set_ylabel("expected return per episode" if optimum is not None else "observed return per episode")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))
     axes.spines[["top", "right"]].set_visible(False)
-    marks = sorted({run.promise for run in runs if run.promise.startswith("NOT CERTIFIED")})
-    axes.set_title("\n".join([title] * bool(title) + marks), fontsize=10)
+    mark = ["NOT CERTIFIED"] if any(run.promise.startswith("NOT CERTIFIED") for run in runs) else []
+    axes.set_title("\n".join([title] * bool(title) + mark), fontsize=10)
     figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
     if target is not None:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(target)
-        except OSError as reason:
-            raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
+        figure.savefig(target)
     return figure

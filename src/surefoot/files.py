@@ -22,6 +22,8 @@ def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None
     """Write to a neighbour of `path` and rename it: a reader sees the old file or the new one, never half of one."""
     target = Path(path)
     about = {"format": FORMAT, "kind": kind, "surefoot": __version__}
+    if not target.name or target.is_dir():
+        raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
     if not target.parent.is_dir():
         raise InvalidFile(f"{target} cannot be written: the folder {target.parent} does not exist. Create it first.")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -43,9 +45,9 @@ def read_arrays(path: str | Path, kinds: Mapping[str, tuple[str, ...]]) -> tuple
             arrays = {name: data[name] for name in data.files}
     except FileNotFoundError:
         raise InvalidFile(f"{path} does not exist. Expected a surefoot file of kind {expected}.") from None
-    except (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, *DAMAGE) as reason:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, *DAMAGE):
         raise InvalidFile(
-            f"{path} is not a surefoot file ({reason}). Expected kind {expected}, as written by save."
+            f"{path} is not a surefoot file, or a damaged one. Expected kind {expected}, as written by save."
         ) from None
     try:
         about = json.loads(str(arrays.pop("about")))

@@ -9,9 +9,19 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.arrays import Floats, read_only
-from surefoot.checks import Record, as_floats, freeze, require_distributions, require_integer
+from surefoot.checks import (
+    Record,
+    as_floats,
+    freeze,
+    require_distributions,
+    require_finite,
+    require_floor,
+    require_integer,
+    where,
+)
 from surefoot.errors import InvalidModel
-from surefoot.problem import Problem, per_step
+from surefoot.policy import check_policy
+from surefoot.problem import Problem, Units, per_step
 
 LARGEST = 10**9  # probabilities in a random world: 8 GB
 
@@ -27,8 +37,24 @@ class TabularMDP(Record):
     P: Floats  # (H, S, A, S)
     P_rows: Floats  # (H or 1, S, A, S)
     problem: Problem
+    name: str
+    cost: Floats | None  # (H, S, A): a second signal in [0, 1], where the world has one
+    baseline: Floats | None  # (H, S, A): the policy people start from here
+    suggested_floor: float | None  # a floor under that baseline
 
-    def __init__(self, P: ArrayLike, r: ArrayLike, s1: int = 0, H: int | None = None) -> None:
+    def __init__(
+        self,
+        P: ArrayLike,
+        r: ArrayLike,
+        s1: int = 0,
+        H: int | None = None,
+        *,
+        units: Units = Units(),  # noqa: B008  (frozen)
+        name: str = "",
+        cost: ArrayLike | None = None,
+        baseline: ArrayLike | None = None,
+        suggested_floor: float | None = None,
+    ) -> None:
         """Validate once; nothing is repaired."""
         given_P, given_r = as_floats("P", P, InvalidModel), as_floats("r", r, InvalidModel)
         if H is None and given_P.ndim == 4:
@@ -36,20 +62,31 @@ class TabularMDP(Record):
         if H is None and given_r.ndim == 3:
             H = given_r.shape[0]
         transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
+        if given_r.ndim == 3 and len(given_r) != steps:
+            raise InvalidModel(f"r has {len(given_r)} steps, but P has {steps}. Make them agree.")
         _, S, A, S_next = transitions.shape
         if S_next != S:
             raise InvalidModel(
                 f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
             )
         require_distributions("P", given_P, "distributions over next states", InvalidModel)
-        problem = Problem(given_r, s1=s1, H=steps, stationary=given_P.ndim == 3)
+        problem = Problem(given_r, s1=s1, H=steps, stationary=given_P.ndim == 3, units=units)
         if (problem.S, problem.A) != (S, A):
             raise InvalidModel(
                 f"r is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. "
                 f"Expected r of shape ({steps}, {S}, {A})."
             )
         own = transitions.copy()
-        freeze(self, P=np.broadcast_to(own, (steps, S, A, S)), P_rows=own, problem=problem)
+        freeze(
+            self,
+            P=np.broadcast_to(own, (steps, S, A, S)),
+            P_rows=own,
+            problem=problem,
+            name=name,
+            cost=None if cost is None else _signal("cost", cost, problem),
+            baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
+            suggested_floor=None if suggested_floor is None else require_floor(suggested_floor, steps),
+        )
 
     @property
     def H(self) -> int:
@@ -81,6 +118,14 @@ class TabularMDP(Record):
         """Are the dynamics the same at every step (and stored once)?"""
         return self.problem.stationary
 
+    def in_user_units(self, value: float) -> float:
+        """A value of this library (0..H) in the units the rewards came in."""
+        return self.problem.in_user_units(value)
+
+    def from_user_units(self, value: float) -> float:
+        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        return self.problem.from_user_units(value)
+
     @cached_property
     def P_pairs(self) -> Floats:
         """P_rows with the pair (s, a) last, the layout of the kernels; made on first use."""
@@ -89,10 +134,31 @@ class TabularMDP(Record):
     def __reduce__(self) -> tuple[Any, ...]:
         r = self.problem.r_rows.reshape(-1, self.S, self.A)
         P = self.P_rows[0] if self.stationary else self.P_rows
-        return TabularMDP, (P, r if len(r) == self.H else r[0], self.s1, self.H)
+        extras = (self.problem.units, self.name, self.cost, self.baseline, self.suggested_floor)
+        return _rebuilt, (P, r if len(r) == self.H else r[0], self.s1, self.H, *extras)
 
     def __repr__(self) -> str:
         return repr(self.problem).replace("Problem", "TabularMDP")
+
+
+def _rebuilt(
+    P: Any, r: Any, s1: int, H: int, units: Units, name: str, cost: Any, baseline: Any, floor: Any
+) -> TabularMDP:
+    """What a copy is made with."""
+    return TabularMDP(P, r, s1, H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
+
+
+def _signal(name: str, values: ArrayLike, problem: Problem) -> Floats:
+    """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
+    array = as_floats(name, values, InvalidModel)
+    require_finite(name, array, InvalidModel)
+    shape = (problem.H, problem.S, problem.A)
+    if array.shape not in (shape, shape[1:]):
+        raise InvalidModel(f"{name} has shape {array.shape}, expected {shape} or {shape[1:]}.")
+    bad = np.argwhere((array < 0.0) | (array > 1.0))
+    if bad.size:
+        raise InvalidModel(f"{where(name, bad[0])} is {array[tuple(bad[0])]:.10g}, expected a number in [0, 1].")
+    return np.broadcast_to(array.copy(), shape)
 
 
 def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:

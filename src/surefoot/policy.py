@@ -30,10 +30,13 @@ def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = 
     """The policy as a read-only float64 array (H, S, A), or InvalidPolicy with the offending index."""
     pi = as_floats(name, policy, InvalidPolicy)
     if problem is not None and pi.shape != (problem.H, problem.S, problem.A):
-        raise InvalidPolicy(
-            f"{name} has shape {pi.shape}, expected (H, S, A) = ({problem.H}, {problem.S}, {problem.A}). "
-            "For a rule that is the same at every step use np.broadcast_to(rule, (H, S, A))."
-        )
+        hint = ""
+        if pi.shape == (problem.S, problem.A):
+            hint = " For a rule that is the same at every step use np.broadcast_to(rule, (H, S, A))."
+        if pi.shape == (problem.H, problem.S):
+            hint = " For actions (H, S) use np.eye(A)[actions]."
+        expected = f"(H, S, A) = ({problem.H}, {problem.S}, {problem.A})"
+        raise InvalidPolicy(f"{name} has shape {pi.shape}, expected {expected}: probabilities of actions.{hint}")
     if pi.ndim != 3 or 0 in pi.shape:
         raise InvalidPolicy(
             f"{name} has shape {pi.shape}, expected (H, S, A) with at least one step, state and action."
@@ -113,6 +116,12 @@ class EpisodicMixture(Record):
 
     def __repr__(self) -> str:
         return f"EpisodicMixture(rho={self.rho:g}, shape={self.first.shape})"
+
+
+def draw(weights: Floats, rng: np.random.Generator) -> int:
+    """An index with these probabilities. If rounding leaves their sum below u: the last index with any weight."""
+    i = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
+    return i if i < len(weights) else int(np.flatnonzero(weights)[-1])
 
 
 def save_policy(path: str | Path, policy: ArrayLike | EpisodicMixture) -> None:

@@ -13,6 +13,27 @@ from surefoot.errors import InvalidModel
 LONGEST = 10**6  # steps in an episode; more is a slip of the pen
 
 
+@dataclass(frozen=True)
+class Units:
+    """What one unit of return is in the user's own money: user value = offset + scale * value."""
+
+    scale: float = 1.0
+    offset: float = 0.0
+
+    @classmethod
+    def of_rewards(cls, low: float, high: float, steps: int) -> "Units":
+        """Rewards in [low, high] were rescaled to [0, 1] at each of `steps` steps."""
+        return cls(scale=high - low, offset=steps * low)
+
+    def to_user(self, value: float) -> float:
+        """A value of this library in the user's units."""
+        return self.offset + self.scale * value
+
+    def from_user(self, value: float) -> float:
+        """A value (a floor, say) in the user's units, as this library counts."""
+        return (value - self.offset) / self.scale
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem(Record):
     """Sizes, known rewards and start of an episodic task; no transition probabilities.
@@ -27,9 +48,17 @@ class Problem(Record):
     r: Floats  # (H, S, A), read-only
     s1: int
     stationary: bool
+    units: Units  # how values translate into the user's own units
     r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
 
-    def __init__(self, r: ArrayLike, s1: int = 0, H: int | None = None, stationary: bool = False) -> None:
+    def __init__(
+        self,
+        r: ArrayLike,
+        s1: int = 0,
+        H: int | None = None,
+        stationary: bool = False,
+        units: Units = Units(),  # noqa: B008  (frozen)
+    ) -> None:
         """Validate once; nothing is repaired."""
         given = as_floats("r", r, InvalidModel)
         rewards, steps = per_step("r", given, ("S", "A"), H)
@@ -54,12 +83,21 @@ class Problem(Record):
             r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
             s1=start,
             stationary=require_bool("stationary", stationary),
+            units=units,
             r_rows=r_rows,
         )
 
+    def in_user_units(self, value: float) -> float:
+        """A value of this library (0..H) in the units the rewards came in."""
+        return self.units.to_user(value)
+
+    def from_user_units(self, value: float) -> float:
+        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        return self.units.from_user(value)
+
     def __reduce__(self) -> tuple[Any, ...]:
         rows = self.r_rows.reshape(-1, self.S, self.A)
-        return Problem, (rows if len(rows) == self.H else rows[0], self.s1, self.H, self.stationary)
+        return Problem, (rows if len(rows) == self.H else rows[0], self.s1, self.H, self.stationary, self.units)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot import kernels
 from surefoot.agents.planning import SOURCES, Source
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
@@ -34,20 +35,23 @@ class Curve(Record):
 class Run(Record):
     """The account of one run. Values are exact expected returns in the true world, in units of return (0..H).
 
+    Where no true model is known (`learn` in an environment that does not show one) optimum, violations, regret and
+    min_value are None, and the curve shows observed returns.
+
     Episode numbers start at 0; what never happened is None. `promise` is the learner's label and belongs beside every
     number shown: certified, NOT CERTIFIED, or no floor promised.
     """
 
-    agent: str
+    agent: str  # the learner's name
     promise: str
     episodes: int
     seed: object
     floor: float | None
-    optimum: float  # V*
+    optimum: float | None  # V*, where the true model is known
     baseline: float | None  # V^{pi_b}, where the learner has a baseline
     violations: int | None  # episodes with value < floor - 1e-12
-    regret: float  # sum over episodes of V* - V^{pi_k}
-    min_value: float
+    regret: float | None  # sum over episodes of V* - V^{pi_k}
+    min_value: float | None  # the smallest exact value of a policy played
     first_mixture: int | None
     first_optimistic: int | None
     sources: dict[Source, int]  # episodes per exit; they sum to `episodes`
@@ -56,6 +60,7 @@ class Run(Record):
     counts: Counts  # the learner's state after the last episode
     seconds: float
     interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
+    mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
 
     @property
     def off_baseline(self) -> int | None:
@@ -65,32 +70,61 @@ class Run(Record):
 
     @property
     def mean_value(self) -> float:
-        """Mean exact value per episode."""
-        return self.optimum - self.regret / self.episodes if self.episodes else math.nan
+        """Mean exact value per episode; without a true model, the mean observed return."""
+        return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan
 
     def __repr__(self) -> str:
         violations = "no floor" if self.violations is None else f"{self.violations} violations of {self.floor:g}"
-        return f"Run({self.agent}, {self.episodes} episodes, {violations}, regret={self.regret:.6g}, {self.promise})"
+        regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
+        return f"Run({self.agent}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
 
 
-def curve_from(
-    done: int, width: int, bin_sum: Floats, bin_min: Floats, bin_below: Ints, optimum: float, floor: float | None
-) -> Curve:
-    """The bins that were reached, and the regret at the end of each."""
-    bins = math.ceil(done / width)
-    start = np.arange(bins, dtype=np.int64) * width
-    size = np.minimum(start + width, done) - start
-    losses = optimum * size - bin_sum[:bins]
-    return Curve(
+def run_from(
+    tally: "kernels.Tally",
+    counts: Counts,
+    *,
+    agent: str,
+    promise: str,
+    seed: object,
+    floor: float | None,
+    optimum: float | None,
+    baseline: float | None,
+    seconds: float,
+    interrupted: bool,
+    mean_return: float | None = None,
+) -> Run:
+    """Close the account. Without an optimum there was no true model to measure by."""
+    bins = math.ceil(tally.done / tally.width)
+    start = np.arange(bins, dtype=np.int64) * tally.width
+    size = np.minimum(start + tally.width, tally.done) - start
+    losses = (math.nan if optimum is None else optimum) * size - tally.bin_sum[:bins]
+    counted = floor is not None and optimum is not None
+    curve = Curve(
         episode=start,
         episodes=size,
-        mean=bin_sum[:bins] / size,
-        min=bin_min[:bins].copy(),
-        below=bin_below[:bins] / size if floor is not None else np.full(bins, np.nan),
+        mean=tally.bin_sum[:bins] / size,
+        min=tally.bin_min[:bins].copy(),
+        below=tally.bin_below[:bins] / size if counted else np.full(bins, np.nan),
         regret=np.cumsum(losses),
     )
-
-
-def by_source(counts: Ints) -> dict[Source, int]:
-    """The kernels' numbers under their names."""
-    return {source: int(counts[i]) for i, source in enumerate(SOURCES)}
+    return Run(
+        agent=agent,
+        promise=promise,
+        episodes=tally.done,
+        seed=seed,
+        floor=floor,
+        optimum=optimum,
+        baseline=baseline,
+        violations=tally.violations if counted else None,
+        regret=None if optimum is None else math.fsum(losses),
+        min_value=None if optimum is None else float(tally.smallest[0]),
+        first_mixture=tally.first_mixture,
+        first_optimistic=tally.first_optimistic,
+        sources={source: int(n) for source, n in zip(SOURCES, tally.by_source, strict=True)},
+        by_h=tally.by_h.copy(),
+        curve=curve,
+        counts=counts,
+        seconds=seconds,
+        interrupted=interrupted,
+        mean_return=mean_return,
+    )

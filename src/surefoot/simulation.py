@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents import Agent, SpliceAgent
+from surefoot.agents import Agent, Plan, SpliceAgent
 from surefoot.agents.planning import SOURCES
 from surefoot.arrays import Floats
 from surefoot.checks import VIOLATION_TOLERANCE, require_floor, require_integer
@@ -21,8 +21,8 @@ from surefoot.counts import Counts, Episode
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.exact import policy_value, solve
 from surefoot.mdp import TabularMDP, require_world
-from surefoot.policy import EpisodicMixture, check_policy
-from surefoot.run import Run, by_source, curve_from
+from surefoot.policy import EpisodicMixture, check_policy, draw
+from surefoot.run import Run, run_from
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
@@ -37,13 +37,12 @@ Driver = Callable[[TabularMDP, Agent, Counts, np.random.Generator, "kernels.Tall
 class Setting(NamedTuple):
     """What every run of a call shares, checked."""
 
-    world: TabularMDP
+    world: TabularMDP | None  # None: no true model is known (live learning)
     agent: Agent
     episodes: int
-    floor: float | None
+    floor: float | None  # what violations are counted against
     baseline: float | None
     promise: str
-    driver: Driver
 
 
 def simulate(
@@ -56,18 +55,18 @@ def simulate(
     last bit as `simulate_plainly`. Ctrl-C is heard about ten times a second, between episodes, and ends the run:
     what was played is returned, with `run.interrupted`. A second one, after the first was heard, is Python's own.
     """
-    setting = _check(world, agent, episodes, floor, _driver(agent))
-    with _ctrl_c() as stop, _progress_bar(type(agent).__name__, setting.episodes, progress) as report:
-        return _account(setting, _check_seed(seed), report, stop)
+    setting = check_setting(world, agent, episodes, floor)
+    with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
+        return _account(world, setting, _driver(agent), _check_seed(seed), report, stop)
 
 
 def simulate_plainly(
     world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
-    setting = _check(world, agent, episodes, floor, _plain)
-    with _ctrl_c() as stop, _progress_bar(type(agent).__name__, setting.episodes, progress) as report:
-        return _account(setting, _check_seed(seed), report, stop)
+    setting = check_setting(world, agent, episodes, floor)
+    with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
+        return _account(world, setting, _plain, _check_seed(seed), report, stop)
 
 
 def simulate_many(
@@ -86,7 +85,7 @@ def simulate_many(
     """
     import joblib
 
-    setting = _check(world, agent, episodes, floor, _driver(agent))
+    setting = check_setting(world, agent, episodes, floor)
     if require_integer("jobs", jobs, -1, InvalidSetting) == 0:
         raise InvalidSetting("jobs is 0, expected a number of threads, or -1 for one per core.")
     try:
@@ -97,10 +96,8 @@ def simulate_many(
     # Threads, whatever back end a caller has configured: runs share the world's arrays and one ear for Ctrl-C.
     parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
     with (
-        _ctrl_c() as stop,
-        _progress_bar(
-            f"{type(agent).__name__}, {len(checked)} runs", setting.episodes * len(checked), progress
-        ) as report,
+        ctrl_c() as stop,
+        progress_bar(f"{name_of(agent)}, {len(checked)} runs", setting.episodes * len(checked), progress) as report,
     ):
 
         def one(i: int) -> Run | None:
@@ -108,7 +105,7 @@ def simulate_many(
                 done[i] = episodes_done
                 report(sum(done))
 
-            return None if stop() else _account(setting, checked[i], report_one, stop)
+            return None if stop() else _account(world, setting, _driver(agent), checked[i], report_one, stop)
 
         runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
     return [run for run in runs if run is not None]
@@ -122,17 +119,11 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     states, actions, rewards = [world.s1], [], []
     for h in range(world.H):
         s = states[-1]
-        a = _draw(pi[h, s], rng)
-        states.append(_draw(world.P[h, s, a], rng))
+        a = draw(pi[h, s], rng)
+        states.append(draw(world.P[h, s, a], rng))
         actions.append(a)
         rewards.append(world.r[h, s, a])
     return Episode(states, actions, rewards)
-
-
-def _draw(weights: Floats, rng: np.random.Generator) -> int:
-    """An index with these probabilities. If rounding leaves the sum below u: the last index with any weight."""
-    i = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
-    return i if i < len(weights) else int(np.flatnonzero(weights)[-1])
 
 
 def _plain(
@@ -150,10 +141,16 @@ def _plain(
         value = float(policy_value(world, plan.policy)[0, world.s1])
         episode = play(world, plan.policy, rng)
         counts.add(episode)
-        if plan.h > world.H:
-            raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{world.H}.")
-        kernels.record(tally, value, SOURCES.index(plan.source), plan.h, floor)
+        record(tally, value, plan, floor)
         yield
+
+
+def record(tally: "kernels.Tally", value: float, plan: Plan, floor: float) -> None:
+    """Enter one planned episode. The kernel trusts its numbers, so they are looked at here."""
+    H = len(tally.by_h) - 1
+    if plan.h > H:
+        raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{H}.")
+    kernels.record(tally, value, SOURCES.index(plan.source), plan.h, floor)
 
 
 def _fused(
@@ -190,11 +187,22 @@ def _driver(agent: Agent) -> Driver:
     return _fused if own_plan else _plain
 
 
+def name_of(agent: Agent) -> str:
+    """As the literature writes it, or as its class is called."""
+    return agent.name if isinstance(agent, SpliceAgent) else type(agent).__name__
+
+
 def _check_seed(seed: Seed) -> Seed:
-    return seed if isinstance(seed, np.random.SeedSequence) else require_integer("seed", seed, 0, InvalidSetting)
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        raise InvalidSetting(
+            "seed is a Generator, expected an integer >= 0 or a SeedSequence: a run starts from a seed."
+        )
+    return require_integer("seed", seed, 0, InvalidSetting)
 
 
-def _check(world: TabularMDP, agent: Agent, episodes: int, floor: float | None, driver: Driver) -> Setting:
+def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> Setting:
     """Check what comes in, and warn of a floor that the baseline does not reach. Called by the public functions."""
     require_world(world)
     if not isinstance(agent, Agent):
@@ -205,24 +213,29 @@ def _check(world: TabularMDP, agent: Agent, episodes: int, floor: float | None, 
     _require_same_problem(world, agent)
     level = agent.floor if floor is None else require_floor(floor, world.H)
     baseline = _baseline_value(world, agent)
-    for floor_at_stake in {level, agent.floor} - {None}:
-        if baseline is not None and floor_at_stake is not None and baseline < floor_at_stake - VIOLATION_TOLERANCE:
-            warnings.warn(
-                f"The baseline is worth {baseline:.6g}, below the floor of {floor_at_stake:.6g}: the promise presumes "
-                "a baseline above it, and episodes on the baseline will violate it. Lower the floor or find a better "
-                "baseline.",
-                FloorAboveBaseline,
-                stacklevel=3,
-            )
+    optimum = solve(world).value
     promise = agent.promise
     if agent.floor is not None and level != agent.floor and not promise.startswith("NOT CERTIFIED"):
         promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
-    return Setting(world, agent, K, level, baseline, promise, driver)
+    for at_stake in {level, agent.floor} - {None}:
+        if baseline is not None and at_stake is not None and baseline < at_stake - VIOLATION_TOLERANCE:
+            reach = (
+                f"no policy reaches it, the best is worth {optimum:.6g}" if optimum < at_stake else "find a better one"
+            )
+            warnings.warn(
+                f"The baseline is worth {baseline:.6g}, below the floor of {at_stake:.6g}: the promise presumes a "
+                f"baseline above it, and episodes on the baseline will violate it. Lower the floor ({reach}).",
+                FloorAboveBaseline,
+                stacklevel=3,
+            )
+            if at_stake == agent.floor and not promise.startswith("NOT CERTIFIED"):
+                promise = f"no promise: its premise is false, the baseline is worth {baseline:.6g}"
+    return Setting(world, agent, K, level, baseline, promise)
 
 
-def _account(setting: Setting, seed: Seed, report: Report, stop: Stop) -> Run:
+def _account(world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, report: Report, stop: Stop) -> Run:
     """Drive, and add up."""
-    world, agent, K, floor, baseline, promise, driver = setting
+    _, agent, K, floor, baseline, promise = setting
     optimum = solve(world).value
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
@@ -232,24 +245,15 @@ def _account(setting: Setting, seed: Seed, report: Report, stop: Stop) -> Run:
         report(tally.done)
         if stop():
             break
-    curve = curve_from(tally.done, tally.width, tally.bin_sum, tally.bin_min, tally.bin_below, optimum, floor)
-    return Run(
-        agent=type(agent).__name__,
+    return run_from(
+        tally,
+        counts,
+        agent=name_of(agent),
         promise=promise,
-        episodes=tally.done,
         seed=seed,
         floor=floor,
         optimum=optimum,
         baseline=baseline,
-        violations=None if floor is None else tally.violations,
-        regret=math.fsum(optimum * n - total for n, total in zip(curve.episodes, tally.bin_sum, strict=False)),
-        min_value=float(tally.smallest[0]),
-        first_mixture=tally.first_mixture,
-        first_optimistic=tally.first_optimistic,
-        sources=by_source(tally.by_source),
-        by_h=tally.by_h.copy(),
-        curve=curve,
-        counts=counts,
         seconds=time.perf_counter() - started,
         interrupted=stop(),
     )
@@ -274,7 +278,7 @@ def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
 
 
 @contextmanager
-def _ctrl_c() -> Iterator[Stop]:
+def ctrl_c() -> Iterator[Stop]:
     """The first Ctrl-C is a wish, heard between episodes; the second is Python's own. Only the main thread hears it."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -294,15 +298,20 @@ def _ctrl_c() -> Iterator[Stop]:
 
 
 @contextmanager
-def _progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, silence elsewhere."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes, left:"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{name} (compiling, the first time)", total=episodes)
 

@@ -5,13 +5,14 @@ from typing import Any
 
 from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.run import Run
+from surefoot.trying import Facts
 
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One row a run, and first the baseline played for ever, so that every number has the baseline's next to it."""
     table: list[dict[str, Any]] = []
     known = next((run for run in runs if run.baseline is not None), None)
-    if known is not None and known.baseline is not None:
+    if known is not None and known.baseline is not None and known.optimum is not None:
         below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
         table.append(
             {
@@ -49,6 +50,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 COLUMNS = (
     ("learner", "learner", "{}"),
+    ("episodes", "episodes\nplayed", "{:,}"),
     ("violations", "episodes\nbelow floor", "{:,}"),
     ("regret", "regret\n(return)", "{:,.0f}"),
     ("mean_return", "return an\nepisode", "{:.4f}"),
@@ -65,10 +67,12 @@ def print_runs(runs: Sequence[Run]) -> None:
 
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for _, heading, _ in COLUMNS:
+    uneven = len({run.episodes for run in runs}) > 1  # somebody was interrupted
+    columns = [column for column in COLUMNS if column[0] != "episodes" or uneven]
+    for _, heading, _ in columns:
         table.add_column(heading, justify="left" if heading == "learner" else "right")
     for row in rows(runs):
-        cells = ["–" if row[key] is None else shape.format(row[key]) for key, _, shape in COLUMNS]
+        cells = ["–" if row[key] is None else shape.format(row[key]) for key, _, shape in columns]
         table.add_row(*cells)
     console.print(table)
     console.print()
@@ -78,3 +82,18 @@ def print_runs(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.interrupted:
             console.print(f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red")
+
+
+def print_worlds(table: Sequence[Facts]) -> None:
+    """The families, a line each. Values are returns in 0..H at the default sizes."""
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("world", "S", "A", "H", "optimum", "baseline", "floor", ""):
+        shown.add_column(heading, justify="left" if heading in ("world", "") else "right")
+    for row in table:
+        sizes = (str(row.S), str(row.A), str(row.H))
+        values = (f"{row.optimum:.4f}", f"{row.baseline:.4f}", f"{row.floor:.4f}")
+        shown.add_row(row.name, *sizes, *values, row.summary)
+    Console().print(shown)

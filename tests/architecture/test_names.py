@@ -77,13 +77,14 @@ def test_nothing_that_runs_code_from_files():
 
 
 def test_no_global_randomness_and_no_catch_all_arguments():
+    checked_by_name = {"freeze", "world", "build"}  # fields of a record; sizes of a family, refused if unknown
     found = []
     for path, tree in trees():
         for node in ast.walk(tree):
             drawn = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random"
             if drawn and node.attr not in ("Generator", "SeedSequence", "default_rng"):
                 found.append(f"{path}:{node.lineno} np.random.{node.attr}")
-            if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.name != "freeze":
+            if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.name not in checked_by_name:
                 found.append(f"{path}:{node.lineno} **{node.args.kwarg.arg}")
     assert found == []
 

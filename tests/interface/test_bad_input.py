@@ -63,7 +63,8 @@ def test_policies(parts):
     world = sf.TabularMDP(*parts)
     good = sf.uniform(2, 3, 2)
     refused = [
-        (good[0], r"shape \(3, 2\), expected \(H, S, A\) = \(2, 3, 2\)"),
+        (good[0], r"shape \(3, 2\), expected \(H, S, A\) = \(2, 3, 2\).*np.broadcast_to"),
+        (np.zeros((2, 3)), r"shape \(2, 3\), expected .*np.eye\(A\)\[actions\]"),
         (sf.uniform(2, 3, 3), r"shape \(2, 3, 3\), expected"),
         (spoil(good, (1, 2), [0.5, 0.4]), r"\[1, 2\] sums to 0.9, expected 1"),
         (spoil(good, (1, 2), [1.5, -0.5]), r"\[1, 2, 1\] is -0.5, expected a probability"),
@@ -73,7 +74,7 @@ def test_policies(parts):
     for policy, message in refused:
         with pytest.raises(sf.InvalidPolicy, match=message):
             sf.policy_value(world, policy)
-        with pytest.raises(sf.InvalidPolicy, match="baseline" + ".*" + message):
+        with pytest.raises(sf.InvalidPolicy, match=r"baseline.*" + message):
             sf.StepMix(world.problem, policy, 0.1)
     with pytest.raises(sf.InvalidPolicy, match="shapes"):
         sf.step_mixture(good, sf.uniform(2, 3, 3), 0.5)
@@ -221,6 +222,10 @@ def test_episodes_of_pooled_counts_have_the_right_length_too():
     one = sf.Counts.zeros(sf.random_mdp(3, 2, 1, seed=0).problem)
     with pytest.raises(sf.InvalidEpisode, match="3 steps, these counts have 1"):
         one.add(sf.Episode([0, 1, 2, 0], [0, 1, 0]))
+    with pytest.raises(sf.InvalidEpisode, match=r"states\[0\] is 1, expected s1 = 0"):
+        one.add(sf.Episode([1, 0], [0]))
+    with pytest.raises(sf.InvalidEpisode, match=r"Expected sf.Episode"):
+        one.add(([0, 1], [0]))
     with pytest.raises(sf.InvalidEpisode, match=r"states\[0\] is 9223372036854775807"):
         one.add(sf.Episode(np.array([2**64 - 1, 0], dtype=np.uint64), [0]))
 
@@ -259,6 +264,9 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
         run = sf.simulate(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seed=0)
     assert run.violations == 10
     assert caught[0].filename == __file__  # it points at the caller
+    assert run.promise.startswith("no promise: its premise is false")
+    with pytest.warns(sf.FloorAboveBaseline, match="no policy reaches it"):
+        sf.simulate(world, sf.StepMix(world.problem, baseline, 2.0), 10, seed=0)
     with pytest.warns(sf.FloorAboveBaseline) as caught:  # the learner's own floor counts, whatever else is counted
         sf.simulate_many(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
     assert len(caught) == 1

@@ -1,5 +1,6 @@
 """Every Python block of the README and of docs/ runs. One marked `python continuation` goes on from the last."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -45,3 +46,11 @@ def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_page_of_worlds_is_what_the_registry_says():
+    """`make docs` writes it; a family that changes without its page fails here."""
+    spec = importlib.util.spec_from_file_location("worlds_page", ROOT / "docs" / "worlds_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "worlds.md").read_text() == module.page()

@@ -82,6 +82,9 @@ def test_pooled_counts_remember_their_steps(tmp_path):
     counts.save(tmp_path / "counts.npz")
     assert sf.Counts.load(tmp_path / "counts.npz") == counts
     assert counts.H == 4
+    assert sf.Counts.load(tmp_path / "counts.npz").s1 == 0
+    with pytest.raises(sf.InvalidFile, match="is a folder"):
+        counts.save(tmp_path)
     with pytest.raises(sf.InvalidFile, match=r"the folder .* does not exist"):
         counts.save(tmp_path / "nowhere" / "counts.npz")
 

@@ -28,6 +28,8 @@ def bpi_ucbvi(model: Model, bounds: Bernstein) -> Plan:
 class BPIUCBVI(SpliceAgent):
     """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode."""
 
+    name = "BPI-UCBVI"
+
     problem: Problem
     _: KW_ONLY
     delta: float = 0.05

@@ -1,5 +1,6 @@
 """EpsMix (Li et al. 2023, Algorithm 4)."""
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -37,6 +38,7 @@ def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
 class EpsMix(FloorAgent):
     """Tosses a coin at the START of each episode: the optimistic policy with probability rho, else the baseline.
 
@@ -44,6 +46,8 @@ class EpsMix(FloorAgent):
     provided the baseline's is. The policy the coin selects may be below the floor: that is what `floor_scope` says.
     Where each single journey must be played by a policy above the floor, use StepMix.
     """
+
+    name = "EpsMix"
 
     floor_scope = "every episode's coin-averaged value"
 

@@ -109,6 +109,7 @@ class SpliceAgent(Record, ABC):
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
 
+    name: ClassVar[str]  # as the literature writes it
     floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
     problem: Problem
     bounds: Bernstein
@@ -142,11 +143,10 @@ class SpliceAgent(Record, ABC):
     @property
     def promise(self) -> str:
         """The label of everything this learner produces."""
-        if not self.bounds.certified:
-            return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
+        scaled = "" if self.bounds.certified else f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
         if self.rule.floor == -np.inf:
-            return "no floor promised"
-        return f"certified at delta = {self.delta:g} for {self.floor_scope}, given that the baseline is above the floor"
+            return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
+        return scaled or f"certified at delta = {self.delta:g} for {self.floor_scope}, or the baseline on trust"
 
     def model(self, counts: Counts) -> Model:
         """What the readable version reads of the counts."""
@@ -206,7 +206,7 @@ def check_settings(problem: object, bounds: object, pooled: object) -> None:
         require_stationary(problem)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FloorAgent(SpliceAgent):
     """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
 

@@ -1,5 +1,6 @@
 """StepNoMix: StepMix without the mixing, an ablation from the paper's drafts."""
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -29,8 +30,11 @@ def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> 
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
 class StepNoMix(FloorAgent):
     """Plays the first certified splice without mixing: StepMix's promise, reached in H+1 jumps instead of smoothly."""
+
+    name = "StepNoMix"
 
     @property
     def h0(self) -> Ints:

@@ -1,5 +1,6 @@
 """StepMix (Li et al. 2023, Algorithm 1)."""
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -35,12 +36,15 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
 class StepMix(FloorAgent):
     """Plays the boldest certified policy "pi_b up to step h, then pi_bar", mixed at one step with its bolder neighbour.
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >= floor, provided the
     baseline has. The baseline's value is not needed; until data certify it, it is played on trust.
     """
+
+    name = "StepMix"
 
     @property
     def h0(self) -> Ints:

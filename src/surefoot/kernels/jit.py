@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -38,6 +39,8 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
     """
     dispatcher: Any = numba.njit(error_model="numpy", nogil=True, _nrt=False)(function)  # type: ignore[call-overload]
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
-        # What cache=True does, with the longer key.
-        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        # What cache=True does, with the longer key. Where no folder can be written to (a container without a home),
+        # each process compiles for itself.
+        with suppress(RuntimeError):
+            dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
     return cast(Callable[_Arguments, _Result], dispatcher)

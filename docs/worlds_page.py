@@ -1,0 +1,61 @@
+"""Writes docs/worlds.md from the registry: `make docs`. A test compares the page with what this would write."""
+
+from pathlib import Path
+
+import surefoot as sf
+from surefoot.envs.gymnasium import env_id
+from surefoot.envs.registry import family
+from surefoot.trying import all_facts
+
+FIRST = 1000
+HEAD = """# Worlds
+
+On dense random worlds a careless learner looks safe: rewards are known and mistakes heal in one step. These worlds are
+where a wrong guess hurts. Each is a function of its sizes and seed, with a usual baseline and a floor below it.
+
+```python
+import surefoot as sf
+
+world = sf.world("river-swim", S=6, H=20)
+assert abs(sf.solve(world).value - 3.3972639592) < 1e-8
+agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
+run = sf.simulate(world, agent, episodes=100, seed=0)
+assert run.violations == 0
+```
+
+`surefoot worlds` lists them, `surefoot worlds NAME` describes one, `surefoot try NAME` runs a learner there. Behind the
+Gymnasium interface each is `gymnasium.make("surefoot.envs.gymnasium:RiverSwim-v0")`.
+
+Values are expected returns in 0..H at the default sizes. The last column is the share of the first 1,000 episodes in
+which the always-optimistic learner (BPI-UCBVI with the paper's bounds, seed 0, delta 0.05) plays a policy that is worth
+less than the floor. With the paper's bounds nothing is learnt in 1,000 episodes: all upper bounds are still H, ties go
+to the first action, and so the share is all or nothing.
+
+| world | id | S | A | H | optimum | baseline | floor | optimist below the floor |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def optimist(name: str) -> str:
+    """How often the always-optimistic learner is below the floor at first."""
+    world = sf.world(name)
+    run = sf.simulate(world, sf.BPIUCBVI(world.problem), FIRST, seed=0, floor=world.suggested_floor)
+    return f"{100 * (run.violations or 0) / FIRST:.0f} %"
+
+
+def page() -> str:
+    """The whole page."""
+    text = HEAD
+    for row in all_facts():
+        values = f"{row.optimum:.6f} | {row.baseline:.6f} | {row.floor:.6f}"
+        sizes = f"{row.S} | {row.A} | {row.H}"
+        text += f"| [{row.name}](#{row.name}) | `{env_id(row.name)}` | {sizes} | {values} | {optimist(row.name)} |\n"
+    for name in sf.FAMILIES:
+        chosen = family(name)
+        sizes = ", ".join(f"`{size}={default}`" for size, default in chosen.sizes.items()) or "nothing"
+        text += f"\n## {name}\n\n```text\n{chosen.story}\n```\n\nCan be chosen: {sizes}.\n"
+    return text
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("worlds.md").write_text(page())

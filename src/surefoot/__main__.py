@@ -1,0 +1,5 @@
+"""`python -m surefoot` is the command."""
+
+from surefoot.cli import main
+
+main()

@@ -1,0 +1,331 @@
+"""Gymnasium both ways: an environment becomes a world or a problem, and our worlds become environments.
+
+Importing this module registers our worlds, so `gymnasium.make("surefoot.envs.gymnasium:Trap-v0")` works by itself.
+
+How an environment with n states becomes a problem with exactly H steps:
+- state n is where an episode rests after `terminated`: it stays there and earns 0 in the user's units;
+- where episodes start in several states, state n+1 is the start of all of them. Its one step, before the H real ones,
+  draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
+- rewards are rescaled from the declared range to [0, 1]; `problem.in_user_units` and `from_user_units` translate.
+"""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Floats
+from surefoot.checks import as_floats, require_finite, require_integer, where
+from surefoot.envs.registry import FAMILIES, Size, world
+from surefoot.errors import InvalidModel, InvalidPolicy
+from surefoot.mdp import TabularMDP
+from surefoot.policy import draw
+from surefoot.problem import Problem, Units
+
+Env = gymnasium.Env[Any, Any]
+EnvOrId = Env | str
+Transition = tuple[float, int, float, bool]
+
+
+class Coder:
+    """How the states and actions of an environment are numbered in its problem."""
+
+    def __init__(self, env: Env) -> None:
+        """Refuses spaces that are not Discrete."""
+        spaces = (("observation", env.observation_space), ("action", env.action_space))
+        for name, space in spaces:
+            if not isinstance(space, Discrete):
+                raise InvalidModel(
+                    f"The {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many states "
+                    f"and actions: wrap the environment so that each {name} is a number."
+                )
+        states, actions = env.observation_space, env.action_space
+        assert isinstance(states, Discrete)
+        assert isinstance(actions, Discrete)
+        self.n, self.A = int(states.n), int(actions.n)
+        self.first_state, self.first_action = int(states.start), int(actions.start)
+
+    @property
+    def rest(self) -> int:
+        """The state in which an episode rests after its end."""
+        return self.n
+
+    @property
+    def start(self) -> int:
+        """The common start, where there are several first states."""
+        return self.n + 1
+
+    def state(self, observation: Any) -> int:
+        """The number of an observation, which may be any kind of integer."""
+        try:
+            s = operator.index(observation) - self.first_state
+        except TypeError:
+            raise InvalidModel(f"The environment showed {observation!r}, expected an integer.") from None
+        if not 0 <= s < self.n:
+            raise InvalidModel(f"The environment showed {observation!r}, outside its own space of {self.n} states.")
+        return s
+
+    def action(self, a: int) -> int:
+        """What the environment calls action a."""
+        return a + self.first_action
+
+
+def make(env: EnvOrId) -> Env:
+    """The environment itself, or a new one of this id."""
+    return gymnasium.make(env) if isinstance(env, str) else env
+
+
+def from_gymnasium(
+    env: EnvOrId,
+    *,
+    horizon: int,
+    reward_range: tuple[float, float] | None = None,
+    rewards: ArrayLike | None = None,
+    start: int | None = None,
+) -> TabularMDP | Problem:
+    """A TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn in live.
+
+    - `horizon`: how many steps an episode has for us. A time limit of the environment must not be shorter.
+    - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must contain 0, which is
+      what an episode earns after its end. Found from P where there is one.
+    - `rewards`: needed without P: the reward (n, A) or (horizon, n, A) of each state and action, in the environment's
+      units.
+    - `start`: without P, the observation in which every episode starts, if there is just one.
+
+    Rewards of P that depend on the next state are averaged over it: values are exact, but a learner in this world is
+    told the average. Rewards that are not known at all come with the sharp certificates, and are refused until then.
+    """
+    made = make(env)
+    H = require_integer("horizon", horizon, 1, InvalidModel)
+    coder = Coder(made)
+    _require_time(made, H)
+    P: Any = getattr(made.unwrapped, "P", None)
+    if P is None and not isinstance(made.unwrapped, TabularEnv):
+        return _problem(coder, H, reward_range, rewards, start)
+    if rewards is not None or start is not None:
+        raise InvalidModel(
+            "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
+        )
+    if isinstance(made.unwrapped, TabularEnv):
+        return _own(made.unwrapped, H)
+    return _world(made, coder, P, H, reward_range)
+
+
+def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
+    """A policy for the environment's own n states as a policy for its problem.
+
+    rule is (n, A) or (horizon, n, A). In the added states (rest, common start) actions do not matter: they are uniform.
+    """
+    given = as_floats("rule", rule, InvalidPolicy)
+    n = given.shape[-2] if given.ndim in (2, 3) else -1
+    extra = problem.S - n - 1  # 1 with a common start, 0 without
+    H = problem.H - extra
+    if (
+        given.ndim not in (2, 3)
+        or extra not in (0, 1)
+        or given.shape[-1] != problem.A
+        or given.shape[:-2] not in ((), (H,))
+    ):
+        raise InvalidPolicy(
+            f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, A) or (H, n, A)."
+        )
+    policy = np.full((problem.H, problem.S, problem.A), 1.0 / problem.A)
+    policy[extra:, :n] = given
+    return policy
+
+
+def time_limit(env: Env) -> int | None:
+    """The steps after which the environment cuts an episode, if it does."""
+    limits = [env.spec.max_episode_steps] if env.spec is not None else []
+    inner: Any = env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, gymnasium.wrappers.TimeLimit):
+            limits.append(inner._max_episode_steps)
+        inner = inner.env
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _require_time(env: Env, H: int) -> None:
+    """A time limit below the horizon would cut episodes that we count as whole."""
+    shortest = time_limit(env)
+    if shortest is not None and shortest < H:
+        raise InvalidModel(
+            f"The environment cuts episodes after {shortest} steps, before the horizon of {H}. "
+            f"Use horizon={shortest} or less, or gymnasium.make(..., max_episode_steps={H})."
+        )
+
+
+def _units(low: float, high: float, steps: int) -> Units:
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
+    if not low <= 0.0 <= high:
+        raise InvalidModel(
+            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0 a step: "
+            f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
+        )
+    return Units.of_rewards(low, high, steps)
+
+
+def _world(
+    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
+) -> TabularMDP:
+    """Duplicate successors are added up, rewards averaged by probability, `terminated` is taken from the transition."""
+    if reward_range is not None:
+        _units(*reward_range, H)
+    first = _start_distribution(env, coder)
+    several = bool(np.count_nonzero(first) > 1)
+    S = coder.n + 1 + several
+    transitions = np.zeros((S, coder.A, S))
+    earned = np.zeros((S, coder.A))
+    lowest, highest = 0.0, 0.0
+    for s in range(coder.n):
+        for a in range(coder.A):
+            for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
+                place = coder.rest if terminated else coder.state(s_next)
+                transitions[s, a, place] += p
+                earned[s, a] += p * reward
+                lowest, highest = min(lowest, reward), max(highest, reward)
+                if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
+                    declared = f"the declared reward_range {tuple(reward_range)}"
+                    pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
+                    raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
+    transitions[coder.rest, :, coder.rest] = 1.0
+    low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
+    units = _units(low, high, H)
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards.
+    r = np.clip((earned - low) / (high - low), 0.0, 1.0)
+    s1 = int(first.argmax())
+    if several:
+        s1 = coder.start
+        transitions[s1, :, : coder.n] = first
+        r[s1] = 0.0
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    return TabularMDP(transitions, r, s1=s1, H=H + int(several), units=units, name=name)
+
+
+def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
+    """What P says of a pair, as Gymnasium's toy environments write it."""
+    try:
+        return [(p, s_next, reward, ended) for p, s_next, reward, ended in P[s + coder.first_state][coder.action(a)]]
+    except (LookupError, TypeError, ValueError) as reason:
+        raise InvalidModel(
+            f"P[{s + coder.first_state}][{coder.action(a)}] is missing or not a list of (probability, next state, "
+            f"reward, terminated): {type(reason).__name__}: {reason}."
+        ) from None
+
+
+def _start_distribution(env: Env, coder: Coder) -> Floats:
+    """Where episodes start: said by the environment, or, if it does not say, asked once with a fixed seed."""
+    said = getattr(env.unwrapped, "initial_state_distrib", None)
+    if said is not None:
+        first = as_floats("initial_state_distrib", said, InvalidModel)
+        if first.shape != (coder.n,) or abs(first.sum() - 1.0) > 1e-9 or (first < 0).any():
+            raise InvalidModel(f"initial_state_distrib is not a distribution over the {coder.n} states.")
+        return np.asarray(first / first.sum())
+    seen = {coder.state(env.reset(seed=seed)[0]) for seed in range(20)}
+    if len(seen) > 1:
+        raise InvalidModel(
+            f"The environment starts in several states ({sorted(seen)[:5]}...) and does not say how likely each is. "
+            "Set env.unwrapped.initial_state_distrib to the probabilities."
+        )
+    first = np.zeros(coder.n)
+    first[seen.pop()] = 1.0
+    return first
+
+
+def _problem(
+    coder: Coder, H: int, reward_range: tuple[float, float] | None, rewards: ArrayLike | None, start: int | None
+) -> Problem:
+    """What a learner is told about an environment that does not show its model."""
+    if rewards is None:
+        raise InvalidModel(
+            "The environment does not show its model (it has no `P`), so its rewards must be declared: give `rewards`, "
+            f"one number for each of the {coder.n} states and {coder.A} actions, and `reward_range`. Environments "
+            "whose rewards are unknown come with the sharp certificates."
+        )
+    if reward_range is None:
+        raise InvalidModel(
+            "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
+        )
+    table = as_floats("rewards", rewards, InvalidModel)
+    require_finite("rewards", table, InvalidModel)
+    if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
+        raise InvalidModel(
+            f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, {coder.A})."
+        )
+    low, high = reward_range
+    units = _units(low, high, H)
+    bad = np.argwhere((table < low) | (table > high))
+    if bad.size:
+        place = where("rewards", bad[0])
+        raise InvalidModel(
+            f"{place} is {table[tuple(bad[0])]:g}, outside the declared reward_range ({low:g}, {high:g}). Widen it."
+        )
+    several = start is None
+    steps = () if table.ndim == 2 else (H + several,)
+    r = np.full((*steps, coder.n + 1 + several, coder.A), (0.0 - low) / (high - low))
+    r[(slice(several, None),) if steps else ()][..., : coder.n, :] = (table - low) / (high - low)
+    if several:
+        r[..., coder.start, :] = 0.0
+    s1 = coder.start if start is None else coder.state(start)
+    return Problem(r, s1=s1, H=H + several, stationary=True, units=units)
+
+
+class TabularEnv(Env):
+    """One of our worlds behind reset and step. After H steps an episode is truncated: that is its time limit."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (gymnasium's own declaration)
+
+    def __init__(self, model: TabularMDP, render_mode: str | None = None) -> None:
+        """Rewards are paid in the world's own units."""
+        self.model = model
+        self.observation_space = Discrete(model.S)
+        self.action_space = Discrete(model.A)
+        self.render_mode = render_mode
+        self._s, self._h = model.s1, 0
+        low = model.problem.units.offset / model.H
+        self._paid = model.r * model.problem.units.scale + low
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Back to s1."""
+        super().reset(seed=seed)
+        self._s, self._h = self.model.s1, 0
+        return self._s, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One step; the dynamics may depend on how many were taken."""
+        h, s = self._h, self._s
+        if not self.action_space.contains(action):
+            raise InvalidModel(f"The action is {action!r}, expected one of 0..{self.model.A - 1}.")
+        a = int(action)
+        if h >= self.model.H:
+            raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
+        s_next = draw(self.model.P[h, s, a], self.np_random)
+        self._s, self._h = s_next, h + 1
+        return s_next, float(self._paid[h, s, a]), False, self._h == self.model.H, {}
+
+
+def _own(env: TabularEnv, H: int) -> TabularMDP:
+    if env.model.H != H:
+        raise InvalidModel(f"This world has {env.model.H} steps, not {H}. Use horizon={env.model.H}.")
+    return env.model
+
+
+def _builder(name: str) -> Any:
+    def build(render_mode: str | None = None, **sizes: Size) -> TabularEnv:
+        return TabularEnv(world(name, **sizes), render_mode)
+
+    return build
+
+
+def env_id(name: str) -> str:
+    """The id under which a family is registered: "river-swim" is RiverSwim-v0."""
+    return "".join(part.capitalize() for part in name.split("-")) + "-v0"
+
+
+for _name in FAMILIES:
+    gymnasium.register(id=env_id(_name), entry_point=_builder(_name))

@@ -1,0 +1,74 @@
+"""The families by name."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from surefoot.envs import chains, constrained_worlds, stories, synthetic, traps
+from surefoot.errors import InvalidSetting
+from surefoot.mdp import TabularMDP
+
+Size = int | float | bool
+
+
+@dataclass(frozen=True)
+class Family:
+    """A function of sizes and seed that builds a world."""
+
+    name: str
+    build: Callable[..., TabularMDP]
+
+    @property
+    def summary(self) -> str:
+        """The first line of its description."""
+        return inspect.getdoc(self.build).splitlines()[0]  # type: ignore[union-attr]  # every family has one: a test
+
+    @property
+    def story(self) -> str:
+        """The description with its picture."""
+        return inspect.getdoc(self.build) or ""
+
+    @property
+    def sizes(self) -> dict[str, Size]:
+        """What can be chosen, with its default."""
+        return {name: parameter.default for name, parameter in inspect.signature(self.build).parameters.items()}
+
+
+_BUILDERS: dict[str, Callable[..., TabularMDP]] = {
+    "random": synthetic.random,
+    "random-sparse": synthetic.random_sparse,
+    "trap": traps.trap,
+    "trap-near-tie": traps.trap_near_tie,
+    "trap-long": traps.trap_long,
+    "trap-pit": traps.trap_pit,
+    "river-swim": chains.river_swim,
+    "deep-sea": chains.deep_sea,
+    "inventory": constrained_worlds.inventory,
+    "media-buffer": constrained_worlds.media_buffer,
+    "three-rooms": constrained_worlds.three_rooms,
+    "queue": stories.queue,
+    "dosing": stories.dosing,
+    "offers": stories.offers,
+}
+FAMILIES = {name: Family(name, build) for name, build in _BUILDERS.items()}
+
+
+def family(name: str) -> Family:
+    """The family of this name; spaces and underscores are read as hyphens."""
+    found = FAMILIES.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
+    if found is None:
+        raise InvalidSetting(f"There is no world {name!r}. There are: {', '.join(FAMILIES)}.")
+    return found
+
+
+def world(name: str, **sizes: Size) -> TabularMDP:
+    """A world by name, for example world("inventory") or world("random", S=5, A=5, H=3, seed=1).
+
+    The sizes are those of the family's function; `surefoot worlds NAME` lists them.
+    """
+    chosen = family(name)
+    unknown = sizes.keys() - chosen.sizes.keys()
+    if unknown:
+        can = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items()) or "nothing"
+        raise InvalidSetting(f"World {chosen.name!r} has no {', '.join(sorted(unknown))}. What can be chosen: {can}.")
+    return chosen.build(**sizes)

@@ -1,0 +1,139 @@
+"""Learner: for people who own the loop. begin, act, observe, end; the counts change only at a proper end."""
+
+import operator
+
+import numpy as np
+
+from surefoot.agents.planning import Agent, Plan
+from surefoot.arrays import Floats
+from surefoot.checks import require_integer
+from surefoot.counts import Counts, Episode
+from surefoot.errors import InvalidEpisode, InvalidSetting
+from surefoot.policy import EpisodicMixture, check_policy, draw
+
+
+class Learner:
+    """A thin shell around an agent and its counts.
+
+        learner = Learner(agent, seed=0)
+        learner.begin()                          # plans; the policy is frozen for this episode
+        a = learner.act(state)                   # at each step
+        learner.observe(next_state, reward)
+        learner.end()                            # counts the episode
+
+    Episode k draws from a generator made of (seed, k) alone, so a learner that goes on from saved counts and the number
+    of episodes acts as if it had never stopped. An episode that goes wrong is dropped as a whole by `abandon`; dropping
+    one BECAUSE of what came out of it selects the data and voids the promise.
+    """
+
+    def __init__(
+        self, agent: Agent, seed: int, counts: Counts | None = None, episodes: int = 0, rest: int | None = None
+    ) -> None:
+        """`rest` is the state in which an episode rests after `terminated`, if the problem has one."""
+        self.agent = agent
+        self.seed = require_integer("seed", seed, 0, InvalidSetting)
+        self.counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
+        self.episodes = require_integer("episodes", episodes, 0, InvalidSetting)
+        self.rest = rest
+        self.plan: Plan | None = None
+        self._states: list[int] = []
+        self._actions: list[int] = []
+        self._pi: Floats | None = None
+        self._rng = np.random.default_rng(0)
+        self._over = False
+
+    @property
+    def step(self) -> int:
+        """Steps observed in this episode."""
+        return len(self._states) - 1
+
+    def begin(self) -> Plan:
+        """Plan, toss the coin if there is one, and start in s1."""
+        if self._pi is not None:
+            raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
+        self._rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.episodes,)))
+        self.plan = self.agent.plan(self.counts)
+        policy = self.plan.policy
+        pi = policy.draw(self._rng) if isinstance(policy, EpisodicMixture) else policy
+        self._pi = check_policy(pi, self.agent.problem)
+        self._states, self._actions = [self.agent.problem.s1], []
+        self._over = False
+        return self.plan
+
+    def act(self, state: int | None = None) -> int:
+        """The action in this state. If given, the state must be the one that was observed last."""
+        if self._pi is None:
+            raise InvalidEpisode("No episode is under way. Call begin() first.")
+        if len(self._actions) != self.step:
+            raise InvalidEpisode(
+                "The last action's outcome is missing. Call observe(next_state) before the next act()."
+            )
+        if self.step >= self.agent.problem.H:
+            raise InvalidEpisode(f"The episode had its {self.agent.problem.H} steps. Call end().")
+        if self._over:
+            raise InvalidEpisode("The process has ended this episode. Call end().")
+        s = self._states[-1]
+        if state is not None and state != s:
+            raise InvalidEpisode(f"act() was called in state {state}, but the last state observed is {s}.")
+        return self._draw(self._pi)
+
+    def _draw(self, pi: Floats) -> int:
+        a = draw(pi[self.step, self._states[-1]], self._rng)
+        self._actions.append(a)
+        return a
+
+    def observe(
+        self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
+    ) -> None:
+        """What the process answered. `terminated` ends the episode; `truncated` before the last step is refused."""
+        if self._pi is None or len(self._actions) != self.step + 1:
+            raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
+        problem = self.agent.problem
+        last = self.step + 1 == problem.H
+        try:
+            s = operator.index(next_state)
+        except TypeError:
+            s = -1
+        if not 0 <= s < problem.S:
+            raise InvalidEpisode(f"The next state is {next_state}, expected one of 0..{problem.S - 1}.")
+        if reward is not None and not np.isfinite(reward):
+            raise InvalidEpisode(f"The reward is {reward}, expected a finite number.")
+        if truncated and not (terminated or last):
+            raise InvalidEpisode(
+                f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
+                "raise the time limit to the horizon, or shorten the horizon."
+            )
+        if terminated and self.rest is None and not last:
+            raise InvalidEpisode(
+                f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no state to rest "
+                "in. Build it with from_gymnasium, or give Learner(..., rest=state)."
+            )
+        self._over = self._over or terminated
+        self._states.append(self.rest if terminated and self.rest is not None else s)
+
+    @property
+    def over(self) -> bool:
+        """Has the process ended this episode before its last step? What is left is spent in the state of rest."""
+        return self._over
+
+    def end(self) -> Episode:
+        """Count the episode. After `terminated` the remaining steps are spent in the state of rest."""
+        if self._pi is None:
+            raise InvalidEpisode("No episode is under way. Call begin() first.")
+        while self._over and self.rest is not None and self.step < self.agent.problem.H:
+            self._draw(self._pi)
+            self._states.append(self.rest)
+        if self.step != self.agent.problem.H:
+            raise InvalidEpisode(
+                f"The episode has {self.step} of {self.agent.problem.H} steps. Go on, or abandon() it. Nothing was "
+                "counted."
+            )
+        episode = Episode(self._states, self._actions)
+        self.counts.add(episode)
+        self.episodes += 1
+        self._pi = None
+        return episode
+
+    def abandon(self) -> None:
+        """Drop the episode under way; counts and episode number stay as they were."""
+        self._pi = None

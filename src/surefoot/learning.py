@@ -1,0 +1,300 @@
+"""learn: any agent in any Gymnasium environment with Discrete spaces, through reset and step."""
+
+import hashlib
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents import Agent, SpliceAgent
+from surefoot.arrays import Floats
+from surefoot.checks import require_floor, require_integer
+from surefoot.counts import Counts
+from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make
+from surefoot.errors import InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
+from surefoot.exact import policy_value, solve
+from surefoot.files import read_arrays, write_arrays
+from surefoot.learner import Learner
+from surefoot.mdp import TabularMDP
+from surefoot.policy import EpisodicMixture
+from surefoot.run import Run, run_from
+from surefoot.simulation import CURVE_POINTS, Setting, check_setting, ctrl_c, name_of, progress_bar, record
+
+SAVE_SECONDS = 30.0
+TALLY = ("totals", "by_h", "smallest", "bin_sum", "bin_min", "bin_below")
+
+
+def learn(
+    env: EnvOrId,
+    agent: Agent,
+    episodes: int,
+    seed: int,
+    *,
+    floor: float | None = None,
+    save: str | Path | None = None,
+    resume: bool = False,
+    progress: bool | None = None,
+) -> Run:
+    """Play `episodes` episodes in the environment and keep the same account as `simulate`.
+
+    The agent's problem is the one `from_gymnasium` made of this environment (or of one of our worlds). If the
+    environment shows its model, values, violations and regret are exact; else they are None and the curve shows
+    observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
+    `save` a run can be interrupted at any time and taken up again with `resume=True`: it ends with the same bits.
+
+    A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
+    error; the episode in hand is not counted.
+    """
+    if resume and save is None:
+        raise InvalidSetting("resume=True goes on from a file. Say which with save=...")
+    made = make(env)
+    table = Table.of(made, agent)
+    seed = require_integer("seed", seed, 0, InvalidSetting)
+    world = table.true_model()
+    if world is not None:
+        setting = check_setting(world, agent, episodes, floor)
+    else:
+        K = require_integer("episodes", episodes, 1, InvalidSetting)
+        level = agent.floor if floor is None else require_floor(floor, agent.problem.H)
+        promise = agent.promise
+        if agent.floor is not None and level != agent.floor and not promise.startswith("NOT CERTIFIED"):
+            promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
+        setting = Setting(world, agent, K, level, None, promise)
+    state = State.fresh(agent, setting.episodes)
+    mark = fingerprint(setting, seed)
+    if save is not None and Path(save).exists():
+        if not resume:
+            raise InvalidFile(
+                f"{save} exists. Go on from it with resume=True, or choose another file: nothing is overwritten."
+            )
+        state = State.load(save, agent, setting.episodes, mark)
+    return _play(table, setting, seed, state, mark, save, progress)
+
+
+@dataclass(frozen=True)
+class Table:
+    """How the environment's states lie in the agent's problem."""
+
+    env: Env
+    agent: Agent
+    coder: Coder
+    rest: int | None  # the state after an early end
+    start: int | None  # the common start of several first states
+    low: float  # the declared range of rewards, in the environment's units
+    high: float
+
+    @classmethod
+    def of(cls, env: Env, agent: Agent) -> "Table":
+        """Refuses an agent that was made for another environment."""
+        if not isinstance(agent, Agent):
+            raise InvalidSetting(
+                f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See sf.Agent."
+            )
+        coder, problem = Coder(env), agent.problem
+        extra = problem.S - coder.n
+        if coder.A != problem.A or extra not in (0, 1, 2):
+            raise InvalidModel(
+                f"The agent is for {problem}, the environment has {coder.n} states and {coder.A} actions. "
+                "Make the problem with sf.from_gymnasium(env, horizon=...)."
+            )
+        steps = problem.H - (extra == 2)
+        low = problem.units.offset / steps
+        return cls(
+            env,
+            agent,
+            coder,
+            rest=coder.rest if extra >= 1 else None,
+            start=coder.start if extra == 2 else None,
+            low=low,
+            high=low + problem.units.scale,
+        )
+
+    @property
+    def slack(self) -> float:
+        """low and high come back from the problem's units, so they may be off by an ulp."""
+        return 1e-9 * (self.high - self.low)
+
+    def true_model(self) -> TabularMDP | None:
+        """The world behind the environment, where it shows one."""
+        problem = self.agent.problem
+        if isinstance(self.env.unwrapped, TabularEnv):
+            return self.env.unwrapped.model
+        if getattr(self.env.unwrapped, "P", None) is None:
+            return None
+        steps = problem.H - (self.start is not None)
+        world = from_gymnasium(self.env, horizon=steps, reward_range=(self.low - self.slack, self.high + self.slack))
+        assert isinstance(world, TabularMDP)
+        if world.r.shape != problem.r.shape or not np.allclose(world.r, problem.r, rtol=0.0, atol=1e-8):
+            return world  # made for something else: check_setting says so
+        r = problem.r_rows.reshape(-1, problem.S, problem.A)
+        r = r if len(r) == problem.H else r[0]
+        return TabularMDP(world.P_rows[0], r, s1=world.s1, H=world.H, units=problem.units, name=world.name)
+
+    def play(self, learner: Learner, seed: int) -> float:
+        """One episode up to its last step; `end` is left to the caller. Returns what it earned, in the env's units."""
+        learner.begin()
+        observation, _ = self.env.reset(seed=seed)
+        first = self.coder.state(observation)
+        if self.start is not None:
+            learner.act(self.start)
+            learner.observe(first)
+        elif first != self.agent.problem.s1:
+            raise InvalidEpisode(
+                f"The environment started in state {first}, the problem says s1 = {self.agent.problem.s1}. Several "
+                "first states need a common start: make the problem with from_gymnasium, without `start`."
+            )
+        earned = 0.0
+        while learner.step < self.agent.problem.H and not learner.over:
+            a = learner.act()
+            observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
+            paid = float(reward)
+            if not self.low - self.slack <= paid <= self.high + self.slack:
+                raise InvalidEpisode(
+                    f"The environment paid {paid:g}, outside the declared range ({self.low:g}, {self.high:g}). The "
+                    "episode was not counted. Declare a wider reward_range: bounds for a narrower one prove nothing."
+                )
+            learner.observe(self.coder.state(observation), paid, bool(terminated), bool(truncated))
+            earned += paid
+        return earned
+
+
+@dataclass
+class State:
+    """What a run must remember: all of it is saved."""
+
+    counts: Counts
+    tally: "kernels.Tally"
+    earned: float  # sum of observed returns, in the environment's units
+    whole: bool = True  # False while an episode is being entered: then it is not saved
+
+    @classmethod
+    def fresh(cls, agent: Agent, episodes: int) -> "State":
+        """Before the first episode."""
+        tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
+        return cls(Counts.zeros(agent.problem, agent.pooled), tally, 0.0)
+
+    def save(self, path: str | Path, mark: str) -> None:
+        """Written whole or not at all."""
+        arrays = {name: getattr(self.tally, name) for name in TALLY}
+        write_arrays(path, "learning", {**arrays, "n_sas": self.counts.n_sas, "earned": self.earned, "mark": mark})
+
+    @classmethod
+    def load(cls, path: str | Path, agent: Agent, episodes: int, mark: str) -> "State":
+        """What `save` wrote, if it is of the same agent, seed and number of episodes."""
+        _, arrays = read_arrays(path, {"learning": (*TALLY, "n_sas", "earned", "mark")})
+        if str(arrays["mark"]) != mark:
+            raise InvalidFile(
+                f"{path} belongs to another run: the agent, its problem, the seed or the number of episodes differ. "
+                "Resume with what it was begun with, or choose another file."
+            )
+        state = cls.fresh(agent, episodes)
+        for name in TALLY:
+            room = getattr(state.tally, name)
+            if arrays[name].shape != room.shape or arrays[name].dtype != room.dtype:
+                raise InvalidFile(
+                    f"{path}: {name} has shape {arrays[name].shape}: the file is damaged. Restore a copy."
+                )
+            room[...] = arrays[name]
+        n_sas, earned, done = arrays["n_sas"], arrays["earned"], state.tally.done
+        if n_sas.shape != state.counts.n_sas.shape or n_sas.dtype != np.int64 or (n_sas < 0).any():
+            raise InvalidFile(f"{path}: n_sas has shape {n_sas.shape}: the file is damaged. Restore a copy.")
+        if not 0 <= done <= episodes or n_sas.sum() != done * agent.problem.H:
+            raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
+        if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
+            raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
+        state.counts.n_sas[...] = n_sas
+        state.earned = float(earned)
+        return state
+
+
+def fingerprint(setting: Setting, seed: int) -> str:
+    """A digest of everything that decides how a run goes on."""
+    agent = setting.agent
+    # Python's own repr holds an address, which is another one in every process; ours rounds floor and delta.
+    name = type(agent).__qualname__ if type(agent).__repr__ is object.__repr__ else repr(agent)
+    numbers = (setting.floor, agent.floor, getattr(agent, "delta", None))
+    about = [name, type(agent).__name__, repr(agent.problem), repr(agent.problem.units), repr(numbers)]
+    digest = hashlib.sha256(json.dumps([*about, seed, setting.episodes]).encode())
+    digest.update(agent.problem.r_rows.tobytes())
+    if setting.world is not None:
+        digest.update(setting.world.P_rows.tobytes())
+    if isinstance(agent, SpliceAgent):
+        digest.update(np.ascontiguousarray(agent.pi_b).tobytes())
+    return digest.hexdigest()
+
+
+def episode_seed(seed: int, k: int) -> int:
+    """The environment's seed in episode k: of (seed, k) alone, and not the learner's own."""
+    return int(np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1)[0])
+
+
+class Yardstick:
+    """The exact value of what is played; computed again only when the policy changes."""
+
+    def __init__(self, world: TabularMDP) -> None:
+        """In this world."""
+        self.world = world
+        self._policy: Floats | EpisodicMixture | None = None
+        self._value = math.nan
+
+    def value(self, policy: Floats | EpisodicMixture) -> float:
+        """V_1(s1) of this policy."""
+        if not self._same(policy):
+            self._policy, self._value = policy, float(policy_value(self.world, policy)[0, self.world.s1])
+        return self._value
+
+    def _same(self, policy: Floats | EpisodicMixture) -> bool:
+        last = self._policy
+        if isinstance(policy, EpisodicMixture) or isinstance(last, EpisodicMixture) or last is None:
+            return False
+        return np.array_equal(policy, last)
+
+
+def _play(
+    table: Table, setting: Setting, seed: int, state: State, mark: str, save: str | Path | None, progress: bool | None
+) -> Run:
+    agent, problem = setting.agent, setting.agent.problem
+    yardstick = None if setting.world is None else Yardstick(setting.world)
+    level = math.nan if setting.floor is None or yardstick is None else setting.floor
+    learner = Learner(agent, seed, state.counts, state.tally.done, table.rest)
+    started = saved = time.perf_counter()
+    if save is not None:
+        state.save(save, mark)  # a folder that does not exist is heard of now, not after the last episode
+    try:
+        with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
+            while state.tally.done < setting.episodes and not stop():
+                earned = table.play(learner, episode_seed(seed, learner.episodes))
+                plan = learner.plan
+                assert plan is not None
+                value = problem.from_user_units(earned) if yardstick is None else yardstick.value(plan.policy)
+                state.whole = False
+                record(state.tally, value, plan, level)
+                learner.end()
+                state.earned += earned
+                state.whole = True
+                report(state.tally.done)
+                if save is not None and time.perf_counter() - saved > SAVE_SECONDS:
+                    state.save(save, mark)
+                    saved = time.perf_counter()
+            interrupted = stop()
+    finally:
+        learner.abandon()
+        if save is not None and state.whole:
+            state.save(save, mark)
+    return run_from(
+        state.tally,
+        state.counts,
+        agent=name_of(agent),
+        promise=setting.promise,
+        seed=seed,
+        floor=setting.floor,
+        optimum=None if setting.world is None else solve(setting.world).value,
+        baseline=setting.baseline,
+        seconds=time.perf_counter() - started,
+        interrupted=interrupted,
+        mean_return=problem.from_user_units(state.earned / state.tally.done) if state.tally.done else None,
+    )

@@ -1,0 +1,93 @@
+"""Try a learner in one of our worlds: what the command needs, without printing anything."""
+
+from dataclasses import dataclass
+
+from surefoot.agents import AGENTS, BPIUCBVI, Agent
+from surefoot.agents.planning import FloorAgent
+from surefoot.bounds import Bernstein
+from surefoot.checks import require_floor
+from surefoot.envs.registry import FAMILIES, Family, Size, family
+from surefoot.errors import InvalidSetting
+from surefoot.exact import policy_value, solve
+from surefoot.mdp import TabularMDP
+from surefoot.run import Run
+from surefoot.simulation import simulate
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A family at its default sizes."""
+
+    name: str
+    summary: str
+    S: int
+    A: int
+    H: int
+    optimum: float
+    baseline: float
+    floor: float
+
+
+def facts(chosen: Family, world: TabularMDP) -> Facts:
+    """Sizes, optimum, usual baseline and floor."""
+    assert world.baseline is not None
+    assert world.suggested_floor is not None
+    baseline = float(policy_value(world, world.baseline)[0, world.s1])
+    optimum = solve(world).value
+    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, optimum, baseline, world.suggested_floor)
+
+
+def all_facts() -> list[Facts]:
+    """Every family at its default sizes."""
+    return [facts(chosen, chosen.build()) for chosen in FAMILIES.values()]
+
+
+def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
+    """S=5, share=0.3, stationary=true: as the family's function takes them."""
+    known = family(name).sizes
+    sizes: dict[str, Size] = {}
+    for text in given:
+        size, separator, value = text.partition("=")
+        if not separator or size not in known:
+            can = ", ".join(f"{key}={default}" for key, default in known.items()) or "nothing"
+            raise InvalidSetting(f"{text!r} is not a size of {name}. What can be chosen: {can}.")
+        kind = type(known[size])
+        try:
+            sizes[size] = {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+        except (ValueError, KeyError):
+            raise InvalidSetting(f"{size} is {value!r}, expected {kind.__name__} such as {known[size]}.") from None
+    return sizes
+
+
+def build_agent(name: str, world: TabularMDP, floor: float, delta: float, scale: float, pooled: bool) -> Agent:
+    """A learner by name, with the world's usual baseline."""
+    kind = AGENTS.get(name.lower())
+    if kind is None:
+        raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
+    bounds = Bernstein(scale)
+    if issubclass(kind, FloorAgent):
+        assert world.baseline is not None
+        return kind(world.problem, world.baseline, floor, delta=delta, bounds=bounds, pooled=pooled)
+    return BPIUCBVI(world.problem, delta=delta, bounds=bounds, pooled=pooled)
+
+
+def try_agents(
+    world: TabularMDP,
+    names: list[str],
+    floor: float | None,
+    delta: float,
+    scale: float,
+    pooled: bool,
+    episodes: int,
+    seed: int,
+) -> list[Run]:
+    """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence."""
+    level = world.suggested_floor if floor is None else require_floor(floor, world.H)
+    assert level is not None
+    runs: list[Run] = []
+    for name in dict.fromkeys([*names, "bpi-ucbvi"]):
+        agent = build_agent(name, world, level, delta, scale, pooled)
+        runs.append(simulate(world, agent, episodes, seed, floor=level))
+        if runs[-1].interrupted:
+            break
+    return runs

@@ -1,0 +1,773 @@
+"""`learn` through reset and step: the law of `simulate`, exact resumption, and nothing counted that went wrong.
+
+The test of the law: 150 runs of each driver with different seeds. Each run is described by all its transition counts,
+its episodes per source, and when it first left the baseline; the statistic is the largest difference of means among
+these numbers, each in units of its pooled standard deviation; the drivers' labels are permuted 1,999 times.
+- False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
+- Misses: among 13 to 29 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
+  runs; one of 0.75 is missed with probability about 0.01. The controls show what that means: another floor, another
+  baseline, slightly other dynamics are rejected.
+"""
+
+import os
+import signal
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+from surefoot import learning
+from surefoot.learning import episode_seed
+
+RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
+
+
+class Walk(gymnasium.Env):
+    """Two places, numbered 1 and 2, and two starts. Action 3 waits; action 4 wins 5 and ends with probability `win`,
+    else pays 1 and moves to the other place. The next place is 2 in both cases, the end is on the transition."""
+
+    observation_space = Discrete(2, start=1)
+    action_space = Discrete(2, start=3)
+
+    def __init__(self, win=0.5, starts=(0.25, 0.75), shown=True):
+        self.starts = starts
+        self.table = {
+            s: {3: [(1.0, s, 0.0, False)], 4: [(win, 3 - s, 5.0, True), (1 - win, 3 - s, -1.0, False)]} for s in (1, 2)
+        }
+        if shown:
+            self.P, self.initial_state_distrib = self.table, np.array(starts)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = 1 + int(self.np_random.random() >= self.starts[0])
+        return self.s, {}
+
+    def step(self, action):
+        outcomes = self.table[self.s][action]
+        i = int(len(outcomes) > 1 and self.np_random.random() >= outcomes[0][0])
+        _, self.s, reward, terminated = outcomes[i]
+        return self.s, reward, terminated, False, {}
+
+
+def trap(**changes):
+    """One of our worlds behind reset and step, and StepMix."""
+    world = sf.world("trap")
+    settings = {"baseline": world.baseline, "floor": world.suggested_floor, "bounds": sf.Bernstein(1e-4), **changes}
+    return gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), world, sf.StepMix(world.problem, **settings)
+
+
+def lake(**changes):
+    """The real FrozenLake on the smallest map, and EpsMix with its coin."""
+    env = gymnasium.make("FrozenLake-v1", desc=["SF", "HG"])
+    world = sf.from_gymnasium(env, horizon=5)
+    baseline = 0.7 * sf.solve(world).policy + 0.3 / world.A
+    settings = {"baseline": baseline, "floor": 0.1, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    return env, world, sf.EpsMix(world.problem, **settings)
+
+
+def walk(**changes):
+    """Everything at once: several starts, an end on the transition, rescaled rewards, spaces that start elsewhere."""
+    env = Walk()
+    world = sf.from_gymnasium(env, horizon=4)
+    baseline = sf.embed_policy(world.problem, np.full((2, 2), 0.5))
+    settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    return env, world, sf.StepMix(world.problem, **settings)
+
+
+def live(**changes):
+    """The same without a model: a problem with declared rewards."""
+    env = Walk(shown=False)
+    problem = sf.from_gymnasium(env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5))
+    baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
+    settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    return env, None, sf.StepMix(problem, **settings)
+
+
+CASES = {"trap": (trap, 60), "lake": (lake, 40), "walk": (walk, 40)}
+EVERYWHERE = {"trap": trap, "lake": lake, "walk": walk, "live": live}
+
+
+# ---- the same law
+
+
+def described(runs, episodes):
+    """One row of numbers per run; what never happened is put after the last episode."""
+    never = episodes
+    rows = []
+    for run in runs:
+        firsts = [never if first is None else first for first in (run.first_mixture, run.first_optimistic)]
+        rows.append(np.concatenate([run.counts.n_sas.ravel(), list(run.sources.values()), firsts]))
+    return np.array(rows, dtype=float)
+
+
+def p_value(one, other):
+    """Permutation test on the largest standardised difference of means."""
+    both = np.concatenate([one, other])
+    both = both[:, both.std(axis=0) > 0]
+    both = (both - both.mean(axis=0)) / both.std(axis=0)
+    rng = np.random.default_rng(0)
+    signs = np.repeat([1.0, -1.0], [len(one), len(other)])
+    labels = np.array([signs, *(rng.permutation(signs) for _ in range(PERMUTATIONS))])
+    statistic = np.abs(labels @ both).max(axis=1)
+    return float(np.mean(statistic >= statistic[0] - 1e-9))
+
+
+@pytest.fixture(scope="module", params=sorted(CASES))
+def learnt(request):
+    """150 runs through reset and step."""
+    build, episodes = CASES[request.param]
+    env, world, agent = build()
+    runs = [sf.learn(env, agent, episodes, seed=seed) for seed in range(RUNS)]
+    return request.param, build, world, episodes, runs
+
+
+def simulated(build, episodes, world=None, first_seed=10_000, **changes):
+    _, own, agent = build(**changes)
+    seeds = range(first_seed, first_seed + RUNS)
+    return described(sf.simulate_many(own if world is None else world, agent, episodes, seeds), episodes)
+
+
+def test_learn_has_the_law_of_simulate(learnt):
+    _, build, _, episodes, runs = learnt
+    assert p_value(described(runs, episodes), simulated(build, episodes)) > LEVEL
+    left = [run for run in runs if run.off_baseline is not None]
+    assert len(left) > RUNS / 3  # not only the baseline is compared
+
+
+def test_another_law_is_rejected(learnt):
+    """Control: the same test with another floor, a baseline other by a fifth, and slightly other dynamics."""
+    name, build, world, episodes, runs = learnt
+    found = described(runs, episodes)
+    floor = {"trap": 0.4, "lake": 0.2, "walk": 1.1}[name]
+    assert p_value(found, simulated(build, episodes, floor=floor)) <= LEVEL
+    _, _, agent = build()
+    other = 0.8 * agent.baseline + 0.2 * np.eye(world.A)[-1]
+    assert p_value(found, simulated(build, episodes, baseline=other)) <= LEVEL
+    P = world.P_rows**1.5  # the same successors; 0.7 and 0.3 become 0.78 and 0.22
+    P /= P.sum(axis=-1, keepdims=True)
+    bent = sf.TabularMDP(P[0] if world.stationary else P, world.r, s1=world.s1, H=world.H)
+    assert p_value(found, simulated(build, episodes, world=bent)) <= LEVEL
+
+
+def test_observed_returns_are_on_average_what_the_account_says(learnt):
+    """mean_return is observed, mean_value exact: the mean of their difference is 0 within 4 standard errors (false
+    alarm 6e-5). A standard error is about 0.005 of return, so an offset of 0.04 is missed with probability 3e-5."""
+    _, _, _, _, runs = learnt
+    gaps = np.array([run.mean_return - run.mean_value for run in runs])
+    error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+    assert abs(gaps.mean()) < 4 * error
+    assert error < 0.01
+    assert abs(gaps.mean() + 0.05) > 4 * error  # control: returns off by 0.05 would be seen
+
+
+# ---- interrupted and resumed
+
+
+FIELDS = (
+    "agent",
+    "promise",
+    "episodes",
+    "seed",
+    "floor",
+    "optimum",
+    "baseline",
+    "violations",
+    "regret",
+    "min_value",
+    "first_mixture",
+    "first_optimistic",
+    "sources",
+    "interrupted",
+    "mean_return",
+)
+
+
+def assert_same_run(one, other):
+    for field in FIELDS:
+        assert getattr(one, field) == getattr(other, field), field
+    assert one.counts == other.counts
+    np.testing.assert_array_equal(one.by_h, other.by_h)
+    for field in ("episode", "episodes", "mean", "min", "below", "regret"):
+        np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
+
+
+class Trip(gymnasium.Wrapper):
+    """Something happens in the middle of the episode after `episodes` others."""
+
+    def __init__(self, env, episodes, happens):
+        super().__init__(env)
+        self.left, self.happens = episodes + 1, happens
+
+    def reset(self, **settings):
+        self.left -= 1
+        return self.env.reset(**settings)
+
+    def step(self, action):
+        answer = self.env.step(action)
+        if self.left == 0:
+            self.left = -1
+            return self.happens(*answer)
+        return answer
+
+
+class PowerCut(Exception):
+    pass
+
+
+def power_cut(*_):
+    raise PowerCut
+
+
+def ctrl_c_twice(*_):
+    """The second one is Python's own: it ends the call in the middle of an episode."""
+    raise KeyboardInterrupt
+
+
+def ctrl_c(*answer):
+    """The first one is heard between episodes."""
+    os.kill(os.getpid(), signal.SIGINT)
+    return answer
+
+
+def saved_episodes(path, H):
+    with np.load(path) as file:
+        assert file["n_sas"].sum() == H * file["totals"][0]
+        return int(file["totals"][0])
+
+
+@pytest.mark.parametrize("name", sorted(EVERYWHERE))
+@pytest.mark.parametrize("happens", [power_cut, ctrl_c_twice])
+def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path):
+    env, _, agent = EVERYWHERE[name]()
+    settings = {"episodes": 60, "seed": 3, "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1)}  # not the agent's own
+    whole = sf.learn(env, agent, **settings)
+    path = tmp_path / "run.npz"
+    with pytest.raises((PowerCut, KeyboardInterrupt)):
+        sf.learn(Trip(env, 25, happens), agent, save=path, **settings)
+    assert saved_episodes(path, agent.problem.H) == 25
+    with pytest.raises((PowerCut, KeyboardInterrupt)):
+        sf.learn(Trip(env, 12, happens), agent, save=path, resume=True, **settings)
+    assert saved_episodes(path, agent.problem.H) == 37
+    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)
+    assert_same_run(sf.learn(env, agent, save=path, resume=True, **settings), whole)  # nothing left to do
+    with pytest.raises(AssertionError):  # control: the comparison can tell two runs apart
+        assert_same_run(sf.learn(env, agent, **{**settings, "seed": 4}), replace(whole, seed=4))
+
+
+def test_violations_are_resumed_too(tmp_path):
+    """The optimist has some, before the interruption and after it."""
+    env, world, _ = trap()
+    agent = sf.BPIUCBVI(world.problem, bounds=sf.Bernstein(1e-3))
+    path = tmp_path / "run.npz"
+    whole = sf.learn(env, agent, 60, seed=0, floor=0.6)
+    with pytest.raises(PowerCut):
+        sf.learn(Trip(env, 15, power_cut), agent, 60, seed=0, floor=0.6, save=path)
+    with np.load(path) as file:
+        assert 0 < file["totals"][1] < whole.violations < 60
+    assert_same_run(sf.learn(env, agent, 60, seed=0, floor=0.6, save=path, resume=True), whole)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("name", sorted(EVERYWHERE))
+def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path):
+    env, _, agent = EVERYWHERE[name]()
+    whole = sf.learn(env, agent, 60, seed=3)
+    path = tmp_path / "run.npz"
+    before = signal.getsignal(signal.SIGINT)
+    part = sf.learn(Trip(env, 25, ctrl_c), agent, 60, seed=3, save=path)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert (part.interrupted, part.episodes) == (True, 26)
+    assert sum(part.sources.values()) == part.curve.episodes.sum() == 26
+    assert part.counts.n_sas.sum() == 26 * agent.problem.H
+    assert saved_episodes(path, agent.problem.H) == 26
+    assert_same_run(sf.learn(env, agent, 60, seed=3, save=path, resume=True), whole)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monkeypatch):
+    """Between the tally and the counts: that state is not saved, the one before is."""
+    env, _, agent = walk()
+    whole = sf.learn(env, agent, 30, seed=3)
+    path, real, calls = tmp_path / "run.npz", learning.record, []
+
+    def record(*arguments):
+        calls.append(1)
+        if after:
+            real(*arguments)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        if not after:
+            real(*arguments)
+
+    monkeypatch.setattr(learning, "record", record)
+    with pytest.raises(KeyboardInterrupt):
+        sf.learn(env, agent, 30, seed=3, save=path)
+    monkeypatch.undo()
+    assert saved_episodes(path, agent.problem.H) <= 19
+    assert_same_run(sf.learn(env, agent, 30, seed=3, save=path, resume=True), whole)
+
+
+def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
+    """Not only at the end: a machine may die."""
+    env, _, agent = walk()
+    path, seen = tmp_path / "run.npz", []
+
+    def look(*answer):
+        seen.append(saved_episodes(path, agent.problem.H))
+        return answer
+
+    sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
+    assert seen == [0]  # 30 seconds had not passed
+    path.unlink()
+    monkeypatch.setattr(learning, "SAVE_SECONDS", 0.0)
+    sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
+    assert seen == [0, 10]
+
+
+def test_an_agent_of_ones_own_resumes_too(tmp_path):
+    """It has no repr of its own: Python's holds an address, which is another one in the next process."""
+    env, world, _ = walk()
+
+    class Fickle:
+        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
+
+        def plan(self, counts):
+            a = int(counts.n_sas.sum()) % 2
+            policy = np.broadcast_to(np.eye(2)[a], (5, 4, 2))
+            return sf.Plan(policy, "optimistic", 0, 1.0, 0.0, 5.0, [0.0], "no floor")
+
+    whole = sf.learn(env, Fickle(), 20, seed=0)
+    path = tmp_path / "run.npz"
+    first, second = Fickle(), Fickle()
+    with pytest.raises(PowerCut):
+        sf.learn(Trip(env, 7, power_cut), first, 20, seed=0, save=path)
+    assert_same_run(sf.learn(env, second, 20, seed=0, save=path, resume=True), whole)
+
+
+# ---- files
+
+
+def test_an_existing_file_is_not_overwritten(tmp_path):
+    env, _, agent = walk()
+    path = tmp_path / "run.npz"
+    sf.learn(env, agent, 3, seed=0, save=path)
+    before = path.read_bytes()
+    with pytest.raises(sf.InvalidFile, match=r"exists. Go on from it with resume=True.*nothing is overwritten"):
+        sf.learn(env, agent, 3, seed=0, save=path)
+    assert path.read_bytes() == before
+    with pytest.raises(sf.InvalidSetting, match="resume=True goes on from a file"):
+        sf.learn(env, agent, 3, seed=0, resume=True)
+    fresh = sf.learn(env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True)  # nothing to go on from: begins
+    assert fresh.episodes == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"agent": {"floor": 0.5}},
+        {"agent": {"floor": 0.6000000001}},
+        {"agent": {"delta": 0.06}},
+        {"agent": {"bounds": sf.Bernstein(1e-3)}},
+        {"agent": {"baseline": np.full((2, 3, 2), 0.5)}},
+        {"episodes": 31},
+        {"seed": 1},
+        {"floor": 0.5},
+    ],
+    ids=str,
+)
+def test_a_file_of_another_run_is_refused(change, tmp_path):
+    env, _, agent = trap(floor=0.6)
+    path = tmp_path / "run.npz"
+    settings = {"episodes": 30, "seed": 0, "floor": None}
+    sf.learn(env, agent, save=path, **settings)
+    before = path.read_bytes()
+    other = change.pop("agent", {})
+    if other:
+        _, _, agent = trap(**{"floor": 0.6, **other})
+    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
+        sf.learn(env, agent, save=path, resume=True, **{**settings, **change})
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_another_world_is_refused(tmp_path):
+    """Same rewards, other dynamics: the counts would be a mixture of two worlds."""
+    _, _, agent = walk()
+    path = tmp_path / "run.npz"
+    sf.learn(Walk(), agent, 3, seed=0, save=path)
+    other = Walk(win=0.5, starts=(0.5, 0.5))
+    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
+        sf.learn(other, agent, 3, seed=0, save=path, resume=True)
+
+
+def rewritten(path, **changes):
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, change in changes.items():
+        arrays[name] = change(arrays[name])
+    np.savez_compressed(path, **arrays)
+
+
+def more_episodes(totals):
+    totals[0] += 1
+    return totals
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_sas": lambda n: n[..., :1]},
+        {"n_sas": lambda n: n + 1},
+        {"n_sas": lambda n: -n},
+        {"n_sas": lambda n: n.astype(float)},
+        {"totals": more_episodes},
+        {"by_h": lambda n: n[:1]},
+        {"bin_sum": lambda n: n.astype(np.float32)},
+        {"earned": lambda n: np.array([1.0, 2.0])},
+        {"earned": lambda n: np.array(np.nan)},
+        {"earned": lambda n: np.array("much")},
+    ],
+)
+def test_a_damaged_file_is_refused(change, tmp_path):
+    env, _, agent = walk()
+    path = tmp_path / "run.npz"
+    with pytest.raises(PowerCut):
+        sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
+    rewritten(path)
+    assert sf.learn(env, agent, 10, seed=0, save=path, resume=True).episodes == 10  # control: rewritten as it was
+    path.unlink()
+    with pytest.raises(PowerCut):
+        sf.learn(Trip(env, 5, power_cut), agent, 10, seed=0, save=path)
+    rewritten(path, **change)
+    with pytest.raises(sf.InvalidFile, match="damaged"):
+        sf.learn(env, agent, 10, seed=0, save=path, resume=True)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    env, _, agent = walk()
+    path = tmp_path / "run.npz"
+    run = sf.learn(env, agent, 5, seed=0, save=path)
+    whole = path.read_bytes()
+    for bad in (b"", b"nonsense", whole[: len(whole) // 2], whole[:200] + b"\0\0\0" + whole[203:]):
+        path.write_bytes(bad)
+        with pytest.raises(sf.InvalidFile):
+            sf.learn(env, agent, 5, seed=0, save=path, resume=True)
+        assert path.read_bytes() == bad  # left for whoever may want to mend it
+    run.counts.save(path)
+    with pytest.raises(sf.InvalidFile, match="holds counts, expected learning"):
+        sf.learn(env, agent, 5, seed=0, save=path, resume=True)
+
+
+def test_a_folder_that_does_not_exist_is_heard_of_at_once(tmp_path):
+    env, _, agent = walk()
+    played = []
+
+    def look(*answer):
+        played.append(answer)
+        return answer
+
+    with pytest.raises(sf.InvalidFile, match=r"does not exist\. Create it first"):
+        sf.learn(Trip(env, 0, look), agent, 5, seed=0, save=tmp_path / "nowhere" / "run.npz")
+    assert played == []
+    sf.learn(Trip(env, 0, look), agent, 5, seed=0, save=tmp_path / "run.npz")
+    assert len(played) == 1  # control
+
+
+# ---- what goes wrong during a rollout
+
+
+def replaced(i, value):
+    return lambda *answer: tuple(value if j == i else part for j, part in enumerate(answer))
+
+
+@pytest.mark.parametrize("name", ["walk", "live"])
+@pytest.mark.parametrize(
+    ("happens", "error", "message"),
+    [
+        (replaced(1, 5.1), sf.InvalidEpisode, r"paid 5.1, outside the declared range \(-1, 5\). The episode was not"),
+        (replaced(1, -1.1), sf.InvalidEpisode, "paid -1.1, outside the declared range"),
+        (replaced(1, np.nan), sf.InvalidEpisode, "paid nan, outside the declared range"),
+        (replaced(1, np.inf), sf.InvalidEpisode, "paid inf, outside the declared range"),
+        (replaced(0, 3), sf.InvalidModel, "showed 3, outside its own space of 2 states"),
+        (replaced(0, 0), sf.InvalidModel, "showed 0, outside its own space of 2 states"),
+        (replaced(0, 1.5), sf.InvalidModel, "showed 1.5, expected an integer"),
+        (lambda s, *_: (s, 0.0, False, True, {}), sf.InvalidEpisode, r"cut after 2 of 5 steps.*raise the time limit"),
+    ],
+)
+def test_what_goes_wrong_is_said_and_not_counted(name, happens, error, message, tmp_path):
+    """The file holds the episodes before, and whoever mends the environment can go on from there."""
+    env, _, agent = EVERYWHERE[name]()
+    path = tmp_path / "run.npz"
+    with pytest.raises(error, match=message):
+        sf.learn(Trip(env, 6, happens), agent, 20, seed=5, save=path)
+    assert saved_episodes(path, agent.problem.H) == 6
+    assert_same_run(sf.learn(env, agent, 20, seed=5, save=path, resume=True), sf.learn(env, agent, 20, seed=5))
+
+
+def test_a_wrong_start_is_said_and_not_counted(tmp_path):
+    env = Walk(shown=False, starts=(1.0, 0.0))
+    declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
+    problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)
+    agent = sf.BPIUCBVI(problem)
+    path = tmp_path / "run.npz"
+    assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
+    with pytest.raises(sf.InvalidEpisode, match=r"started in state 1, the problem says s1 = 0.*without `start`"):
+        sf.learn(Walk(shown=False), agent, 20, seed=0, save=path)
+    played = saved_episodes(path, 4)
+    assert_same_run(sf.learn(env, agent, 20, seed=0, save=path, resume=True), sf.learn(env, agent, 20, seed=0))
+    assert played < 20
+    with pytest.raises(sf.InvalidModel, match="showed 3, outside its own space"):
+        sf.from_gymnasium(env, horizon=4, start=3, **declared)
+
+
+def test_a_time_limit_added_later_is_said_and_not_counted(tmp_path):
+    """The problem was made without the limit."""
+    for name in sorted(EVERYWHERE):
+        env, _, agent = EVERYWHERE[name]()
+        path = tmp_path / f"{name}.npz"
+        steps = agent.problem.H - (name in ("walk", "live"))
+        limited = gymnasium.wrappers.TimeLimit(env, steps - 1)
+        with pytest.raises(sf.SurefootError, match=rf"cuts episodes after {steps - 1} steps|was cut after"):
+            sf.learn(limited, agent, 20, seed=0, save=path)
+        if path.exists():
+            assert saved_episodes(path, agent.problem.H) < 20
+        assert sf.learn(gymnasium.wrappers.TimeLimit(env, steps), agent, 20, seed=0).episodes == 20  # control
+
+
+def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
+    env, world, _ = walk()
+
+    class Broken:
+        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
+        policy, h = sf.uniform(5, 4, 2), 0
+
+        def plan(self, counts):
+            late = counts.n_sas.sum() >= 4 * 5
+            policy = self.policy if late else sf.uniform(5, 4, 2)
+            return sf.Plan(policy, "optimistic", self.h if late else 0, 1.0, 0.0, 5.0, [0.0], "no floor")
+
+    for policy, h, error, message in (
+        (np.full((5, 4, 2), 0.4), 0, sf.InvalidPolicy, "sums to 0.8"),
+        (sf.uniform(4, 4, 2), 0, sf.InvalidPolicy, r"expected \(H, S, A\)"),
+        (sf.uniform(5, 4, 2), 6, sf.InvalidSetting, r"h = 6, expected a step in 0..5"),
+    ):
+        Broken.policy, Broken.h = policy, h
+        path = tmp_path / f"{h}{len(policy)}{policy[0, 0, 0]}.npz"
+        with pytest.raises(error, match=message):
+            sf.learn(env, Broken(), 20, seed=0, save=path)
+        assert saved_episodes(path, 5) <= 4
+    Broken.policy, Broken.h = sf.uniform(5, 4, 2), 5
+    assert sf.learn(env, Broken(), 20, seed=0).episodes == 20  # control
+
+
+@pytest.mark.parametrize(("episodes", "seed"), [(0, 0), (-1, 0), (2.5, 0), (5, -1), (5, 1.5), (5, None)])
+def test_wrong_numbers_are_refused(episodes, seed):
+    for build in (walk, live):
+        env, _, agent = build()
+        with pytest.raises(sf.InvalidSetting, match="expected an integer"):
+            sf.learn(env, agent, episodes, seed)
+
+
+# ---- the shell for people who own the loop
+
+
+def drive(learner, env, episodes):
+    """The loop of someone who owns it, with the environment seeded as `learn` does."""
+    first = env.observation_space.start
+    for _ in range(episodes):
+        learner.begin()
+        s, _ = env.reset(seed=episode_seed(learner.seed, learner.episodes))
+        if learner.agent.problem.s1 == env.observation_space.n + 1:
+            learner.act(learner.agent.problem.s1)
+            learner.observe(s - first)
+        ended = False
+        while not (ended or learner.step == learner.agent.problem.H):
+            a = learner.act(s - first)
+            s, reward, ended, cut, _ = env.step(a + env.action_space.start)
+            learner.observe(s - first, reward, ended, cut)
+        learner.end()
+
+
+@pytest.mark.parametrize("name", sorted(EVERYWHERE))
+def test_the_shell_and_learn_play_the_same(name):
+    env, _, agent = EVERYWHERE[name]()
+    rest = env.observation_space.n if name != "trap" else None
+    learner = sf.Learner(agent, seed=3, rest=rest)
+    drive(learner, env, 40)
+    assert learner.counts == sf.learn(env, agent, 40, seed=3).counts
+    assert learner.episodes == 40
+    other = sf.Learner(agent, seed=4, rest=rest)
+    drive(other, env, 40)
+    assert other.counts != learner.counts  # control: another seed, another history
+
+
+@pytest.mark.parametrize("name", sorted(EVERYWHERE))
+def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
+    """From saved counts and the number of episodes alone."""
+    env, _, agent = EVERYWHERE[name]()
+    rest = env.observation_space.n if name != "trap" else None
+    whole = sf.Learner(agent, seed=3, rest=rest)
+    drive(whole, env, 40)
+    first = sf.Learner(agent, seed=3, rest=rest)
+    drive(first, env, 15)
+    first.counts.save(tmp_path / "counts.npz")
+    second = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=15, rest=rest)
+    drive(second, env, 25)
+    assert second.counts == whole.counts
+    assert second.episodes == whole.episodes == 40
+    forgetful = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), rest=rest)
+    drive(forgetful, env, 25)
+    assert forgetful.counts != whole.counts  # control: the number of episodes matters
+
+
+@pytest.fixture
+def learner():
+    """In the walk: state 0 or 1, rest 2, start 3; H = 5."""
+    _, _, agent = walk()
+    return sf.Learner(agent, seed=0, rest=2)
+
+
+def test_the_shell_says_what_comes_next(learner):
+    with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
+        learner.act(3)
+    with pytest.raises(sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"):
+        learner.observe(0)
+    with pytest.raises(sf.InvalidEpisode, match=r"No episode is under way. Call begin\(\) first"):
+        learner.end()
+    plan = learner.begin()
+    assert plan is learner.plan
+    assert plan.source == "baseline"
+    with pytest.raises(sf.InvalidEpisode, match=r"An episode is under way. Call end\(\)"):
+        learner.begin()
+    with pytest.raises(sf.InvalidEpisode, match=r"no action to observe the outcome of. Call act\(\) first"):
+        learner.observe(0)
+    with pytest.raises(sf.InvalidEpisode, match="called in state 0, but the last state observed is 3"):
+        learner.act(0)
+    assert learner.act(3) in (0, 1)
+    with pytest.raises(sf.InvalidEpisode, match=r"outcome is missing. Call observe\(next_state\)"):
+        learner.act()
+    learner.observe(np.int64(1))
+    with pytest.raises(sf.InvalidEpisode, match=r"has 1 of 5 steps. Go on, or abandon\(\) it. Nothing was counted"):
+        learner.end()
+    for _ in range(4):
+        learner.act(1)
+        learner.observe(1)
+    assert learner.step == 5
+    with pytest.raises(sf.InvalidEpisode, match=r"had its 5 steps. Call end\(\)"):
+        learner.act()
+    assert learner.counts.n_sas.sum() == 0  # nothing is counted before the end
+    episode = learner.end()
+    assert episode.states.tolist() == [3, 1, 1, 1, 1, 1]
+    assert (learner.counts.n_sas.sum(), learner.episodes) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"next_state": 4}, r"next state is 4, expected one of 0..3"),
+        ({"next_state": -1}, r"next state is -1, expected one of 0..3"),
+        ({"next_state": 0.5}, r"next state is 0.5, expected one of 0..3"),
+        ({"next_state": np.nan}, r"next state is nan, expected one of 0..3"),
+        ({"next_state": None}, r"next state is None, expected one of 0..3"),
+        ({"next_state": 0, "reward": np.inf}, "reward is inf, expected a finite number"),
+        ({"next_state": 0, "truncated": True}, r"cut after 1 of 5 steps.*not a finished one"),
+    ],
+)
+def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message):
+    """The right answer can still be given; or the episode is dropped, and nothing is counted."""
+    learner.begin()
+    learner.act(3)
+    with pytest.raises(sf.InvalidEpisode, match=message):
+        learner.observe(**answer)
+    assert learner.step == 0
+    learner.observe(0)
+    assert learner.step == 1
+    learner.abandon()
+    assert (learner.counts.n_sas.sum(), learner.episodes) == (0, 0)
+    first = learner.begin()
+    assert first.source == "baseline"
+
+
+def test_an_abandoned_episode_is_as_if_it_had_never_begun(learner):
+    """The same seed and episode number: the same actions again."""
+
+    def play():
+        learner.begin()
+        actions = []
+        for s in (3, 0, 0, 0, 0):
+            actions.append(learner.act(s))
+            learner.observe(0)
+        return actions
+
+    first = play()
+    learner.abandon()
+    assert play() == first
+    learner.end()
+    second = [play()]
+    for _ in range(4):
+        learner.end()
+        second.append(play())
+    assert any(actions != first for actions in second)  # control: other episodes draw other numbers
+
+
+def test_an_end_is_spent_at_rest(learner):
+    learner.begin()
+    learner.act(3)
+    learner.observe(0)
+    learner.act(0)
+    assert not learner.over
+    learner.observe(1, 5.0, terminated=True)
+    assert learner.over
+    with pytest.raises(sf.InvalidEpisode, match=r"has ended this episode. Call end\(\)"):
+        learner.act()
+    episode = learner.end()
+    assert episode.states.tolist() == [3, 0, 2, 2, 2, 2]
+    assert learner.counts.n_sas.sum() == 5
+    assert not sf.Learner(learner.agent, 0).over
+
+
+def test_an_end_needs_a_state_to_rest_in():
+    _, _, agent = walk()
+    learner = sf.Learner(agent, seed=0)
+    learner.begin()
+    learner.act()
+    with pytest.raises(sf.InvalidEpisode, match=r"ended after 1 of 5 steps, and this problem has no state to rest in"):
+        learner.observe(0, terminated=True)
+    for _ in range(4):
+        learner.observe(0)
+        learner.act()
+    learner.observe(0, terminated=True, truncated=True)  # at the last step there is nothing left to rest
+    assert learner.end().states.tolist() == [3, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("seed", "episodes"), [(-1, 0), (0.5, 0), (None, 0), (0, -1), (0, 1.5)])
+def test_the_shell_refuses_wrong_numbers(seed, episodes):
+    _, _, agent = walk()
+    with pytest.raises(sf.InvalidSetting, match="expected an integer >= 0"):
+        sf.Learner(agent, seed, episodes=episodes)
+
+
+def test_the_coin_is_tossed_once_an_episode():
+    """EpsMix: all actions of an episode come from one of the two policies."""
+    world = sf.TabularMDP(np.ones((1, 2, 1)), np.ones((1, 2)), H=6)
+    first, second = (np.broadcast_to(np.eye(2)[a], (6, 1, 2)) for a in (0, 1))
+
+    class Coin:
+        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
+
+        def plan(self, counts):
+            mixture = sf.EpisodicMixture(first, second, 0.5)
+            return sf.Plan(mixture, "mixture", 6, 0.5, 0.0, 6.0, [0.0], "no floor")
+
+    learner, sides = sf.Learner(Coin(), seed=0), []
+    for _ in range(60):
+        learner.begin()
+        for _ in range(6):
+            learner.act(0)
+            learner.observe(0)
+        actions = learner.end().actions
+        assert np.ptp(actions) == 0
+        sides.append(int(actions[0]))
+    assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5

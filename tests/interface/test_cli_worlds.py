@@ -1,0 +1,85 @@
+"""`surefoot worlds` and `surefoot try`."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.cli import app
+
+RUNNER = CliRunner()
+
+
+def surefoot(*arguments):
+    return RUNNER.invoke(app, list(arguments))
+
+
+def test_all_worlds_are_listed():
+    result = surefoot("worlds")
+    assert result.exit_code == 0
+    for name in sf.FAMILIES:
+        assert name in result.stdout
+    table = {row["name"]: row for row in json.loads(surefoot("worlds", "--json").stdout)}
+    assert set(table) == set(sf.FAMILIES)
+    assert table["trap"]["optimum"] == pytest.approx(0.7)
+    assert all(row["floor"] < row["baseline"] < row["optimum"] for row in table.values())
+
+
+def test_one_world_is_described():
+    result = surefoot("worlds", "river-swim")
+    assert "Swimming up a river" in result.stdout
+    assert "optimum 3.3973" in result.stdout
+    assert "S=6, H=20" in result.stdout
+    assert json.loads(surefoot("worlds", "river-swim", "--json").stdout)["sizes"] == {"S": 6, "H": 20}
+
+
+def test_try_prints_the_table_of_demo(tmp_path):
+    figure = tmp_path / "f.png"
+    result = surefoot(
+        "try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--episodes", "400", "--out", str(figure)
+    )
+    assert result.exit_code == 0, result.output
+    for word in (
+        "StepMix",
+        "EpsMix",
+        "BPI-UCBVI",
+        "baseline alone",
+        "floor 0.6000",
+        "baseline 0.6850",
+        "optimum 0.7000",
+    ):
+        assert word in result.stdout
+    assert figure.exists()
+
+
+def test_try_takes_sizes_a_floor_and_a_scale():
+    arguments = ("try", "random", "--set", "S=3", "--set", "A=2", "--set", "stationary=true", "--floor", "1.0")
+    result = surefoot(*arguments, "--pooled", "--scale", "0.001", "--episodes", "300", "--seed", "3", "--json")
+    table = json.loads(result.stdout)
+    assert table["floor"] == 1.0
+    world = sf.world("random", S=3, A=2, stationary=True)
+    assert table["optimum"] == sf.solve(world).value
+    agent = sf.StepMix(world.problem, world.baseline, 1.0, bounds=sf.Bernstein(0.001), pooled=True)
+    assert table["rows"][1]["regret"] == sf.simulate(world, agent, 300, seed=3).regret
+    assert "NOT CERTIFIED" in table["rows"][1]["promise"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("worlds", "nowhere"), "There is no world 'nowhere'"),
+        (("try", "nowhere"), "There is no world 'nowhere'"),
+        (("try", "trap", "--agent", "sarsa"), "There is no learner 'sarsa'. There are: stepmix"),
+        (("try", "trap", "--set", "S=3"), "'S=3' is not a size of trap. What can be chosen: nothing"),
+        (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),
+        (("try", "trap", "--floor", "9"), "no policy can reach it"),
+        (("try", "trap", "--delta", "2"), "delta is 2"),
+        (("try", "trap", "--pooled"), "stationary"),
+        (("try", "trap", "--out", "x.doc"), "expected one of .png"),
+    ],
+)
+def test_wrong_usage_is_said_in_words(arguments, message):
+    result = surefoot(*arguments)
+    assert isinstance(result.exception, sf.SurefootError)
+    assert message in str(result.exception)

@@ -1,0 +1,493 @@
+"""Gymnasium both ways: what the conversion gets right, and what it refuses in words."""
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+from gymnasium.utils.env_checker import check_env
+
+import surefoot as sf
+from surefoot.envs.gymnasium import TabularEnv, env_id
+
+HERE = "surefoot.envs.gymnasium"
+
+
+class Tabled(gymnasium.Env):
+    """An environment that does what a table P says. States and actions may start anywhere; P may be hidden."""
+
+    def __init__(self, P, starts=None, first_state=0, first_action=0, shown=True, kind=int):
+        self.table, self.kind = P, kind
+        self.observation_space = Discrete(len(P), start=first_state)
+        self.action_space = Discrete(len(P[first_state]), start=first_action)
+        self.starts = np.eye(len(P))[0] if starts is None else np.array(starts)
+        if shown:
+            self.P = P
+        if starts is not None:
+            self.initial_state_distrib = self.starts
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = int(self.observation_space.start + self.np_random.choice(len(self.starts), p=self.starts))
+        return self.kind(self.s), {}
+
+    def step(self, action):
+        outcomes = self.table[self.s][action]
+        i = self.np_random.choice(len(outcomes), p=[p for p, *_ in outcomes])
+        _, self.s, reward, terminated = outcomes[i]
+        return self.kind(self.s), reward, terminated, False, {}
+
+
+def walk(first_state=0, first_action=0, win=5.0, fine=-1.0):
+    """Two places. Action 0 waits. Action 1 wins and ends with 1/2, else pays a fine and moves to the other place."""
+    s, a = first_state, first_action
+    return {
+        s: {a: [(1.0, s, 0.0, False)], a + 1: [(0.5, s + 1, win, True), (0.5, s + 1, fine, False)]},
+        s + 1: {a: [(1.0, s + 1, 0.0, False)], a + 1: [(0.5, s, win, True), (0.5, s, fine, False)]},
+    }
+
+
+def constant(problem, a):
+    return np.broadcast_to(np.eye(problem.A)[a], (problem.H, problem.S, problem.A))
+
+
+def worth(world, policy):
+    return world.in_user_units(sf.policy_value(world, policy)[0, world.s1])
+
+
+# ---- an environment with a model becomes a world
+
+
+def test_duplicate_successors_are_added_and_rewards_averaged():
+    """The same next state three times, twice with different rewards and once as an end."""
+    P = {0: {0: [(0.2, 1, 1.0, False), (0.3, 1, 0.0, False), (0.1, 1, 0.0, True), (0.4, 0, 0.5, False)]}}
+    P[1] = {0: [(1.0, 1, 0.0, False)]}
+    world = sf.from_gymnasium(Tabled(P), horizon=2)
+    np.testing.assert_allclose(world.P[0, 0, 0], [0.4, 0.5, 0.1], atol=1e-15)
+    assert world.r[0, 0, 0] == pytest.approx(0.2 * 1.0 + 0.4 * 0.5, abs=1e-15)
+    assert (world.S, world.A, world.H, world.s1, world.stationary) == (3, 1, 2, 0, True)
+
+
+def test_terminated_belongs_to_the_transition():
+    """The other place is an end only for those who won: the fined go on from it."""
+    world = sf.from_gymnasium(Tabled(walk()), horizon=2)
+    rest = 2
+    np.testing.assert_array_equal(world.P[0, 0, 1], [0.0, 0.5, 0.5])
+    np.testing.assert_array_equal(world.P[0, rest, :, rest], [1.0, 1.0])
+    # Always action 1: 2 on average now; with 1/2 still in the game, 2 again.
+    assert worth(world, constant(world, 1)) == pytest.approx(2.0 + 0.5 * 2.0, abs=1e-12)
+    # Action 0 waits. After an end nothing is earned, whatever is done.
+    assert worth(world, constant(world, 0)) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8, np.array])
+def test_spaces_may_start_anywhere_and_observations_be_any_integer(kind):
+    plain = sf.from_gymnasium(Tabled(walk()), horizon=3)
+    env = Tabled(walk(1, 3), first_state=1, first_action=3, kind=kind)
+    world = sf.from_gymnasium(env, horizon=3)
+    np.testing.assert_array_equal(world.P, plain.P)
+    np.testing.assert_array_equal(world.r, plain.r)
+    assert world.s1 == plain.s1 == 0
+    agent = sf.StepMix(world.problem, constant(world, 1), 0.0)
+    run = sf.learn(env, agent, 20, seed=0)
+    assert run.counts == sf.learn(Tabled(walk()), agent, 20, seed=0).counts
+    assert run.counts.n_sas.sum() == 20 * 3
+
+
+@pytest.mark.parametrize("shown", [1.5, "1", None, np.array([1]), 2, -1])
+def test_an_observation_that_is_no_state_is_refused(shown):
+    env = Tabled(walk(), kind=lambda s: shown)
+    with pytest.raises(sf.InvalidModel, match="The environment showed"):
+        sf.from_gymnasium(env, horizon=3)
+
+
+def test_several_starts_get_a_common_one():
+    """One more state and one more step, which earns nothing: the value is the average over the starts."""
+    world = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4)
+    rest, start = 2, 3
+    assert (world.S, world.H, world.s1, world.stationary) == (4, 5, start, True)
+    np.testing.assert_array_equal(world.P[0, start], [[0.25, 0.75, 0.0, 0.0]] * 2)
+    np.testing.assert_array_equal(world.P[0, rest, :, rest], [1.0, 1.0])
+    # Action 1 in the first place, action 0 in the second: who starts in the second earns nothing.
+    rule = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert worth(world, sf.embed_policy(world.problem, rule)) == pytest.approx(0.25 * 2.0, abs=1e-12)
+    one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4)
+    assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
+
+
+def test_several_starts_are_played_through_the_common_one():
+    env = Tabled(walk(), starts=[0.25, 0.75])
+    world = sf.from_gymnasium(env, horizon=4)
+    run = sf.learn(env, sf.BPIUCBVI(world.problem, pooled=True), 400, seed=0)
+    firsts = run.counts.n_sas[0, 3].sum(axis=0)
+    assert firsts.sum() == 400
+    assert abs(firsts[0] - 100) < 5 * np.sqrt(400 * 0.25 * 0.75)
+    assert firsts[2:].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ([0.5, 0.4], "not a distribution over the 2 states"),
+        ([1.5, -0.5], "not a distribution over the 2 states"),
+        ([1.0], "not a distribution over the 2 states"),
+        (["a", "b"], "initial_state_distrib has dtype"),
+    ],
+)
+def test_a_start_distribution_must_be_one(said, message):
+    env = Tabled(walk())
+    env.initial_state_distrib = said
+    with pytest.raises(sf.InvalidModel, match=message):
+        sf.from_gymnasium(env, horizon=4)
+
+
+def test_several_starts_that_nobody_declared_are_refused():
+    env = Tabled(walk(), starts=[0.5, 0.5])
+    del env.initial_state_distrib
+    with pytest.raises(sf.InvalidModel, match=r"starts in several states .* does not say how likely"):
+        sf.from_gymnasium(env, horizon=4)
+
+
+def test_rewards_are_rescaled_and_translated_back():
+    world = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4)
+    assert world.problem.units == sf.Units(scale=6.0, offset=-4.0)
+    assert world.r[0, 2, 0] == pytest.approx(1 / 6)  # rest: the rescaled 0
+    assert world.r[0, 0, 1] == pytest.approx((2.0 + 1.0) / 6)
+    declared = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4, reward_range=(-10, 10))
+    assert declared.problem.units == sf.Units(scale=20.0, offset=-40.0)
+    for policy in (constant(world, 0), constant(world, 1), sf.uniform(4, 3, 2)):
+        assert worth(world, policy) == pytest.approx(worth(declared, policy), abs=1e-12)
+    for value in (-4.0, -0.3, 0.0, 7.5, 20.0):
+        assert world.in_user_units(world.from_user_units(value)) == pytest.approx(value, abs=1e-12)
+        assert world.problem.in_user_units(world.problem.from_user_units(value)) == pytest.approx(value, abs=1e-12)
+    assert world.from_user_units(-4.0) == 0.0  # the worst there is: the lowest reward at every step
+    assert world.from_user_units(20.0) == pytest.approx(4.0)
+
+
+def test_a_world_that_pays_nothing_converts():
+    world = sf.from_gymnasium(Tabled(walk(win=0.0, fine=0.0)), horizon=3)
+    assert worth(world, sf.uniform(3, 3, 2)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reward_range", "message"),
+    [
+        ((-1, 4), r"P\[1\]\[4\] pays 5, outside the declared reward_range \(-1, 4\)\. Widen it"),
+        ((0, 5), r"P\[1\]\[4\] pays -1, outside the declared reward_range \(0, 5\)\. Widen it"),
+        ((5, -1), "lower one first"),
+        ((-np.inf, 5), "expected two finite numbers"),
+    ],
+)
+def test_a_declared_range_must_hold_every_reward(reward_range, message):
+    env = Tabled(walk(1, 3), first_state=1, first_action=3)
+    with pytest.raises(sf.InvalidModel, match=message):
+        sf.from_gymnasium(env, horizon=4, reward_range=reward_range)
+
+
+def test_a_declared_range_must_contain_0():
+    """After its end an episode earns 0 a step, so 0 is a reward like the others."""
+    P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
+    with pytest.raises(sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"):
+        sf.from_gymnasium(Tabled(P), horizon=4, reward_range=(1, 4))
+    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(scale=3.0, offset=0.0)  # found: (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("P", "message"),
+    [
+        ({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, r"P\[1\]\[0\] is missing or not a list"),
+        ({0: {0: [(1.0, 0, 0.0)]}}, r"P\[0\]\[0\] is missing or not a list of \(probability, next state, reward"),
+        ({0: {0: [(0.9, 0, 0.0, False)]}}, "sums to 0.9"),
+        ({0: {0: [(1.0, 7, 0.0, False)]}}, "showed 7, outside its own space of 1 states"),
+        ({0: {0: [(1.0, 0, np.nan, False)]}}, "nan"),
+    ],
+)
+def test_a_broken_model_is_refused(P, message):
+    env = Tabled(P)
+    env.action_space = Discrete(1)
+    with pytest.raises(sf.InvalidModel, match=message):
+        sf.from_gymnasium(env, horizon=2)
+
+
+def test_rewards_and_start_are_not_declared_twice():
+    for env in (Tabled(walk()), gymnasium.make(f"{HERE}:Trap-v0")):
+        for given in ({"rewards": np.zeros((2, 2))}, {"start": 0}):
+            with pytest.raises(sf.InvalidModel, match="Leave `rewards` and `start` out"):
+                sf.from_gymnasium(env, horizon=2, **given)
+
+
+# ---- time limits
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gymnasium.make("FrozenLake-v1"),
+        lambda: gymnasium.make("CliffWalking-v1", max_episode_steps=100),
+        lambda: gymnasium.wrappers.TimeLimit(Tabled(walk()), 100),
+        lambda: gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TimeLimit(Tabled(walk()), 300), 100),
+        lambda: gymnasium.wrappers.TimeLimit(gymnasium.make(f"{HERE}:RiverSwim-v0", H=200), 100),
+        lambda: gymnasium.wrappers.TimeLimit(Tabled(walk(), shown=False), 100),
+    ],
+)
+def test_a_time_limit_shorter_than_the_horizon_is_refused(make):
+    """An episode that was cut is not one that ended."""
+    with pytest.raises(sf.InvalidModel, match="cuts episodes after 100 steps, before the horizon of 200"):
+        sf.from_gymnasium(make(), horizon=200)
+
+
+def test_a_time_limit_as_long_as_the_horizon_is_fine():
+    assert sf.from_gymnasium("FrozenLake-v1", horizon=100).H == 100
+    assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=200), horizon=200).H == 200
+    assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=-1), horizon=200).H == 200
+    assert sf.from_gymnasium(gymnasium.make("FrozenLake-v1").unwrapped, horizon=200).H == 200
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 2.5, "3", True, None])
+def test_the_horizon_is_a_whole_number(horizon):
+    with pytest.raises(sf.InvalidModel, match="horizon is"):
+        sf.from_gymnasium("FrozenLake-v1", horizon=horizon)
+
+
+# ---- spaces
+
+
+def test_continuous_spaces_are_refused():
+    with pytest.raises(sf.InvalidModel, match=r"observation space is Box.*expected Discrete\(n\)"):
+        sf.from_gymnasium("CartPole-v1", horizon=10)
+    env = Tabled(walk())
+    env.action_space = Box(0.0, 1.0)
+    with pytest.raises(sf.InvalidModel, match=r"action space is Box.*each action is a number"):
+        sf.from_gymnasium(env, horizon=10)
+    agent = sf.BPIUCBVI(sf.world("trap").problem)
+    with pytest.raises(sf.InvalidModel, match="observation space is Box"):
+        sf.learn("CartPole-v1", agent, 3, seed=0)
+
+
+# ---- an environment without a model becomes a problem
+
+
+def hidden(**settings):
+    return Tabled(walk(), shown=False, **settings)
+
+
+AVERAGE = np.array([[0.0, 2.0], [0.0, 2.0]])  # what `walk` pays on average
+
+
+def test_without_model_and_rewards_it_is_refused():
+    with pytest.raises(sf.InvalidModel, match=r"has no `P`.*each of the 2 states and 2 actions.*sharp certificates"):
+        sf.from_gymnasium(hidden(), horizon=4)
+    with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
+        sf.from_gymnasium(hidden(), horizon=4, rewards=AVERAGE)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "reward_range", "message"),
+    [
+        (np.zeros((3, 2)), (-1, 5), r"shape \(3, 2\), expected \(2, 2\) or \(4, 2, 2\)"),
+        (np.full((2, 2), 6.0), (-1, 5), r"rewards\[0, 0\] is 6, outside the declared reward_range \(-1, 5\)"),
+        (np.full((2, 2), np.nan), (-1, 5), "expected a finite number"),
+        (AVERAGE, (1, 5), "does not contain 0"),
+        (AVERAGE, (5, -1), "lower one first"),
+    ],
+)
+def test_declared_rewards_are_checked(rewards, reward_range, message):
+    with pytest.raises(sf.InvalidModel, match=message):
+        sf.from_gymnasium(hidden(), horizon=4, rewards=rewards, reward_range=reward_range)
+
+
+def test_a_problem_has_the_rewards_of_the_world():
+    """With P or with declared rewards: the same numbers, with a start and without."""
+    settings = {"horizon": 4, "rewards": AVERAGE, "reward_range": (-1.0, 5.0)}
+    problem = sf.from_gymnasium(hidden(), start=0, **settings)
+    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    assert isinstance(problem, sf.Problem)
+    np.testing.assert_array_equal(problem.r, world.r)
+    assert (problem.S, problem.H, problem.s1, problem.units) == (3, 4, 0, world.problem.units)
+    several = sf.from_gymnasium(hidden(), **settings)
+    common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4)
+    np.testing.assert_array_equal(several.r, common.r)
+    assert (several.S, several.H, several.s1, several.units) == (4, 5, 3, common.problem.units)
+    assert several.stationary
+
+
+def test_declared_rewards_may_depend_on_the_step():
+    rewards = np.arange(16.0).reshape(4, 2, 2)
+    for start, several in ((0, 0), (None, 1)):
+        problem = sf.from_gymnasium(hidden(), horizon=4, rewards=rewards, reward_range=(-5, 15), start=start)
+        np.testing.assert_allclose(problem.r[several:, :2], (rewards + 5) / 20)
+        assert (problem.r[several:, 2] == 0.25).all()
+        if several:
+            assert (problem.r[:, 3] == 0.0).all()
+
+
+def test_learning_live_knows_no_truth():
+    env = hidden()
+    problem = sf.from_gymnasium(env, horizon=4, rewards=AVERAGE, reward_range=(-1, 5), start=0)
+    baseline = sf.embed_policy(problem, [[0.5, 0.5], [0.5, 0.5]])
+    floor = problem.from_user_units(0.5)
+    run = sf.learn(env, sf.StepMix(problem, baseline, floor), 60, seed=0)
+    assert (run.violations, run.regret, run.optimum, run.min_value, run.baseline) == (None,) * 5
+    assert run.floor == floor
+    assert np.isnan(run.curve.regret).all()
+    assert np.isnan(run.curve.below).all()
+    assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)  # the curve shows observed returns
+    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    truth = worth(world, baseline)
+    assert abs(problem.in_user_units(run.mean_return) - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
+    same = sf.learn(Tabled(walk()), sf.StepMix(world.problem, baseline, floor), 60, seed=0)
+    assert same.counts == run.counts  # control: with the model, the same episodes and an exact account
+    assert same.violations == 0
+    assert same.regret > 0
+
+
+def test_learning_live_has_no_promise_for_another_floor():
+    problem = sf.from_gymnasium(hidden(), horizon=4, rewards=AVERAGE, reward_range=(-1, 5), start=0)
+    agent = sf.StepMix(problem, constant(problem, 1), 1.0)
+    assert "certified" in sf.learn(hidden(), agent, 2, seed=0).promise
+    other = sf.learn(hidden(), agent, 2, seed=0, floor=2.0)
+    assert (other.promise, other.floor) == ("no promise for this floor: the learner keeps 1", 2.0)
+
+
+def test_an_agent_for_another_environment_is_refused():
+    problem = sf.from_gymnasium("FrozenLake-v1", horizon=5).problem
+    with pytest.raises(sf.InvalidModel, match=r"the environment has 2 states and 2 actions. Make the problem with"):
+        sf.learn(Tabled(walk()), sf.BPIUCBVI(problem), 3, seed=0)
+    other = sf.from_gymnasium(Tabled(walk(win=4.0)), horizon=4, reward_range=(-1, 5)).problem
+    with pytest.raises(sf.InvalidModel, match="knows other rewards"):
+        sf.learn(Tabled(walk()), sf.BPIUCBVI(other), 3, seed=0)
+    common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4).problem
+    with pytest.raises(sf.InvalidModel, match=r"Build the agent from world\.problem"):
+        sf.learn(Tabled(walk()), sf.BPIUCBVI(common), 3, seed=0)
+    with pytest.raises(sf.InvalidSetting, match=r"Expected an agent such as sf.StepMix\(...\), found str"):
+        sf.learn(Tabled(walk()), "stepmix", 3, seed=0)
+
+
+@pytest.mark.parametrize("fine", [-0.1, -0.04, -0.7, -1 / 3])
+def test_a_range_that_rounds_is_still_the_same_range(fine):
+    """Steps times the lowest reward, divided by the steps again, is off by an ulp for some."""
+    assert any(steps * fine / steps != fine for steps in range(2, 30))
+    for steps in range(2, 30):
+        env = Tabled(walk(win=1.0, fine=fine))
+        world = sf.from_gymnasium(env, horizon=steps)
+        run = sf.learn(env, sf.BPIUCBVI(world.problem), 1, seed=0)
+        assert run.optimum == sf.solve(world).value
+
+
+# ---- policies
+
+
+def test_embed_policy_knows_the_added_states():
+    one = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
+    several = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=3).problem
+    rule = np.array([[0.9, 0.1], [0.2, 0.8]])
+    by_step = np.stack([rule, rule[::-1], rule])
+    for problem, extra in ((one, 0), (several, 1)):
+        for given in (rule, by_step, by_step.tolist()):
+            policy = sf.check_policy(sf.embed_policy(problem, given), problem)
+            np.testing.assert_array_equal(policy[extra:, :2], np.broadcast_to(given, (3, 2, 2)))
+            assert (policy[:, 2:] == 0.5).all()
+            assert (policy[:extra] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    "rule", [np.ones(2), np.full((5, 2), 0.5), np.full((2, 3), 1 / 3), np.full((4, 2, 2), 0.5), np.ones((1, 1, 1, 1))]
+)
+def test_embed_policy_refuses_what_does_not_fit(rule):
+    problem = sf.from_gymnasium(Tabled(walk()), horizon=3).problem
+    with pytest.raises(sf.InvalidPolicy, match=r"fits no environment behind Problem\(S=3, A=2, H=3"):
+        sf.embed_policy(problem, rule)
+
+
+# ---- our worlds become environments
+
+
+@pytest.mark.parametrize("name", sorted(sf.FAMILIES))
+def test_every_family_passes_gymnasiums_own_check(name):
+    """The check asks for the bare environment: of a wrapped one it warns that wrappers may hide things."""
+    env = gymnasium.make(f"{HERE}:{env_id(name)}")
+    check_env(env.unwrapped)
+    assert isinstance(env.unwrapped, TabularEnv)
+    assert sf.from_gymnasium(env, horizon=env.unwrapped.model.H) is env.unwrapped.model
+    assert env.unwrapped.model.name == name
+
+
+def test_gymnasiums_check_would_find_a_fault():
+    """Control for the test above: it only warns of many faults, and here warnings are errors."""
+    env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
+    env.observation_space = Discrete(1)  # the good and the bad end are outside
+    with pytest.raises(UserWarning, match="not within the observation space"):
+        check_env(env)
+
+
+def test_sizes_are_chosen_in_make():
+    env = gymnasium.make(f"{HERE}:Random-v0", S=3, A=2, H=4, seed=7)
+    assert env.observation_space == Discrete(3)
+    assert env.action_space == Discrete(2)
+    np.testing.assert_array_equal(env.unwrapped.model.P, sf.random_mdp(3, 2, 4, seed=7).P)
+    with pytest.raises(sf.InvalidSetting, match="World 'river-swim' has no K"):
+        gymnasium.make(f"{HERE}:RiverSwim-v0", K=3)
+
+
+def test_an_episode_of_our_worlds():
+    """Rewards in the world's own units, cut after H steps, the same with the same seed, never played past its end."""
+    env = gymnasium.make(f"{HERE}:Offers-v0").unwrapped
+    model = env.model
+    assert model.problem.units != sf.Units()
+
+    def episode(seed):
+        s, info = env.reset(seed=seed)
+        assert (s, info) == (model.s1, {})
+        rng, history = np.random.default_rng(seed), []
+        for h in range(model.H):
+            a = int(rng.integers(model.A))
+            s_next, reward, terminated, truncated, _ = env.step(a)
+            assert model.P[h, s, a, s_next] > 0
+            history.append((s, a, s_next, reward))
+            assert (terminated, truncated) == (False, h == model.H - 1)
+            s = s_next
+        return history
+
+    history = episode(0)
+    assert history == episode(0)
+    assert history != episode(1)
+    earned = sum(reward for *_, reward in history)
+    assert model.from_user_units(earned) == pytest.approx(
+        sum(model.r[h, s, a] for h, (s, a, _, _) in enumerate(history))
+    )
+    with pytest.raises(sf.InvalidModel, match=rf"had its {model.H} steps\. Call reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("action", [-1, 2, 0.5, "0", None])
+def test_our_worlds_refuse_an_action_that_does_not_exist(action):
+    env = gymnasium.make(f"{HERE}:Trap-v0").unwrapped
+    env.reset(seed=0)
+    with pytest.raises(sf.InvalidModel, match=r"expected one of 0..1"):
+        env.step(action)
+    assert env.step(np.int64(1))[0] in (1, 2)
+
+
+def test_our_worlds_have_one_horizon():
+    with pytest.raises(sf.InvalidModel, match=r"This world has 2 steps, not 3\. Use horizon=2"):
+        sf.from_gymnasium(f"{HERE}:Trap-v0", horizon=3)
+
+
+def test_importing_surefoot_stays_quick():
+    """Gymnasium is imported by those who ask for it, and registers our worlds on import of our module alone."""
+    code = """
+import sys
+import surefoot as sf
+world = sf.world("trap")
+sf.StepMix(world.problem, world.baseline, 0.6)
+assert "gymnasium" not in sys.modules
+import gymnasium
+assert "Trap-v0" not in gymnasium.registry
+assert gymnasium.make("surefoot.envs.gymnasium:Trap-v0").unwrapped.model.S == 3
+assert "Trap-v0" in gymnasium.registry
+print("fine")
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.stdout == "fine\n", out.stderr
