@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -104,7 +105,7 @@ def worlds(
         typer.echo(json.dumps({**asdict(row), "story": chosen.story, "sizes": chosen.sizes}, indent=2))
         return
     typer.echo(f"{chosen.name}\n\n{chosen.story}\n")
-    typer.echo(f"S = {row.S}, A = {row.A}, H = {row.H}; returns lie in 0..{row.H}.")
+    typer.echo(f"S = {row.S}, A = {row.A}, H = {row.H}; returns lie in {row.lowest:g}..{row.highest:g}.")
     typer.echo(f"floor {row.floor:.4f}, baseline {row.baseline:.4f}, optimum {row.optimum:.4f}")
     sizes = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items())
     typer.echo(f"Can be chosen: {sizes or 'nothing'}")
@@ -114,7 +115,7 @@ def worlds(
 def try_(
     name: Annotated[str, typer.Argument(help="A world; `surefoot worlds` lists them.")],
     agent: Annotated[list[str] | None, typer.Option(help="A learner; may be given several times.")] = None,
-    floor: Annotated[float | None, typer.Option(help="The floor, in 0..H; the world's own if left out.")] = None,
+    floor: Annotated[float | None, typer.Option(help="The floor, in the world's units; its own if left out.")] = None,
     delta: Annotated[float, typer.Option(help="How likely the promise may fail.")] = 0.05,
     scale: Annotated[float, typer.Option(help="Bonus scale. 1 is the paper; anything else is NOT CERTIFIED.")] = 1.0,
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (stationary worlds).")] = False,
@@ -135,15 +136,20 @@ def try_(
     if out is not None:
         require_target(out)
     world = build_world(name, **trying.parse_sizes(name, size or []))
-    runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, scale, pooled, episodes, seed)
-    known = next((run.baseline for run in runs if run.baseline is not None), None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, scale, pooled, episodes, seed)
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"surefoot: {text}", err=True)
+    values = trying.values_of(world, runs)
     if as_json:
-        about = {"world": world.name, "delta": delta, "seed": seed, "floor": runs[0].floor}
-        typer.echo(json.dumps({**about, "baseline": known, "optimum": runs[0].optimum, "rows": rows(runs)}, indent=2))
+        about = {"world": world.name, "delta": delta, "seed": seed}
+        typer.echo(json.dumps({**about, **values, "rows": rows(runs)}, indent=2))
     else:
-        typer.echo(f"{world.name}: S = {world.S}, A = {world.A}, H = {world.H}; returns lie in 0..{world.H}.")
-        baseline = "" if known is None else f"baseline {known:.4f}, "
-        typer.echo(f"floor {runs[0].floor:.4f}, {baseline}optimum {runs[0].optimum:.4f}\n")
+        lowest, highest = world.in_user_units(0.0), world.in_user_units(float(world.H))
+        sizes = f"S = {world.S}, A = {world.A}, H = {world.H}"
+        typer.echo(f"{world.name}: {sizes}; returns lie in {lowest:g}..{highest:g}.")
+        typer.echo(", ".join(f"{name} {value:.4f}" for name, value in values.items() if value is not None) + "\n")
         print_runs(runs)
     if out is not None:
         plot_returns(runs, out, title=world.name)

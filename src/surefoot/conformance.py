@@ -1,5 +1,6 @@
 """Checks that users can point at their own worlds and learners. They find, and say in words; they change nothing."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +22,7 @@ from surefoot.simulation import play
 
 Level = Literal["error", "warning", "note"]
 ROLLOUT_STEPS = 2000
-SIGMAS = 6.0  # a frequency farther off than this is not chance: one in 500 million per pair
+SURE = 1e-9  # how likely a sound environment may be called faulty, all its outcomes together
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
     """Is this world, or Gymnasium environment, fit to learn in, and does it do what it says?"""
     if isinstance(world, TabularMDP):
         return Findings(repr(world), tuple(_of_model(world)))
-    env = make(world)
+    try:
+        env = make(world)
+    except SurefootError as refusal:
+        return Findings(repr(world), (Finding("error", str(refusal)),))
     return Findings(str(env), tuple(_of_env(env, seed)))
 
 
@@ -155,7 +159,8 @@ Step = tuple[int, int, int, float, bool, bool]
 
 
 def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
-    rng = np.random.default_rng(seed)
+    # Not the environment's stream: actions that move with its draws would make a fair die look loaded.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     history: list[Step] = []
     begins = True
     try:
@@ -178,6 +183,13 @@ def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
     return history
 
 
+def chernoff(times: int, n: int, p: float) -> float:
+    """At most this likely: a frequency as far from p as times / n, in n draws (both tails)."""
+    q = times / n
+    divergence = sum(x * math.log(x / y) if x > 0 else 0.0 for x, y in ((q, p), (1 - q, max(1 - p, 1e-15))))
+    return 2.0 * math.exp(-n * divergence)
+
+
 def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Finding]:
     seen: dict[tuple[int, int], dict[tuple[int, float, bool], int]] = {}
     for s, a, s_next, reward, terminated, _ in history:
@@ -198,7 +210,7 @@ def _against_model(history: list[Step], coder: Coder, P: object) -> Iterator[Fin
             if p == 0.0:
                 yield Finding("error", f"{led} with reward {reward:g}{end}, which P says is impossible.")
                 return
-            if abs(times - n * p) > SIGMAS * np.sqrt(n * p * (1 - p)) + 1.0:
+            if chernoff(times, n, p) < SURE / ROLLOUT_STEPS:
                 found = f"{times} times of {n}, but P says {p:.3g}"
                 yield Finding("error", f"{led} with reward {reward:g}{end} {found}.")
                 return

@@ -49,18 +49,26 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
 
-    optimum, floor = runs[0].optimum, runs[0].floor
+    optimum, floor, units = runs[0].optimum, runs[0].floor, runs[0].units
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
     lines = [(optimum, "optimum", ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
-        below = "no floor" if run.violations is None else f"{run.violations:,} below the floor"
+        below = f"{run.violations:,} below the floor"
+        if run.violations is None:
+            below = "no floor" if run.floor is None else "violations unknown"
         # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
-            middle, run.curve.mean, color=COLOURS[i % len(COLOURS)], lw=1.6, zorder=9 - i, label=f"{run.agent}: {below}"
+            middle,
+            run.units.steps * units.low + units.scale * run.curve.mean,
+            color=COLOURS[i % len(COLOURS)],
+            lw=1.6,
+            zorder=9 - i,
+            label=f"{run.agent}: {below}",
         )
     for value, name, style in lines:
         if value is not None:
+            value = units.to_user(value)  # noqa: PLW2901
             axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
     promises: dict[str, list[str]] = {}

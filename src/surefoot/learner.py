@@ -6,8 +6,8 @@ import numpy as np
 
 from surefoot.agents.planning import Agent, Plan
 from surefoot.arrays import Floats
-from surefoot.checks import require_integer
-from surefoot.counts import Counts, Episode
+from surefoot.checks import require_integer, require_number
+from surefoot.counts import Counts, Episode, check_counts
 from surefoot.errors import InvalidEpisode, InvalidSetting
 from surefoot.policy import EpisodicMixture, check_policy, draw
 
@@ -27,13 +27,27 @@ class Learner:
     """
 
     def __init__(
-        self, agent: Agent, seed: int, counts: Counts | None = None, episodes: int = 0, rest: int | None = None
+        self,
+        agent: Agent,
+        seed: int,
+        counts: Counts | None = None,
+        episodes: int | None = None,
+        rest: int | None = None,
     ) -> None:
-        """`rest` is the state in which an episode rests after `terminated`, if the problem has one."""
+        """With saved `counts` it goes on after the episodes they hold, unless `episodes` says otherwise.
+
+        `rest` is the state in which an episode rests after `terminated`, if the problem has one.
+        """
+        if not isinstance(agent, Agent):
+            raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}.")
         self.agent = agent
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
         self.counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
-        self.episodes = require_integer("episodes", episodes, 0, InvalidSetting)
+        check_counts(self.counts, agent.problem, agent.pooled)
+        held = int(self.counts.n_sas.sum()) // agent.problem.H
+        self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
+        if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
+            raise InvalidSetting(f"rest is {rest}, expected a state in 0..{agent.problem.S - 1}.")
         self.rest = rest
         self.plan: Plan | None = None
         self._states: list[int] = []
@@ -46,6 +60,11 @@ class Learner:
     def step(self) -> int:
         """Steps observed in this episode."""
         return len(self._states) - 1
+
+    @property
+    def state(self) -> int:
+        """The state observed last."""
+        return self._states[-1]
 
     def begin(self) -> Plan:
         """Plan, toss the coin if there is one, and start in s1."""
@@ -96,8 +115,14 @@ class Learner:
             s = -1
         if not 0 <= s < problem.S:
             raise InvalidEpisode(f"The next state is {next_state}, expected one of 0..{problem.S - 1}.")
-        if reward is not None and not np.isfinite(reward):
-            raise InvalidEpisode(f"The reward is {reward}, expected a finite number.")
+        if reward is not None:
+            units = problem.units
+            meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
+            if not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
+                raise InvalidEpisode(
+                    f"The reward is {float(reward):g}, outside the declared range ({units.low:g}, {units.high:g}). "
+                    "Nothing was counted. Declare a wider range: bounds for a narrower one prove nothing."
+                )
         if truncated and not (terminated or last):
             raise InvalidEpisode(
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
@@ -129,9 +154,9 @@ class Learner:
                 "counted."
             )
         episode = Episode(self._states, self._actions)
+        self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode)
         self.episodes += 1
-        self._pi = None
         return episode
 
     def abandon(self) -> None:

@@ -14,13 +14,14 @@ from surefoot.agents import Agent, SpliceAgent
 from surefoot.arrays import Floats
 from surefoot.checks import require_floor, require_integer
 from surefoot.counts import Counts
-from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make
+from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
 from surefoot.exact import policy_value, solve
 from surefoot.files import read_arrays, write_arrays
 from surefoot.learner import Learner
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture
+from surefoot.problem import Problem
 from surefoot.run import Run, run_from
 from surefoot.simulation import CURVE_POINTS, Setting, check_setting, ctrl_c, name_of, progress_bar, record
 
@@ -47,14 +48,16 @@ def learn(
     `save` a run can be interrupted at any time and taken up again with `resume=True`: it ends with the same bits.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
-    error; the episode in hand is not counted.
+    error; the episode in hand is not counted. Going on after an error is sound because the same episode is played again
+    from the same seeds. An environment that does not obey its seed and fails because of what came out selects its data,
+    and no promise survives that.
     """
     if resume and save is None:
         raise InvalidSetting("resume=True goes on from a file. Say which with save=...")
     made = make(env)
     table = Table.of(made, agent)
     seed = require_integer("seed", seed, 0, InvalidSetting)
-    world = table.true_model()
+    world = table.world
     if world is not None:
         setting = check_setting(world, agent, episodes, floor)
     else:
@@ -65,7 +68,7 @@ def learn(
             promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
         setting = Setting(world, agent, K, level, None, promise)
     state = State.fresh(agent, setting.episodes)
-    mark = fingerprint(setting, seed)
+    mark = fingerprint(setting, made, seed)
     if save is not None and Path(save).exists():
         if not resume:
             raise InvalidFile(
@@ -84,8 +87,7 @@ class Table:
     coder: Coder
     rest: int | None  # the state after an early end
     start: int | None  # the common start of several first states
-    low: float  # the declared range of rewards, in the environment's units
-    high: float
+    world: TabularMDP | None  # the true model, where the environment shows it
 
     @classmethod
     def of(cls, env: Env, agent: Agent) -> "Table":
@@ -102,37 +104,17 @@ class Table:
                 "Make the problem with sf.from_gymnasium(env, horizon=...)."
             )
         steps = problem.H - (extra == 2)
-        low = problem.units.offset / steps
+        if steps < 1:
+            raise InvalidModel(f"{problem} has no step left after its common start. Make it with sf.from_gymnasium.")
+        require_time(env, steps)
         return cls(
             env,
             agent,
             coder,
             rest=coder.rest if extra >= 1 else None,
             start=coder.start if extra == 2 else None,
-            low=low,
-            high=low + problem.units.scale,
+            world=true_model(env, problem, steps),
         )
-
-    @property
-    def slack(self) -> float:
-        """low and high come back from the problem's units, so they may be off by an ulp."""
-        return 1e-9 * (self.high - self.low)
-
-    def true_model(self) -> TabularMDP | None:
-        """The world behind the environment, where it shows one."""
-        problem = self.agent.problem
-        if isinstance(self.env.unwrapped, TabularEnv):
-            return self.env.unwrapped.model
-        if getattr(self.env.unwrapped, "P", None) is None:
-            return None
-        steps = problem.H - (self.start is not None)
-        world = from_gymnasium(self.env, horizon=steps, reward_range=(self.low - self.slack, self.high + self.slack))
-        assert isinstance(world, TabularMDP)
-        if world.r.shape != problem.r.shape or not np.allclose(world.r, problem.r, rtol=0.0, atol=1e-8):
-            return world  # made for something else: check_setting says so
-        r = problem.r_rows.reshape(-1, problem.S, problem.A)
-        r = r if len(r) == problem.H else r[0]
-        return TabularMDP(world.P_rows[0], r, s1=world.s1, H=world.H, units=problem.units, name=world.name)
 
     def play(self, learner: Learner, seed: int) -> float:
         """One episode up to its last step; `end` is left to the caller. Returns what it earned, in the env's units."""
@@ -149,17 +131,32 @@ class Table:
             )
         earned = 0.0
         while learner.step < self.agent.problem.H and not learner.over:
-            a = learner.act()
+            h, s, a = learner.step, learner.state, learner.act()
             observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
-            paid = float(reward)
-            if not self.low - self.slack <= paid <= self.high + self.slack:
+            learner.observe(self.coder.state(observation), reward, bool(terminated), bool(truncated))  # type: ignore[arg-type]
+            if self.world is not None and self.world.P[h, s, a, learner.state] == 0.0:
                 raise InvalidEpisode(
-                    f"The environment paid {paid:g}, outside the declared range ({self.low:g}, {self.high:g}). The "
-                    "episode was not counted. Declare a wider reward_range: bounds for a narrower one prove nothing."
+                    f"Action {a} in state {s} led to state {learner.state}, which the environment's own model says is "
+                    "impossible. The episode was not counted; sf.check_world says more."
                 )
-            learner.observe(self.coder.state(observation), paid, bool(terminated), bool(truncated))
-            earned += paid
+            earned += float(reward)
         return earned
+
+
+def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
+    """The world behind the environment, where it shows one."""
+    P = shown_model(env)
+    if isinstance(env.unwrapped, TabularEnv):
+        return env.unwrapped.model
+    if P is None:
+        return None
+    world = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
+    assert isinstance(world, TabularMDP)
+    if world.r.shape != problem.r.shape or not np.allclose(world.r, problem.r, rtol=0.0, atol=1e-8):
+        return world  # made for something else: check_setting says so
+    r = problem.r_rows.reshape(-1, problem.S, problem.A)
+    r = r if len(r) == problem.H else r[0]
+    return TabularMDP(world.P_rows[0], r, s1=world.s1, H=world.H, units=problem.units, name=world.name)
 
 
 @dataclass
@@ -211,13 +208,14 @@ class State:
         return state
 
 
-def fingerprint(setting: Setting, seed: int) -> str:
+def fingerprint(setting: Setting, env: Env, seed: int) -> str:
     """A digest of everything that decides how a run goes on."""
     agent = setting.agent
     # Python's own repr holds an address, which is another one in every process; ours rounds floor and delta.
     name = type(agent).__qualname__ if type(agent).__repr__ is object.__repr__ else repr(agent)
     numbers = (setting.floor, agent.floor, getattr(agent, "delta", None))
-    about = [name, type(agent).__name__, repr(agent.problem), repr(agent.problem.units), repr(numbers)]
+    where = [env.spec.id if env.spec is not None else "", type(env.unwrapped).__qualname__]
+    about = [*where, name, type(agent).__name__, repr(agent.problem), repr(agent.problem.units), repr(numbers)]
     digest = hashlib.sha256(json.dumps([*about, seed, setting.episodes]).encode())
     digest.update(agent.problem.r_rows.tobytes())
     if setting.world is not None:
@@ -228,8 +226,8 @@ def fingerprint(setting: Setting, seed: int) -> str:
 
 
 def episode_seed(seed: int, k: int) -> int:
-    """The environment's seed in episode k: of (seed, k) alone, and not the learner's own."""
-    return int(np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1)[0])
+    """The environment's seed in episode k: of (seed, k) alone, and not the learner's own. 62 bits: no two are alike."""
+    return int(np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1, np.uint64)[0] >> np.uint64(2))
 
 
 class Yardstick:
@@ -296,5 +294,6 @@ def _play(
         baseline=setting.baseline,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
+        units=problem.units,
         mean_return=problem.from_user_units(state.earned / state.tally.done) if state.tally.done else None,
     )

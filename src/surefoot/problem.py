@@ -15,23 +15,34 @@ LONGEST = 10**6  # steps in an episode; more is a slip of the pen
 
 @dataclass(frozen=True)
 class Units:
-    """What one unit of return is in the user's own money: user value = offset + scale * value."""
+    """The user's own units: rewards in [low, high] were rescaled to [0, 1] at each of `steps` steps."""
 
-    scale: float = 1.0
-    offset: float = 0.0
+    low: float = 0.0
+    high: float = 1.0
+    steps: int = 0
 
-    @classmethod
-    def of_rewards(cls, low: float, high: float, steps: int) -> "Units":
-        """Rewards in [low, high] were rescaled to [0, 1] at each of `steps` steps."""
-        return cls(scale=high - low, offset=steps * low)
+    @property
+    def scale(self) -> float:
+        """What one unit of this library is worth."""
+        return self.high - self.low
+
+    @property
+    def own(self) -> bool:
+        """Do the user's units differ from this library's?"""
+        return self.scale != 1.0 or self.steps * self.low != 0.0
 
     def to_user(self, value: float) -> float:
         """A value of this library in the user's units."""
-        return self.offset + self.scale * value
+        return self.steps * self.low + self.scale * value
 
     def from_user(self, value: float) -> float:
         """A value (a floor, say) in the user's units, as this library counts."""
-        return (value - self.offset) / self.scale
+        return (value - self.steps * self.low) / self.scale
+
+    def admits(self, reward: float) -> bool:
+        """Is this reward of one step within the declared range, an ulp or so forgiven?"""
+        slack = 1e-9 * self.scale
+        return self.low - slack <= reward <= self.high + slack
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

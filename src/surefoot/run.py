@@ -10,6 +10,7 @@ from surefoot.agents.planning import SOURCES, Source
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
 from surefoot.counts import Counts
+from surefoot.problem import Units
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -34,6 +35,8 @@ class Curve(Record):
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record):
     """The account of one run. Values are exact expected returns in the true world, in units of return (0..H).
+
+    Tables, figures and repr show them in the user's own units (`units`), where those differ.
 
     Where no true model is known (`learn` in an environment that does not show one) optimum, violations, regret and
     min_value are None, and the curve shows observed returns.
@@ -61,6 +64,7 @@ class Run(Record):
     seconds: float
     interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
     mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
+    units: Units = Units()  # noqa: RUF009  (frozen) what values are in the user's own units
 
     @property
     def off_baseline(self) -> int | None:
@@ -74,8 +78,13 @@ class Run(Record):
         return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan
 
     def __repr__(self) -> str:
-        violations = "no floor" if self.violations is None else f"{self.violations} violations of {self.floor:g}"
-        regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
+        floor = None if self.floor is None else f"{self.units.to_user(self.floor):g}"
+        violations = (
+            "no floor"
+            if floor is None
+            else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
+        )
+        regret = "unknown" if self.regret is None else f"{self.units.scale * self.regret:.6g}"
         return f"Run({self.agent}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
 
 
@@ -91,6 +100,7 @@ def run_from(
     baseline: float | None,
     seconds: float,
     interrupted: bool,
+    units: Units,
     mean_return: float | None = None,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
@@ -127,4 +137,5 @@ def run_from(
         seconds=seconds,
         interrupted=interrupted,
         mean_return=mean_return,
+        units=units,
     )

@@ -256,6 +256,7 @@ def _account(world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, re
         baseline=baseline,
         seconds=time.perf_counter() - started,
         interrupted=stop(),
+        units=world.problem.units,
     )
 
 

@@ -9,7 +9,10 @@ from surefoot.trying import Facts
 
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """One row a run, and first the baseline played for ever, so that every number has the baseline's next to it."""
+    """One row a run, and first the baseline played for ever, so that every number has the baseline's next to it.
+
+    Returns and regret are in the user's own units.
+    """
     table: list[dict[str, Any]] = []
     known = next((run for run in runs if run.baseline is not None), None)
     if known is not None and known.baseline is not None and known.optimum is not None:
@@ -19,9 +22,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "learner": "baseline alone",
                 "episodes": known.episodes,
                 "violations": None if known.floor is None else known.episodes * below,
-                "regret": known.episodes * (known.optimum - known.baseline),
-                "mean_return": known.baseline,
-                "smallest_return": known.baseline,
+                "regret": known.units.scale * known.episodes * (known.optimum - known.baseline),
+                "mean_return": known.units.to_user(known.baseline),
+                "smallest_return": known.units.to_user(known.baseline),
                 "first_off_baseline": None,
                 "first_optimistic": None,
                 "seconds": None,
@@ -35,9 +38,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "learner": run.agent,
                 "episodes": run.episodes,
                 "violations": run.violations,
-                "regret": run.regret,
-                "mean_return": run.mean_value,
-                "smallest_return": run.min_value,
+                "regret": None if run.regret is None else run.units.scale * run.regret,
+                "mean_return": run.units.to_user(run.mean_value),
+                "smallest_return": None if run.min_value is None else run.units.to_user(run.min_value),
                 "first_off_baseline": run.off_baseline,
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,

@@ -26,15 +26,18 @@ class Facts:
     optimum: float
     baseline: float
     floor: float
+    lowest: float  # what an episode can return at the least and at the most
+    highest: float
 
 
 def facts(chosen: Family, world: TabularMDP) -> Facts:
-    """Sizes, optimum, usual baseline and floor."""
+    """Sizes, and optimum, usual baseline and floor in the world's own units."""
     assert world.baseline is not None
     assert world.suggested_floor is not None
     baseline = float(policy_value(world, world.baseline)[0, world.s1])
     optimum = solve(world).value
-    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, optimum, baseline, world.suggested_floor)
+    values = (optimum, baseline, world.suggested_floor, 0.0, float(world.H))
+    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *map(world.in_user_units, values))
 
 
 def all_facts() -> list[Facts]:
@@ -82,7 +85,7 @@ def try_agents(
     seed: int,
 ) -> list[Run]:
     """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence."""
-    level = world.suggested_floor if floor is None else require_floor(floor, world.H)
+    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
     assert level is not None
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
@@ -91,3 +94,10 @@ def try_agents(
         if runs[-1].interrupted:
             break
     return runs
+
+
+def values_of(world: TabularMDP, runs: list[Run]) -> dict[str, float | None]:
+    """Floor, baseline and optimum in the world's own units."""
+    baseline = next((run.baseline for run in runs if run.baseline is not None), None)
+    known = {"floor": runs[0].floor, "baseline": baseline, "optimum": runs[0].optimum}
+    return {name: None if value is None else world.in_user_units(value) for name, value in known.items()}

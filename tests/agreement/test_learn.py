@@ -80,7 +80,7 @@ def walk(**changes):
 def live(**changes):
     """The same without a model: a problem with declared rewards."""
     env = Walk(shown=False)
-    problem = sf.from_gymnasium(env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5))
+    problem = sf.from_gymnasium(env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5), stationary=True)
     baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
     settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
     return env, None, sf.StepMix(problem, **settings)
@@ -194,7 +194,7 @@ def assert_same_run(one, other):
         np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
 
 
-class Trip(gymnasium.Wrapper):
+class Trip(gymnasium.wrappers.OrderEnforcing):
     """Something happens in the middle of the episode after `episodes` others."""
 
     def __init__(self, env, episodes, happens):
@@ -486,10 +486,14 @@ def replaced(i, value):
 @pytest.mark.parametrize(
     ("happens", "error", "message"),
     [
-        (replaced(1, 5.1), sf.InvalidEpisode, r"paid 5.1, outside the declared range \(-1, 5\). The episode was not"),
-        (replaced(1, -1.1), sf.InvalidEpisode, "paid -1.1, outside the declared range"),
-        (replaced(1, np.nan), sf.InvalidEpisode, "paid nan, outside the declared range"),
-        (replaced(1, np.inf), sf.InvalidEpisode, "paid inf, outside the declared range"),
+        (
+            replaced(1, 5.1),
+            sf.InvalidEpisode,
+            r"reward is 5.1, outside the declared range \(-1, 5\). Nothing was counted",
+        ),
+        (replaced(1, -1.1), sf.InvalidEpisode, "reward is -1.1, outside the declared range"),
+        (replaced(1, np.nan), sf.InvalidEpisode, "reward is nan, expected a number in the declared range"),
+        (replaced(1, np.inf), sf.InvalidEpisode, "reward is inf, outside the declared range"),
         (replaced(0, 3), sf.InvalidModel, "showed 3, outside its own space of 2 states"),
         (replaced(0, 0), sf.InvalidModel, "showed 0, outside its own space of 2 states"),
         (replaced(0, 1.5), sf.InvalidModel, "showed 1.5, expected an integer"),
@@ -617,9 +621,12 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
     drive(second, env, 25)
     assert second.counts == whole.counts
     assert second.episodes == whole.episodes == 40
-    forgetful = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), rest=rest)
-    drive(forgetful, env, 25)
-    assert forgetful.counts != whole.counts  # control: the number of episodes matters
+    counted = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), rest=rest)
+    drive(counted, env, 25)
+    assert counted.counts == whole.counts  # the counts say how many episodes they hold
+    wrong = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=0, rest=rest)
+    drive(wrong, env, 25)
+    assert wrong.counts != whole.counts  # control: the number of episodes matters
 
 
 @pytest.fixture
@@ -671,7 +678,7 @@ def test_the_shell_says_what_comes_next(learner):
         ({"next_state": 0.5}, r"next state is 0.5, expected one of 0..3"),
         ({"next_state": np.nan}, r"next state is nan, expected one of 0..3"),
         ({"next_state": None}, r"next state is None, expected one of 0..3"),
-        ({"next_state": 0, "reward": np.inf}, "reward is inf, expected a finite number"),
+        ({"next_state": 0, "reward": np.inf}, "reward is inf, outside the declared range"),
         ({"next_state": 0, "truncated": True}, r"cut after 1 of 5 steps.*not a finished one"),
     ],
 )

@@ -152,11 +152,11 @@ def test_several_starts_that_nobody_declared_are_refused():
 
 def test_rewards_are_rescaled_and_translated_back():
     world = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4)
-    assert world.problem.units == sf.Units(scale=6.0, offset=-4.0)
+    assert world.problem.units == sf.Units(-1.0, 5.0, 4)
     assert world.r[0, 2, 0] == pytest.approx(1 / 6)  # rest: the rescaled 0
     assert world.r[0, 0, 1] == pytest.approx((2.0 + 1.0) / 6)
     declared = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4, reward_range=(-10, 10))
-    assert declared.problem.units == sf.Units(scale=20.0, offset=-40.0)
+    assert declared.problem.units == sf.Units(-10.0, 10.0, 4)
     for policy in (constant(world, 0), constant(world, 1), sf.uniform(4, 3, 2)):
         assert worth(world, policy) == pytest.approx(worth(declared, policy), abs=1e-12)
     for value in (-4.0, -0.3, 0.0, 7.5, 20.0):
@@ -191,7 +191,7 @@ def test_a_declared_range_must_contain_0():
     P = {0: {0: [(1.0, 0, 2.0, False)], 1: [(1.0, 0, 3.0, True)]}}
     with pytest.raises(sf.InvalidModel, match=r"\(1, 4\), which does not contain 0.*declare \(0, 4\)"):
         sf.from_gymnasium(Tabled(P), horizon=4, reward_range=(1, 4))
-    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(scale=3.0, offset=0.0)  # found: (0, 3)
+    assert sf.from_gymnasium(Tabled(P), horizon=4).problem.units == sf.Units(0.0, 3.0, 4)  # found: (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,8 @@ def test_a_problem_has_the_rewards_of_the_world():
     common = sf.from_gymnasium(Tabled(walk(), starts=[0.5, 0.5]), horizon=4)
     np.testing.assert_array_equal(several.r, common.r)
     assert (several.S, several.H, several.s1, several.units) == (4, 5, 3, common.problem.units)
-    assert several.stationary
+    assert not several.stationary  # nobody said so
+    assert sf.from_gymnasium(hidden(), stationary=True, **settings).stationary
 
 
 def test_declared_rewards_may_depend_on_the_step():

@@ -8,6 +8,13 @@ from surefoot.errors import InvalidModel
 from surefoot.mdp import TabularMDP
 
 LEFT, RIGHT = 0, 1
+MOST_STATES = 5000
+
+
+def require_size(name: str, size: int) -> None:
+    """A dense array of larger chains would not fit."""
+    if size > MOST_STATES:
+        raise InvalidModel(f"{name} is {size}, expected at most {MOST_STATES}.")
 
 
 def river_swim(S: int = 6, H: int = 20) -> TabularMDP:
@@ -21,6 +28,7 @@ def river_swim(S: int = 6, H: int = 20) -> TabularMDP:
     """
     require_integer("S", S, 2, InvalidModel)
     require_integer("H", H, 1, InvalidModel)
+    require_size("S", S)
     P = np.zeros((S, 2, S))
     for s in range(S):
         P[s, LEFT, max(s - 1, 0)] = 1.0
@@ -45,6 +53,7 @@ def deep_sea(N: int = 8) -> TabularMDP:
     State = column, step = row, H = N. V* = 1 (right N times). Baseline: right with probability 0.97.
     """
     require_integer("N", N, 1, InvalidModel)
+    require_size("N", N)
     P = np.zeros((N, 2, N))
     for s in range(N):
         P[s, LEFT, max(s - 1, 0)] = 1.0

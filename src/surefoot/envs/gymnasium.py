@@ -19,9 +19,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Floats
-from surefoot.checks import as_floats, require_finite, require_integer, where
+from surefoot.checks import as_floats, require_finite, require_integer, require_number, where
 from surefoot.envs.registry import FAMILIES, Size, world
-from surefoot.errors import InvalidModel, InvalidPolicy
+from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
 from surefoot.mdp import TabularMDP
 from surefoot.policy import draw
 from surefoot.problem import Problem, Units
@@ -76,7 +76,42 @@ class Coder:
 
 def make(env: EnvOrId) -> Env:
     """The environment itself, or a new one of this id."""
-    return gymnasium.make(env) if isinstance(env, str) else env
+    if isinstance(env, gymnasium.Env):
+        return env
+    if not isinstance(env, str):
+        raise InvalidModel(f"Expected a Gymnasium environment or its id, found {type(env).__name__}.")
+    try:
+        return gymnasium.make(env)
+    except gymnasium.error.Error as reason:
+        raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}") from None
+
+
+# What gymnasium.make puts around an environment, and what only watches. Any other wrapper may change actions, rewards
+# or observations, and then the model of the bare environment is not the one that answers.
+HARMLESS = (
+    gymnasium.wrappers.TimeLimit,
+    gymnasium.wrappers.OrderEnforcing,
+    gymnasium.wrappers.PassiveEnvChecker,
+    gymnasium.wrappers.RecordEpisodeStatistics,
+)
+
+
+def shown_model(env: Env) -> Any:
+    """`env.unwrapped.P`, if it is the model of what answers through the wrappers; None if there is none."""
+    P: Any = getattr(env.unwrapped, "P", None)
+    if P is None and not isinstance(env.unwrapped, TabularEnv):
+        return None
+    if getattr(env.unwrapped, "fickle_passenger", False):
+        raise InvalidModel("Taxi's P does not know fickle_passenger=True, so it is not the model of what answers.")
+    inner: Any = env
+    while isinstance(inner, gymnasium.Wrapper):
+        if not isinstance(inner, HARMLESS):
+            raise InvalidModel(
+                f"The environment is wrapped in {type(inner).__name__}, which may change what it does, but its model P "
+                "speaks of the bare environment. Use env.unwrapped, or put what the wrapper does into the environment."
+            )
+        inner = inner.env
+    return P
 
 
 def from_gymnasium(
@@ -86,6 +121,7 @@ def from_gymnasium(
     reward_range: tuple[float, float] | None = None,
     rewards: ArrayLike | None = None,
     start: int | None = None,
+    stationary: bool = False,
 ) -> TabularMDP | Problem:
     """A TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn in live.
 
@@ -95,6 +131,8 @@ def from_gymnasium(
     - `rewards`: needed without P: the reward (n, A) or (horizon, n, A) of each state and action, in the environment's
       units.
     - `start`: without P, the observation in which every episode starts, if there is just one.
+    - `stationary`: without P, your word that the dynamics do not depend on the step: a premise that nothing checks, and
+      that lets a learner pool its counts.
 
     Rewards of P that depend on the next state are averaged over it: values are exact, but a learner in this world is
     told the average. Rewards that are not known at all come with the sharp certificates, and are refused until then.
@@ -102,17 +140,23 @@ def from_gymnasium(
     made = make(env)
     H = require_integer("horizon", horizon, 1, InvalidModel)
     coder = Coder(made)
-    _require_time(made, H)
-    P: Any = getattr(made.unwrapped, "P", None)
+    require_time(made, H)
+    P = shown_model(made)
+    declared = None if reward_range is None else _range(reward_range)
     if P is None and not isinstance(made.unwrapped, TabularEnv):
-        return _problem(coder, H, reward_range, rewards, start)
+        return _problem(coder, H, declared, rewards, start, stationary)
     if rewards is not None or start is not None:
         raise InvalidModel(
             "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
         )
     if isinstance(made.unwrapped, TabularEnv):
         return _own(made.unwrapped, H)
-    return _world(made, coder, P, H, reward_range)
+    try:
+        return _world(made, coder, P, H, declared)
+    except (TypeError, KeyError, IndexError, ValueError) as reason:
+        if isinstance(reason, SurefootError):
+            raise
+        raise InvalidModel(f"P is not a table of (probability, next state, reward, terminated): {reason}") from None
 
 
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
@@ -149,7 +193,7 @@ def time_limit(env: Env) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _require_time(env: Env, H: int) -> None:
+def require_time(env: Env, H: int) -> None:
     """A time limit below the horizon would cut episodes that we count as whole."""
     shortest = time_limit(env)
     if shortest is not None and shortest < H:
@@ -157,6 +201,15 @@ def _require_time(env: Env, H: int) -> None:
             f"The environment cuts episodes after {shortest} steps, before the horizon of {H}. "
             f"Use horizon={shortest} or less, or gymnasium.make(..., max_episode_steps={H})."
         )
+
+
+def _range(given: object) -> tuple[float, float]:
+    """Two numbers."""
+    meaning = "two numbers: the lowest and the highest reward of a step"
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidModel(f"reward_range is {given!r}, expected {meaning}.")
+    low, high = (require_number("reward_range", number, meaning, InvalidModel) for number in given)
+    return low, high
 
 
 def _units(low: float, high: float, steps: int) -> Units:
@@ -167,7 +220,7 @@ def _units(low: float, high: float, steps: int) -> Units:
             f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0 a step: "
             f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
         )
-    return Units.of_rewards(low, high, steps)
+    return Units(low, high, steps)
 
 
 def _world(
@@ -190,7 +243,7 @@ def _world(
                 earned[s, a] += p * reward
                 lowest, highest = min(lowest, reward), max(highest, reward)
                 if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
-                    declared = f"the declared reward_range {tuple(reward_range)}"
+                    declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
                     pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
                     raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
     transitions[coder.rest, :, coder.rest] = 1.0
@@ -238,7 +291,12 @@ def _start_distribution(env: Env, coder: Coder) -> Floats:
 
 
 def _problem(
-    coder: Coder, H: int, reward_range: tuple[float, float] | None, rewards: ArrayLike | None, start: int | None
+    coder: Coder,
+    H: int,
+    reward_range: tuple[float, float] | None,
+    rewards: ArrayLike | None,
+    start: int | None,
+    stationary: bool,
 ) -> Problem:
     """What a learner is told about an environment that does not show its model."""
     if rewards is None:
@@ -272,7 +330,7 @@ def _problem(
     if several:
         r[..., coder.start, :] = 0.0
     s1 = coder.start if start is None else coder.state(start)
-    return Problem(r, s1=s1, H=H + several, stationary=True, units=units)
+    return Problem(r, s1=s1, H=H + several, stationary=stationary, units=units)
 
 
 class TabularEnv(Env):
@@ -287,8 +345,8 @@ class TabularEnv(Env):
         self.action_space = Discrete(model.A)
         self.render_mode = render_mode
         self._s, self._h = model.s1, 0
-        low = model.problem.units.offset / model.H
-        self._paid = model.r * model.problem.units.scale + low
+        units = model.problem.units
+        self._paid = model.r * units.scale + units.low
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Back to s1."""

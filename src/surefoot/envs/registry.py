@@ -55,6 +55,8 @@ FAMILIES = {name: Family(name, build) for name, build in _BUILDERS.items()}
 
 def family(name: str) -> Family:
     """The family of this name; spaces and underscores are read as hyphens."""
+    if not isinstance(name, str):
+        raise InvalidSetting(f"The name of a world is text, found {name!r}. There are: {', '.join(FAMILIES)}.")
     found = FAMILIES.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
     if found is None:
         raise InvalidSetting(f"There is no world {name!r}. There are: {', '.join(FAMILIES)}.")

@@ -48,9 +48,10 @@ def dosing(H: int = 8) -> TabularMDP:
         ill ──> better ──> well            action 0: no dose, 1: usual dose, 2: high dose
           └──────┴────> toxic ──> (rest) ──> ill;   severe: nothing pays for the rest of the course
 
-    States: ill, better, well, toxic, severe. A week pays 0.1 when ill, 0.6 when better, 1 when well, 0.05 when toxic,
-    0 when severe. A dose moves towards well (usual 0.5, high 0.6) and can be toxic (usual 0.03, high 0.25); dosing a
-    toxic patient is severe with 0.1 (usual) or 0.6 (high). Without a dose patients slip back with 0.3. The usual
+    States: ill, better, well, toxic, severe. A week pays 0.1 when ill, 0.6 when better, 1 when well, 0.05 when
+    toxic, 0 when severe. A dose moves towards well (usual 0.5, high 0.6) and can be toxic (usual 0.03, high 0.25);
+    dosing a toxic patient is severe with 0.1 (usual) or 0.6 (high). Toxicity wears off with 0.7 without a dose, 0.2
+    with one that was not severe, and leaves the patient ill. Without a dose patients slip back with 0.3. The usual
     protocol: the usual dose when ill or better, none when well or toxic, with a slip of 0.06.
     """
     require_integer("H", H, 2, InvalidModel)
@@ -60,7 +61,7 @@ def dosing(H: int = 8) -> TabularMDP:
     for a in range(3):
         for s in (ill, better, well):
             P[s, a, toxic] += harm[a]
-            up = towards[a] * (1 - harm[a]) if s < well else 0.0
+            up = towards[a] if s < well else 0.0
             down = 0.3 if a == 0 and s > ill else 0.0
             P[s, a, min(s + 1, well)] += up
             P[s, a, max(s - 1, ill)] += down
@@ -82,10 +83,12 @@ def offers(H: int = 12) -> TabularMDP:
         loyal <──> occasional <──> lapsing ──> gone      action 0: no offer, 1: small coupon, 2: large coupon
 
     Margins a week, in euros: loyal 10, occasional 6, lapsing 3, gone 0, less 1 for a small and 4 for a large coupon
-    (never below -1). Coupons pull customers up (small 0.3, large 0.4 where they are not loyal; 0.05 without one) and
-    train the loyal ones to wait for the next (down with 0.15 small, 0.5 large, 0.08 without). Lapsing customers are
-    gone with 0.25 a week without an offer, 0.12 and 0.1 with one. The marketing department's rule: small coupons for
-    all but the loyal, with a slip of 0.1. Values translate into euros a customer (`world.in_user_units`).
+    (never below -1). Coupons pull customers up (small 0.3, large 0.4 where they are not loyal; 0.05 without one)
+    and train the loyal ones to wait for the next (down with 0.15 small, 0.5 large, 0.08 without). Occasional
+    customers start lapsing with 0.1 without an offer, 0.06 with a small one, 0.04 with a large one; lapsing
+    customers are gone with 0.25 a week without an offer, 0.12 and 0.1 with one. The marketing department's rule:
+    small coupons for all but the loyal, with a slip of 0.1. Values translate into euros a customer
+    (`world.in_user_units`).
     """
     require_integer("H", H, 2, InvalidModel)
     loyal, occasional, lapsing, gone = range(4)
@@ -105,4 +108,4 @@ def offers(H: int = 12) -> TabularMDP:
     rule[:, loyal, 0] = 1.0
     rule[:, [occasional, lapsing, gone], 1] = 1.0
     r = (euros - low) / (high - low)
-    return with_baseline("offers", P, r, H, lean(rule, 0.1), units=Units.of_rewards(low, high, H))
+    return with_baseline("offers", P, r, H, lean(rule, 0.1), units=Units(low, high, H))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surefoot.checks import require_integer
+from surefoot.checks import require_bool, require_integer, require_number
 from surefoot.envs.dressing import with_soft_optimum
 from surefoot.errors import InvalidModel
 from surefoot.mdp import TabularMDP, random_mdp
@@ -18,7 +18,7 @@ def random(
     Easy: rewards are known and every row reaches every state, so mistakes heal in one step. Baseline: Boltzmann on Q*
     with eta. Suggested floor: nine tenths of the baseline's value.
     """
-    drawn = random_mdp(S, A, H, seed, stationary)
+    drawn = random_mdp(S, A, H, seed, require_bool("stationary", stationary))
     return with_soft_optimum("random", drawn.P_rows[0] if stationary else drawn.P, drawn.r, H, eta)
 
 
@@ -36,7 +36,7 @@ def random_sparse(
         require_integer(name, size, 1, InvalidModel)
     if branch > S:
         raise InvalidModel(f"branch is {branch}, expected at most S = {S} successors.")
-    if not 0.0 <= share <= 1.0:
+    if not 0.0 <= require_number("share", share, "a share of the pairs in [0, 1]", InvalidModel) <= 1.0:
         raise InvalidModel(f"share is {share}, expected a share of the pairs in [0, 1].")
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
     P = np.zeros((H, S, A, S))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from surefoot.arrays import Floats
-from surefoot.checks import require_integer
+from surefoot.checks import require_integer, require_number
 from surefoot.envs.dressing import with_baseline
 from surefoot.errors import InvalidModel
 from surefoot.mdp import TabularMDP
@@ -24,7 +24,7 @@ def _gate(good: tuple[float, float]) -> tuple[Floats, Floats]:
 
 
 def trap() -> TabularMDP:
-    """One choice, and the tempting one is worse.
+    """One choice between two doors, and one of them is below the floor.
 
                  ┌─ action 0: 0.70 ─> good ── pays 1
         start ──┤
@@ -46,7 +46,7 @@ def trap_near_tie(gap: float = 0.01) -> TabularMDP:
 
     The floor lies halfway between the two, at 0.7 - gap/2; the baseline (action 0 with 0.9) is above it.
     """
-    if not 0.0 < gap <= 0.7:
+    if not 0.0 < require_number("gap", gap, "a number in (0, 0.7]", InvalidModel) <= 0.7:
         raise InvalidModel(f"gap is {gap}, expected a number in (0, 0.7].")
     P, r = _gate((0.7, 0.7 - gap))
     return with_baseline("trap-near-tie", P, r, 2, np.broadcast_to([0.9, 0.1], (2, 3, 2)), floor=0.7 - gap / 2)

@@ -1,0 +1,177 @@
+"""What a review found: wrappers that change the law, environments that belie their model, and results in own units."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+from surefoot.conformance import chernoff
+
+
+@pytest.fixture
+def lake():
+    world = sf.from_gymnasium("FrozenLake-v1", horizon=20)
+    return sf.EpsMix(world.problem, 0.8 * sf.solve(world).policy + 0.05, 0.0, pooled=True)
+
+
+def test_a_wrapper_that_may_change_the_law_is_refused(lake):
+    env = gymnasium.make("FrozenLake-v1")
+    for wrapped in (
+        gymnasium.wrappers.StickyAction(env, 0.5),
+        gymnasium.wrappers.TransformReward(env, lambda r: 5 * r),
+    ):
+        with pytest.raises(sf.InvalidModel, match="is wrapped in"):
+            sf.from_gymnasium(wrapped, horizon=20)
+        with pytest.raises(sf.InvalidModel, match="is wrapped in"):
+            sf.learn(wrapped, lake, 3, seed=0)
+    watched = gymnasium.wrappers.RecordEpisodeStatistics(env)
+    assert sf.learn(watched, lake, 3, seed=0).episodes == 3
+    with pytest.raises(sf.InvalidModel, match="fickle_passenger"):
+        sf.from_gymnasium(gymnasium.make("Taxi-v4", fickle_passenger=True), horizon=5)
+
+
+class Die(gymnasium.Env):
+    """Six faces, fair, whatever the action; `P` says so. If loaded, most faces turn into 5."""
+
+    observation_space = Discrete(6)
+    action_space = Discrete(6)
+
+    def __init__(self, loaded=False):
+        self.loaded = loaded
+        row = [(1 / 6, s, 0.0, False) for s in range(6)]
+        self.P = {s: {a: row for a in range(6)} for s in range(6)}
+        self.initial_state_distrib = np.eye(6)[0]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        face = int(self.np_random.integers(6))
+        return (5 if self.loaded and face < 4 else face), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fair_die_is_not_called_loaded(seed):
+    """Its draws and our actions once came from one stream: a fair die then looked loaded."""
+    assert sf.check_world(Die(), seed=seed).ok
+    assert not sf.check_world(Die(loaded=True), seed=seed).ok  # control
+
+
+def test_chernoff_is_a_bound():
+    """Exact binomial tails are below it."""
+    from math import comb
+
+    for n, p, k in ((10, 0.1, 6), (50, 0.02, 5), (200, 0.5, 140), (30, 0.3, 1)):
+        upper = sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
+        lower = sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+        assert min(upper, lower) <= chernoff(k, n, p)
+
+
+class Liar(Die):
+    """Says that face 5 never comes."""
+
+    def __init__(self):
+        super().__init__()
+        row = [(1 / 5, s, 0.0, False) for s in range(5)]
+        self.P = {s: {a: row for a in range(6)} for s in range(6)}
+
+
+def test_an_impossible_transition_ends_learning():
+    world = sf.from_gymnasium(Liar(), horizon=10, reward_range=(0, 1))
+    agent = sf.StepMix(world.problem, sf.uniform(10, world.S, 6), 0.0)
+    with pytest.raises(sf.InvalidEpisode, match="own model says is impossible"):
+        sf.learn(Liar(), agent, 50, seed=0)
+
+
+def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
+    world = sf.world("trap")
+    agent = sf.StepMix(world.problem, world.baseline, 0.6)
+    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+
+    def play(learner, episodes):
+        for _ in range(episodes):
+            learner.begin()
+            state, _ = env.reset(seed=learner.episodes)
+            while learner.step < 2:
+                state, reward, terminated, truncated, _ = env.step(learner.act(state))
+                learner.observe(state, reward, terminated, truncated)
+            learner.end()
+
+    whole, first = sf.Learner(agent, 0), sf.Learner(agent, 0)
+    play(whole, 10)
+    play(first, 5)
+    second = sf.Learner(agent, 0, counts=first.counts)
+    assert second.episodes == 5
+    play(second, 5)
+    assert second.counts == whole.counts
+    with pytest.raises(sf.InvalidCounts):
+        sf.Learner(agent, 0, counts=[1])
+    with pytest.raises(sf.InvalidSetting, match="rest is 9"):
+        sf.Learner(agent, 0, rest=9)
+
+
+@pytest.mark.parametrize("reward", [1e9, -0.5, float("nan"), "x", None.__class__])
+def test_a_reward_outside_the_range_is_refused_by_the_learner(reward):
+    world = sf.world("trap")
+    learner = sf.Learner(sf.StepMix(world.problem, world.baseline, 0.6), 0)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="The reward is"):
+        learner.observe(1, reward)
+    assert learner.counts.n_sas.sum() == 0
+
+
+def test_stationarity_is_a_premise_that_must_be_said():
+    table = {"rewards": np.zeros((6, 6)), "reward_range": (0, 1), "start": 0}
+    env = Die()
+    del env.P
+    assert not sf.from_gymnasium(env, horizon=3, **table).stationary
+    assert sf.from_gymnasium(env, horizon=3, stationary=True, **table).stationary
+
+
+def test_results_are_shown_in_the_users_units():
+    world = sf.world("offers")
+    floor = world.from_user_units(90.0)
+    run = sf.simulate(world, sf.StepMix(world.problem, world.baseline, floor), 50, seed=0)
+    assert "violations of 90" in repr(run)
+    from surefoot.tables import rows
+
+    assert rows([run])[0]["mean_return"] == pytest.approx(world.in_user_units(run.baseline))
+    assert rows([run])[1]["regret"] == pytest.approx(11.0 * run.regret)
+    figure = sf.plot_returns(run)
+    levels = [line.get_ydata()[0] for line in figure.axes[0].lines]
+    assert max(levels) > 90  # euros, not steps
+
+
+def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
+    env = Die()
+    del env.P
+    problem = sf.from_gymnasium(env, horizon=3, rewards=np.zeros((6, 6)), reward_range=(0, 1), start=0)
+    run = sf.learn(env, sf.StepMix(problem, sf.uniform(3, 7, 6), 0.5), 3, seed=0)
+    assert "unknown violations of 0.5" in repr(run)
+    assert run.violations is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"env": None}, "Expected a Gymnasium environment or its id, found NoneType"),
+        ({"env": "Nowhere-v7"}, "Gymnasium cannot make 'Nowhere-v7'"),
+        ({"reward_range": 5}, "reward_range is 5, expected two numbers"),
+        ({"reward_range": ("a", "b")}, "reward_range is 'a', expected two numbers"),
+        ({"reward_range": (0, 1, 2)}, "expected two numbers"),
+    ],
+)
+def test_refusals(arguments, error):
+    with pytest.raises(sf.InvalidModel, match=error):
+        sf.from_gymnasium(**{"env": "FrozenLake-v1", "horizon": 5, **arguments})
+
+
+def test_a_table_that_is_no_table_is_said():
+    env = Die()
+    env.P = {s: {a: [("often", 0, 0.0, False)] for a in range(6)} for s in range(6)}
+    with pytest.raises(sf.InvalidModel, match="P is not a table of"):
+        sf.from_gymnasium(env, horizon=3)
+    assert not sf.check_world(5).ok
