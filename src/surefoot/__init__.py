@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from surefoot.agents import Plan as Plan
     from surefoot.agents import StepMix as StepMix
     from surefoot.agents import StepNoMix as StepNoMix
+    from surefoot.bounds import KL as KL
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import Model as Model
     from surefoot.conformance import check_agent as check_agent
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "agents": ("AGENTS", "Agent", "BPIUCBVI", "EpsMix", "Plan", "StepMix", "StepNoMix"),
-    "bounds": ("Bernstein", "Model"),
+    "bounds": ("Bernstein", "KL", "Model"),
     "conformance": ("check_agent", "check_world"),
     "counts": ("Counts", "Episode"),
     "envs": ("FAMILIES", "world"),

@@ -165,15 +165,14 @@ def _fused(
     """The same work inside one compiled call. Yields about ten times a second."""
     assert isinstance(agent, SpliceAgent)
     true_world = kernels.TrueWorld(world.P_rows, world.P_pairs, world.problem.r_rows, world.s1)
-    estimate = kernels.estimate_from(counts.n_sas)
-    radii = agent.bounds.radii(agent.problem, agent.delta_prime)
+    evidence = agent.bounds.evidence(agent.problem, counts, agent.delta_prime)
     splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
     desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
     rule = agent.rule
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < episodes:
         started = time.perf_counter()
-        kernels.run_episodes(true_world, estimate, radii, splices, rule, tally, floor, chunk, rng, desk)
+        kernels.run_episodes(true_world, evidence, splices, rule, tally, floor, chunk, rng, desk)
         pace = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, pace) if done else 1.0
         done += chunk

@@ -8,14 +8,14 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.planning import Plan, SpliceAgent, check_settings, safety
 from surefoot.arrays import Floats, Ints, read_only
-from surefoot.bounds import Bernstein, Model
+from surefoot.bounds import Bernstein, Bounds, Model
 from surefoot.checks import freeze, require_delta
 from surefoot.counts import Counts
 from surefoot.policy import uniform
 from surefoot.problem import Problem
 
 
-def bpi_ucbvi(model: Model, bounds: Bernstein) -> Plan:
+def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
     """The optimistic policy, with no floor to keep."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
     s1 = model.problem.s1
@@ -33,7 +33,7 @@ class BPIUCBVI(SpliceAgent):
     problem: Problem
     _: KW_ONLY
     delta: float = 0.05
-    bounds: Bernstein = Bernstein()  # noqa: RUF009  (frozen)
+    bounds: Bounds = Bernstein()  # noqa: RUF009  (frozen)
     pooled: bool = False
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class BPIUCBVI(SpliceAgent):
     @property
     def delta_prime(self) -> float:
         """delta' = delta / 4, as EpsMix in the paper's comparisons."""
-        return self.delta / 4
+        return self.bounds.share_of(self.delta, 4)
 
     def plan_by_the_book(self, counts: Counts) -> Plan:
         """`plan`, by the readable version above."""

@@ -8,12 +8,12 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import Bernstein, Model
+from surefoot.bounds import Bounds, Model
 from surefoot.counts import Counts
 from surefoot.policy import EpisodicMixture
 
 
-def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
     """The policy EpsMix plays next, and why it is safe.
 
     The coin is tossed before the episode, so on the good event its average is worth
@@ -64,7 +64,7 @@ class EpsMix(FloorAgent):
     @property
     def delta_prime(self) -> float:
         """delta' = delta / 4."""
-        return self.delta / 4
+        return self.bounds.share_of(self.delta, 4)
 
     def plan_by_the_book(self, counts: Counts) -> Plan:
         """`plan`, by the readable version above."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import Bernstein, Model
+from surefoot.bounds import KL, Bernstein, Bounds, Model
 from surefoot.checks import Record, freeze, require_bool, require_delta, require_floor, require_integer, require_number
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.errors import InvalidSetting
@@ -112,7 +112,7 @@ class SpliceAgent(Record, ABC):
     name: ClassVar[str]  # as the literature writes it
     floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
     problem: Problem
-    bounds: Bernstein
+    bounds: Bounds
     delta: float
     pooled: bool
 
@@ -156,7 +156,7 @@ class SpliceAgent(Record, ABC):
     def plan(self, counts: Counts) -> Plan:
         """The policy of the next episode. Depends on the counts and on nothing else; the counts stay as they are."""
         check_counts(counts, self.problem, self.pooled)
-        pi_bar, L, upper = self.bounds.splices(self.problem, counts, self.pi_b, self.h0, self.delta_prime)
+        pi_bar, L, upper = plan_splices(self, counts)
         floor, mixes, by_coin = self.rule
         c, rho, reached = kernels.choose(L, floor, mixes)
         h = int(self.h0[c])
@@ -179,12 +179,22 @@ class SpliceAgent(Record, ABC):
         )
 
 
+def plan_splices(agent: SpliceAgent, counts: Counts) -> tuple[Ints, Floats, float]:
+    """One pass of the kernel: the optimistic actions (H, S), the candidates' lower values, the upper value."""
+    problem = agent.problem
+    evidence = agent.bounds.evidence(problem, counts, agent.delta_prime)
+    splices = kernels.empty_splices(agent.h0, problem.r_rows, agent.pi_b)
+    kernels.refresh_all(evidence)
+    kernels.bound_splices(evidence, splices, np.zeros(0, dtype=np.int64), 0, problem.S)
+    return splices.pi_bar, splices.V_low[0, :, problem.s1].copy(), float(splices.V_up[0, 0, problem.s1])
+
+
 def exit_taken(h: int, rho: float, H: int) -> Source:
     """Which of the three exits (h, rho) is. With h = H and rho = 0 it is pi_b that is played, certified or not."""
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
-def safety(bounds: Bernstein, floor: float, reached: bool) -> Safety:
+def safety(bounds: Bounds, floor: float, reached: bool) -> Safety:
     """The mark of a plan: what its safety rests on."""
     if not bounds.certified:
         return "NOT CERTIFIED"
@@ -200,8 +210,8 @@ def check_settings(problem: object, bounds: object, pooled: object) -> None:
             f"The first argument is a {type(problem).__name__}, expected a Problem: what a learner may know. "
             "Of a world that is world.problem."
         )
-    if type(bounds) is not Bernstein:
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.Bernstein(): the paper's bounds, and not a subclass.")
+    if type(bounds) not in (Bernstein, KL):
+        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
     if require_bool("pooled", pooled):
         require_stationary(problem)
 
@@ -219,7 +229,7 @@ class FloorAgent(SpliceAgent):
     floor: float
     _: KW_ONLY
     delta: float = 0.05
-    bounds: Bernstein = Bernstein()  # noqa: RUF009  (frozen)
+    bounds: Bounds = Bernstein()  # noqa: RUF009  (frozen)
     pooled: bool = False
 
     def __post_init__(self) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import Bernstein, Model
+from surefoot.bounds import Bounds, Model
 from surefoot.counts import Counts
 from surefoot.policy import splice
 
 
-def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
     """The boldest splice whose lower value reaches the floor, as it is."""
     pi_bar, V_up, _ = bounds.optimistic(model)
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
@@ -49,7 +49,7 @@ class StepNoMix(FloorAgent):
     @property
     def delta_prime(self) -> float:
         """delta' = delta / (3(H+1)), as StepMix."""
-        return self.delta / (3 * (self.problem.H + 1))
+        return self.bounds.share_of(self.delta, 3 * (self.problem.H + 1))
 
     def plan_by_the_book(self, counts: Counts) -> Plan:
         """`plan`, by the readable version above."""

@@ -8,12 +8,12 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import Bernstein, Model
+from surefoot.bounds import Bounds, Model
 from surefoot.counts import Counts
 from surefoot.policy import splice, step_mixture
 
 
-def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bernstein) -> Plan:
+def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
     """The policy StepMix plays next, and why it is safe.
 
     The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
@@ -58,8 +58,8 @@ class StepMix(FloorAgent):
 
     @property
     def delta_prime(self) -> float:
-        """delta' = delta / (3(H+1))."""
-        return self.delta / (3 * (self.problem.H + 1))
+        """delta' = delta / (3(H+1)) with the paper's bounds; all of delta with KL."""
+        return self.bounds.share_of(self.delta, 3 * (self.problem.H + 1))
 
     def plan_by_the_book(self, counts: Counts) -> Plan:
         """`plan`, by the readable version above."""

@@ -1,4 +1,7 @@
 """Bounds on values from counts. Each family is proved for what its docstring says, and for nothing else."""
 
 from surefoot.bounds.bernstein import Bernstein as Bernstein
+from surefoot.bounds.kl import KL as KL
 from surefoot.bounds.model import Model as Model
+
+Bounds = Bernstein | KL

@@ -2,34 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
-from surefoot.arrays import Floats, Ints
-from surefoot.bounds.model import Model
+from surefoot.arrays import Floats
+from surefoot.bounds.model import Model, Values
 from surefoot.checks import freeze, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
 from surefoot.policy import greedy
 from surefoot.problem import Problem
-
-
-class Values(NamedTuple):
-    """Bounds for one policy: V_up and V_low are (H+1, S)."""
-
-    policy: Floats
-    V_up: Floats
-    V_low: Floats
-
-
-class SpliceValues(NamedTuple):
-    """What one planning pass finds: the optimistic actions (H, S), the candidates' lower values, the upper value."""
-
-    pi_bar: Ints
-    L: Floats
-    upper: float
 
 
 def mean(P_hat: Floats, V: Floats) -> Floats:
@@ -58,6 +41,10 @@ class Bernstein:
     def certified(self) -> bool:
         """Are these bounds the proved ones? A subclass may compute anything, and is not."""
         return type(self) is Bernstein and self.scale == 1.0
+
+    def share_of(self, delta: float, parts: int) -> float:
+        """delta' = delta / parts: each of the paper's events has its share."""
+        return delta / parts
 
     def beta(self, model: Model) -> Floats:
         """beta(n) = log(SAH/delta') + S log(8e(n+1)), shape (H, S, A)."""
@@ -120,15 +107,7 @@ class Bernstein:
         """The lower value of pi at the start: PolicyEva's V_low_1(s1)."""
         return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
 
-    def radii(self, problem: Problem, delta_prime: float) -> "kernels.Radii":
-        """What the kernel needs of beta and beta*; SAH also when counts are pooled."""
-        return kernels.Radii(math.log(problem.S * problem.A * problem.H / delta_prime), self.scale)
-
-    def splices(self, problem: Problem, counts: Counts, pi_b: Floats, h0: Ints, delta_prime: float) -> SpliceValues:
-        """One pass of the kernel: pi_bar and the lower values of the candidates h0."""
-        estimate = kernels.estimate_from(counts.n_sas)
-        splices = kernels.empty_splices(h0, problem.r_rows, pi_b)
-        kernels.refresh_all(estimate, self.radii(problem, delta_prime))
-        kernels.bound_splices(estimate, splices, np.zeros(0, dtype=np.int64), 0, problem.S)
-        L = splices.V_low[0, :, problem.s1].copy()
-        return SpliceValues(splices.pi_bar, L, float(splices.V_up[0, 0, problem.s1]))
+    def evidence(self, problem: Problem, counts: Counts, delta_prime: float) -> "kernels.Evidence":
+        """What the kernels need; SAH in the union also when counts are pooled. It shares the counts' array."""
+        log_union = math.log(problem.S * problem.A * problem.H / delta_prime)
+        return kernels.estimate_from(counts.n_sas, log_union, self.scale)

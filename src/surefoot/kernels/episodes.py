@@ -11,9 +11,10 @@ import numpy as np
 
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import VIOLATION_TOLERANCE
-from surefoot.kernels.bernstein import Estimate, Radii, Splices, bound_splices, refresh_all, refresh_pair
+from surefoot.kernels.evidence import Evidence, refresh_all, refresh_pair
 from surefoot.kernels.jit import compiled
 from surefoot.kernels.mixing import BASELINE, MIXTURE, OPTIMISTIC, choose, exit_taken, mix_splices
+from surefoot.kernels.splices import Splices, bound_splices
 from surefoot.kernels.values import draw, start_value
 
 # Places in Tally.totals.
@@ -118,15 +119,15 @@ def play(world: TrueWorld, pi: Floats, rng: np.random.Generator, states: Ints, a
 
 
 @compiled
-def count(estimate: Estimate, radii: Radii, A: int, states: Ints, actions: Ints) -> None:
+def count(evidence: Evidence, A: int, states: Ints, actions: Ints) -> None:
     """Add one episode to the counts, and bring up to date what depends on the pairs it met."""
-    rows = estimate.n_sa.shape[0]
+    rows = evidence.n_sa.shape[0]
     for h in range(actions.shape[0]):
         pair = states[h] * A + actions[h]
-        estimate.n_sas[h % rows, pair, states[h + 1]] += 1
-        estimate.n_sa[h % rows, pair] += 1
+        evidence.n_sas[h % rows, pair, states[h + 1]] += 1
+        evidence.n_sa[h % rows, pair] += 1
     for h in range(actions.shape[0]):
-        refresh_pair(estimate, radii, h % rows, states[h] * A + actions[h])
+        refresh_pair(evidence, h % rows, states[h] * A + actions[h])
 
 
 @compiled
@@ -142,8 +143,7 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 @compiled
 def run_episodes(
     world: TrueWorld,
-    estimate: Estimate,
-    radii: Radii,
+    evidence: Evidence,
     splices: Splices,
     rule: Rule,
     tally: Tally,
@@ -152,7 +152,7 @@ def run_episodes(
     rng: np.random.Generator,
     desk: Desk,
 ) -> None:
-    """Play `episodes` more episodes. Everything that must survive between calls is in `estimate`, `tally`, `rng`."""
+    """Play `episodes` more episodes. Everything that must survive between calls is in `evidence`, `tally`, `rng`."""
     pi_b = splices.pi_b
     H, _, A = pi_b.shape
     L, pi_bar, mixed, q, V, states, actions = desk
@@ -160,9 +160,9 @@ def run_episodes(
     value_bar = 0.0
     known = False  # is value_bar that of the present pi_bar?
 
-    refresh_all(estimate, radii)
+    refresh_all(evidence)
     for k in range(episodes):
-        moved = bound_splices(estimate, splices, states if k > 0 else states[:0], world.s1, world.s1 + 1)
+        moved = bound_splices(evidence, splices, states if k > 0 else states[:0], world.s1, world.s1 + 1)
         if k == 0 or moved:
             one_hot(splices.pi_bar, pi_bar)
             known = False
@@ -193,7 +193,7 @@ def run_episodes(
             play(world, mixed, rng, states, actions)
 
         record(tally, value, source, h, floor)
-        count(estimate, radii, A, states, actions)
+        count(evidence, A, states, actions)
 
 
 def empty_tally(H: int, episodes: int, points: int) -> Tally:

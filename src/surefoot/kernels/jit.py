@@ -20,6 +20,9 @@ _SOURCES = hashlib.sha256(
 ).hexdigest()
 
 
+OPTIONS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False}
+
+
 class _Cache(FunctionCache):
     """Machine code on disk, found again only while no kernel's source has changed."""
 
@@ -37,7 +40,7 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
       reference counts around every array argument and slice, which cost more than the arithmetic on small worlds.
       A kernel that allocates then fails to compile, so callers bring the room that kernels work in.
     """
-    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, _nrt=False)(function)  # type: ignore[call-overload]
+    dispatcher: Any = numba.njit(**OPTIONS)(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         # What cache=True does, with the longer key. Where no folder can be written to (a container without a home),
         # each process compiles for itself.
