@@ -1,0 +1,74 @@
+"""The promise with KL certificates, on worlds where a wrong guess hurts.
+
+Exact values, fixed seeds: deterministic. Read as a test of 40 runs at delta 0.1 (600 in test-full): a defect that
+spoils a share p of the runs is missed with probability (1-p)^40 (p = 0.1: 1.5 %). With fixed seeds there is no false
+alarm; if the bounds used up their delta, one would be likely, so an alarm is a question, not a proof.
+"""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+HARD = ("trap", "trap-long", "trap-pit", "three-rooms")
+
+
+def runs(name, kind, bounds, seeds, episodes=3000):
+    world = sf.world(name)
+    settings = {"delta": 0.1, "bounds": bounds, "pooled": world.stationary}
+    agent = kind(world.problem, world.baseline, world.suggested_floor, **settings)
+    return sf.simulate_many(world, agent, episodes, seeds=seeds, jobs=2)
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_no_violation_and_not_by_idleness(name, kind):
+    played = runs(name, kind, sf.KL(), range(40))
+    assert sum(run.violations > 0 for run in played) == 0
+    assert np.mean([1 - run.sources["baseline"] / run.episodes for run in played]) >= 0.2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_no_violation_in_six_hundred_runs(name, kind):
+    assert sum(run.violations > 0 for run in runs(name, kind, sf.KL(), range(600))) == 0
+
+
+def test_control_a_radius_of_nearly_nothing():
+    """The same learner with a fiftieth of the radius falls below the floor in many runs."""
+    assert sum(run.violations > 0 for run in runs("trap", sf.StepMix, sf.KL(scale=0.02), range(40))) >= 8
+
+
+def test_control_the_optimist_falls():
+    world = sf.world("trap")
+    played = sf.simulate_many(world, sf.BPIUCBVI(world.problem, bounds=sf.KL()), 1500, seeds=range(20), floor=0.6)
+    assert sum(run.violations > 0 for run in played) >= 15
+
+
+def test_thousands_of_times_sooner_than_the_papers():
+    """World (5,5,3) seed 1, eta 10, floor 2.0, delta 0.1: fully optimistic before episode 300, not after 6 million."""
+    world = sf.random_mdp(5, 5, 3, seed=1)
+    agent = sf.StepMix(world.problem, sf.boltzmann(sf.solve(world).Q, 10.0), 2.0, delta=0.1, bounds=sf.KL())
+    for run in sf.simulate_many(world, agent, 2000, seeds=range(5)):
+        assert run.violations == 0
+        assert run.first_optimistic < 300
+
+
+def test_every_lower_value_is_below_the_truth():
+    """Any policy, also one chosen from the data, in 150 small sparse worlds. Control: a tenth of the radius."""
+    rng = np.random.default_rng(0)
+    above = {1.0: 0, 0.1: 0}
+    for seed in range(150):
+        world = sf.world("random-sparse", S=3, A=2, H=3, branch=2, share=0.5, seed=seed)
+        counts = sf.Counts.zeros(world.problem)
+        policy = sf.uniform(3, 3, 2)
+        for _ in range(int(rng.integers(1, 60))):
+            counts.add(sf.play(world, policy, rng))
+        for scale in above:
+            model = sf.Model(world.problem, counts, 0.5)
+            chosen = sf.KL(scale=scale).optimistic(model)
+            values = sf.policy_value(world, chosen.policy)[0, 0]
+            above[scale] += chosen.V_low[0, 0] > values + 1e-12
+    assert above[1.0] <= 150 * 0.5 * 0.2  # promised: at most half of them at delta = 0.5; seen: far fewer
+    assert above[0.1] > above[1.0]
