@@ -9,6 +9,7 @@ from layout import splices_of
 from settings import LEARNERS, PHASES, SIZES, SMALL, Phase, Setting, head_start, label, learner, setting
 from table import Row, at_most, plain
 
+import surefoot as sf
 from surefoot import kernels
 
 ROUNDS = (4, 8)  # at least, at most
@@ -62,20 +63,19 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     """What `simulate` does for a splice agent, with a look at the clock after every window."""
     world, agent = where.world, learner(name, where, phase.scale)
     true_world = kernels.TrueWorld(world.P_rows, world.P_pairs, world.problem.r_rows, world.s1)
-    estimate = kernels.estimate_from(n_sas)
-    radii = agent.bounds.radii(agent.problem, agent.delta_prime)
+    evidence = agent.bounds.evidence(agent.problem, sf.Counts(n_sas), agent.delta_prime)
     splices = splices_of(agent, aligned=False)  # the unlucky layout
     desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
     rest = (splices, agent.rule, tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
-    kernels.run_episodes(true_world, estimate, radii, *rest, 2, rng, desk)
+    kernels.run_episodes(true_world, evidence, *rest, 2, rng, desk)
 
     micros, sources = [], [tally.by_source.copy()]
     for _ in range(phase.windows):
         started = time.perf_counter()
-        kernels.run_episodes(true_world, estimate, radii, *rest, phase.window, rng, desk)
+        kernels.run_episodes(true_world, evidence, *rest, phase.window, rng, desk)
         micros.append((time.perf_counter() - started) / phase.window * 1e6)
         sources.append(tally.by_source.copy())
     return Windows(np.array(micros), np.diff(sources, axis=0))

@@ -9,12 +9,13 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import SpliceAgent
+from surefoot.kernels.splices import Splices
 
 VECTOR = 32  # bytes
 TRIES = 64
 
 
-def splices_of(agent: SpliceAgent, aligned: bool) -> "kernels.Splices":
+def splices_of(agent: SpliceAgent, aligned: bool) -> Splices:
     """The library's own allocation, tried until scratch lies as wanted. If it never does (because the library has
     come to align it), whatever it gives: then there is only one layout to measure."""
     kept = []  # alive until one fits, so that the next try lies elsewhere
@@ -26,5 +27,5 @@ def splices_of(agent: SpliceAgent, aligned: bool) -> "kernels.Splices":
     return splices
 
 
-def is_aligned(splices: "kernels.Splices") -> bool:
+def is_aligned(splices: Splices) -> bool:
     return splices.scratch.ctypes.data % VECTOR == 0

@@ -1,6 +1,7 @@
 """What StepMix's H+1 candidates cost beside BPI-UCBVI's one: a full backward pass, nothing skipped."""
 
 import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numba
@@ -9,7 +10,9 @@ from layout import is_aligned, splices_of
 from settings import LARGE, MIDDLE, SIZES, SMALL, Setting, head_start, label, learner, setting
 from table import Row, at_most, plain
 
+import surefoot as sf
 from surefoot import kernels
+from surefoot.kernels.splices import Splices
 
 # Many short turns: a virtual core can run at half speed for some tenths of a second without any sign of it in the
 # scheduler's counters, and the smallest of many short samples is the only one that repeats between runs.
@@ -24,8 +27,8 @@ bound_splices = kernels.bound_splices
 class Pass(NamedTuple):
     """The arguments of one pass."""
 
-    estimate: kernels.Estimate
-    splices: kernels.Splices
+    evidence: kernels.Evidence
+    splices: Splices
     states: np.ndarray
     first_lo: int
     first_hi: int
@@ -33,9 +36,9 @@ class Pass(NamedTuple):
 
 # Compiled as the kernels are, but not cached: numba would not notice that bound_splices, in another file, has changed.
 @numba.njit(error_model="numpy", nogil=True, _nrt=False)
-def full_passes(estimate, splices, states, first_lo, first_hi, passes):
+def full_passes(evidence, splices, states, first_lo, first_hi, passes):
     for _ in range(passes):
-        bound_splices(estimate, splices, states, first_lo, first_hi)
+        bound_splices(evidence, splices, states, first_lo, first_hi)
 
 
 def cost_of_candidates() -> list[Row]:
@@ -54,14 +57,42 @@ def cost_of_candidates() -> list[Row]:
     return rows
 
 
+def cost_of_kl() -> list[Row]:
+    """Full passes with the KL certificates, after as many baseline episodes as a learner has when it matters."""
+    rows = []
+    for size, known, limit in ((SMALL, 300, {"StepMix": 40.0}), (LARGE, 300, {"BPIUCBVI": 60e3, "StepMix": 700e3})):
+        where = setting(size)
+        counts = sf.Counts(head_start(where, known))
+        for name, target in limit.items():
+            agent = replace(learner(name, where, 1.0), bounds=sf.KL())
+            evidence = agent.bounds.evidence(agent.problem, counts, agent.delta_prime)
+            kernels.refresh_all(evidence)
+            splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
+            s1 = where.world.s1
+            line = Pass(evidence, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
+            passes = 200 if size == SMALL else 1
+            full_passes(*line, 1)
+            best = min(timed(line, passes) for _ in range(20 if size == SMALL else 3))
+            rows.append(
+                at_most(f"{name}, a plan with KL", label(size), best, "us", target, f"{known} baseline episodes known")
+            )
+    return rows
+
+
+def timed(line: Pass, passes: int) -> float:
+    started = time.perf_counter()
+    full_passes(*line, passes)
+    return (time.perf_counter() - started) / passes * 1e6
+
+
 def ready(name: str, where: Setting, n_sas: np.ndarray, scratch: np.ndarray) -> Pass:
     """An empty `states` makes the kernel evaluate everything."""
     agent = learner(name, where, SCALE)
-    estimate = kernels.estimate_from(n_sas)
-    kernels.refresh_all(estimate, agent.bounds.radii(agent.problem, agent.delta_prime))
+    evidence = agent.bounds.evidence(agent.problem, sf.Counts(n_sas), agent.delta_prime)
+    kernels.refresh_all(evidence)
     splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)._replace(scratch=scratch)
     s1 = where.world.s1
-    line = Pass(estimate, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
+    line = Pass(evidence, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
     full_passes(*line, 2)
     return line
 

@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
     parser.add_argument(
-        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, episodes, peers"
+        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, kl, episodes, peers"
     )
     options = parser.parse_args()
     one_core()
@@ -65,6 +65,7 @@ def items(with_peers: bool) -> dict:
         "memory": processes.memory,
         "taxi": processes.taxi,
         "planning": planning.cost_of_candidates,
+        "kl": planning.cost_of_kl,
         "episodes": episodes.time_of_episodes,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
     }

@@ -61,6 +61,20 @@ def test_plain_is_fused(name, sizes):
 
 
 @pytest.mark.parametrize("name", sorted(sf.AGENTS))
+@pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (1, 4, 2)])
+def test_plain_is_fused_with_kl(name, sizes):
+    S, A, H = sizes
+    world = sf.random_mdp(S=S, A=A, H=H, seed=3)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
+    floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
+    agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1)
+    fused = sf.simulate(world, agent, 600, seed=11, floor=floor)
+    assert_same_run(fused, sf.simulate_plainly(world, agent, 600, seed=11, floor=floor))
+    if name == "stepmix" and sizes == (5, 5, 3):
+        assert fused.off_baseline is not None
+
+
+@pytest.mark.parametrize("name", sorted(sf.AGENTS))
 @pytest.mark.parametrize("pooled", [False, True])
 def test_plain_is_fused_in_a_stationary_world(name, pooled):
     world = sf.random_mdp(S=4, A=2, H=3, seed=0, stationary=True)
@@ -118,21 +132,21 @@ def test_the_number_of_workers_changes_nothing(paper_world, jobs):
 
 
 def test_kernels_are_compiled_once(paper_world):
-    """One signature a kernel: a second would be a second compilation, ten seconds of a user's first minute."""
-    from surefoot.kernels import bernstein, episodes, mixing, values
+    """One signature a kernel, one per family of bounds where they enter: more would be seconds of a first minute."""
+    from surefoot.kernels import episodes, evidence, mixing, splices, values
 
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     for name in sf.AGENTS:
-        agent = build(name, paper_world, baseline, 2.0)
-        sf.simulate(paper_world, agent, 5, seed=0)
-        sf.simulate_plainly(paper_world, agent, 5, seed=0)
+        for bounds in (sf.Bernstein(), sf.KL()):
+            agent = build(name, paper_world, baseline, 2.0, bounds=bounds)
+            sf.simulate(paper_world, agent, 5, seed=0)
+            sf.simulate_plainly(paper_world, agent, 5, seed=0)
     sf.policy_value(paper_world, np.array(baseline))
     sf.policy_value(paper_world, baseline.tolist())
+    for kernel in (episodes.run_episodes, splices.bound_splices, evidence.refresh_all):
+        assert len(kernel.signatures) == 2, kernel
     public = (
-        episodes.run_episodes,
         episodes.record,
-        bernstein.bound_splices,
-        bernstein.refresh_all,
         mixing.choose,
         mixing.mix_splices,
         values.policy_value,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.planning import plan_splices
 
 CASES = range(9)
 
@@ -52,7 +53,8 @@ def test_optimistic_actions(check_values, i):
     problem, _, counts = built(case)
     delta_prime = case["delta"] / (3 * (problem.H + 1))
     chosen = sf.Bernstein().optimistic(sf.Model(problem, counts, delta_prime)).policy.argmax(axis=2)
-    kernel = sf.Bernstein().splices(problem, counts, np.array(case["baseline"]), np.array([0]), delta_prime).pi_bar
+    agent = sf.StepMix(problem, case["baseline"], case["floor"], delta=case["delta"])
+    kernel, _, _ = plan_splices(agent, counts)
     for actions in (chosen, kernel):
         np.testing.assert_array_equal(actions, case["bernstein"]["optimistic_actions"])
 

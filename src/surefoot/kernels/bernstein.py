@@ -51,10 +51,11 @@ def q_bernstein(
     V_up: Floats,
     V_low: Floats,
     scratch: Floats,
+    slot: int,
 ) -> None:
     """Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
 
-    An empty V_up stands for V_{H+1} = 0: nothing to sum.
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. Every slot needs both: the lower bound leans on V_up.
     """
     P_hat = estimate.P_hat[row]
     m = hi - lo

@@ -20,18 +20,30 @@ _REFRESHERS: dict[type, Any] = {Estimate: refresh_bernstein, Balls: refresh_kl}
 
 
 def q_bounds(
-    evidence: Evidence, row: int, r: Floats, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats
+    evidence: Evidence,
+    row: int,
+    r: Floats,
+    lo: int,
+    hi: int,
+    H: int,
+    V_up: Floats,
+    V_low: Floats,
+    scratch: Floats,
+    slot: int,
 ) -> None:
-    """Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds."""
-    _TABLES[type(evidence)](evidence, row, r, lo, hi, H, V_up, V_low, scratch)
+    """Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
+
+    Slot 0 is the optimist's table; upper values of other slots are needed only where the lower ones lean on them.
+    """
+    _TABLES[type(evidence)](evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot)
 
 
 @overload(q_bounds, jit_options=OPTIONS)
-def _q_bounds(evidence, row, r, lo, hi, H, V_up, V_low, scratch):  # type: ignore[no-untyped-def]
+def _q_bounds(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
     table = _TABLES[evidence.instance_class]
 
-    def call(evidence, row, r, lo, hi, H, V_up, V_low, scratch):  # type: ignore[no-untyped-def]
-        table(evidence, row, r, lo, hi, H, V_up, V_low, scratch)
+    def call(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
+        table(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot)
 
     return call
 

@@ -113,12 +113,12 @@ def worst_mean(P_hat: Floats, pair: int, V: Floats, sign: float, eps: float) -> 
 
 @compiled
 def q_kl(
-    balls: Balls, row: int, r: Floats, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats
+    balls: Balls, row: int, r: Floats, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats, slot: int
 ) -> None:
     """Q_up = r + max over the ball of p V_up, Q_low = r + min over the ball of p V_low, into scratch[0] and scratch[1].
 
     The margin is taken off before clipping at what holds without data, r + min V_low, so that a floor of 0 is still
-    certified. An empty V_up stands for V_{H+1} = 0.
+    certified. An empty V_up stands for V_{H+1} = 0. Nobody reads the upper values of other slots than 0: they are 0.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     S = V_up.shape[0]
@@ -134,9 +134,11 @@ def q_kl(
     margin = MARGIN * H
     for i in range(hi - lo):
         eps = balls.eps[row, lo + i]
-        best = -worst_mean(balls.P_hat[row], lo + i, V_up, -1.0, eps) + margin
+        Q_up[i] = 0.0
+        if slot == 0:
+            best = -worst_mean(balls.P_hat[row], lo + i, V_up, -1.0, eps) + margin
+            Q_up[i] = r[lo + i] + (best if best < ceiling else ceiling)
         worst = worst_mean(balls.P_hat[row], lo + i, V_low, 1.0, eps) - margin
-        Q_up[i] = r[lo + i] + (best if best < ceiling else ceiling)
         Q_low[i] = r[lo + i] + (worst if worst > floor else floor)
 
 

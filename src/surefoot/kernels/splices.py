@@ -113,6 +113,7 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
                     V_up[h + 1, slot, :next_states],
                     V_low[h + 1, slot, :next_states],
                     scratch,
+                    slot,
                 )
                 Q_up, Q_low = scratch[0], scratch[1]
                 if slot > 0:
