@@ -152,7 +152,8 @@ def test_a_floor_at_a_lower_value_is_reached(name, H):
         for floor in map(float, L):
             agent = build(name, case, floor)
             plan, book = agent.plan(case.counts), agent.plan_by_the_book(case.counts)
-            assert (plan.rho, plan.lower) == (book.rho, book.lower)
+            assert plan.lower == book.lower
+            assert plan.rho == pytest.approx(book.rho, abs=1e-12)  # the kernel's is rounded towards safety
             assert not differences(plan, book)
             first = int(np.flatnonzero(floor <= L)[0])
             assert plan.h == agent.h0[first]

@@ -30,7 +30,7 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
     h = reached[0]
     if h == 0:
         return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds, floor, True))
-    rho = (L[h] - floor) / (L[h] - L[h - 1])  # Eq. stepmix1
+    rho = (L[h] - floor) / (L[h] - L[h - 1])  # Eq. stepmix1; the kernel takes off a few ulp, towards safety
     policy = step_mixture(pi[h], pi[h - 1], rho)  # Eq. stepmix2
     return Plan(policy, exit_taken(h, rho, model.H), h, rho, floor, upper, L, safety(bounds, floor, True))
 
