@@ -117,7 +117,10 @@ def try_(
     agent: Annotated[list[str] | None, typer.Option(help="A learner; may be given several times.")] = None,
     floor: Annotated[float | None, typer.Option(help="The floor, in the world's units; its own if left out.")] = None,
     delta: Annotated[float, typer.Option(help="How likely the promise may fail.")] = 0.05,
-    scale: Annotated[float, typer.Option(help="Bonus scale. 1 is the paper; anything else is NOT CERTIFIED.")] = 1.0,
+    bounds: Annotated[
+        str, typer.Option(help="paper: the paper's bounds; kl: sharp certificates, same promise.")
+    ] = "paper",
+    scale: Annotated[float, typer.Option(help="Scale of the bonus or radius. Anything but 1 is NOT CERTIFIED.")] = 1.0,
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (stationary worlds).")] = False,
     episodes: Annotated[int, typer.Option(min=1, help="Episodes each learner plays.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
@@ -138,7 +141,8 @@ def try_(
     world = build_world(name, **trying.parse_sizes(name, size or []))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, scale, pooled, episodes, seed)
+        family = trying.build_bounds(bounds, scale)
+        runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed)
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         typer.echo(f"surefoot: {text}", err=True)
     values = trying.values_of(world, runs)

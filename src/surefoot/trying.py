@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from surefoot.agents import AGENTS, BPIUCBVI, Agent
 from surefoot.agents.planning import FloorAgent
-from surefoot.bounds import Bernstein
+from surefoot.bounds import KL, Bernstein, Bounds
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family
 from surefoot.errors import InvalidSetting
@@ -12,6 +12,9 @@ from surefoot.exact import policy_value, solve
 from surefoot.mdp import TabularMDP
 from surefoot.run import Run
 from surefoot.simulation import simulate
+
+
+BOUNDS: dict[str, type[Bernstein] | type[KL]] = {"paper": Bernstein, "kl": KL}
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,18 @@ def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
     return sizes
 
 
-def build_agent(name: str, world: TabularMDP, floor: float, delta: float, scale: float, pooled: bool) -> Agent:
+def build_bounds(name: str, scale: float) -> Bounds:
+    """A family of bounds by name."""
+    if name not in BOUNDS:
+        raise InvalidSetting(f"There are no bounds {name!r}. There are: {', '.join(BOUNDS)}.")
+    return BOUNDS[name](scale=scale)
+
+
+def build_agent(name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool) -> Agent:
     """A learner by name, with the world's usual baseline."""
     kind = AGENTS.get(name.lower())
     if kind is None:
         raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
-    bounds = Bernstein(scale)
     if issubclass(kind, FloorAgent):
         assert world.baseline is not None
         return kind(world.problem, world.baseline, floor, delta=delta, bounds=bounds, pooled=pooled)
@@ -79,7 +88,7 @@ def try_agents(
     names: list[str],
     floor: float | None,
     delta: float,
-    scale: float,
+    bounds: Bounds,
     pooled: bool,
     episodes: int,
     seed: int,
@@ -89,7 +98,7 @@ def try_agents(
     assert level is not None
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
-        agent = build_agent(name, world, level, delta, scale, pooled)
+        agent = build_agent(name, world, level, delta, bounds, pooled)
         runs.append(simulate(world, agent, episodes, seed, floor=level))
         if runs[-1].interrupted:
             break

@@ -53,6 +53,14 @@ def test_try_prints_the_table_of_demo(tmp_path):
     assert figure.exists()
 
 
+def test_try_takes_the_sharp_certificates():
+    table = json.loads(surefoot("try", "trap", "--bounds", "kl", "--episodes", "3000", "--json").stdout)
+    assert table["rows"][1]["violations"] == 0
+    assert table["rows"][1]["first_off_baseline"] is not None
+    paper = json.loads(surefoot("try", "trap", "--episodes", "3000", "--json").stdout)
+    assert paper["rows"][1]["first_off_baseline"] is None  # control: the paper's bounds need far more
+
+
 def test_try_takes_sizes_a_floor_and_a_scale():
     arguments = ("try", "random", "--set", "S=3", "--set", "A=2", "--set", "stationary=true", "--floor", "1.0")
     result = surefoot(*arguments, "--pooled", "--scale", "0.001", "--episodes", "300", "--seed", "3", "--json")
@@ -71,6 +79,7 @@ def test_try_takes_sizes_a_floor_and_a_scale():
         (("worlds", "nowhere"), "There is no world 'nowhere'"),
         (("try", "nowhere"), "There is no world 'nowhere'"),
         (("try", "trap", "--agent", "sarsa"), "There is no learner 'sarsa'. There are: stepmix"),
+        (("try", "trap", "--bounds", "magic"), "There are no bounds 'magic'. There are: paper, kl"),
         (("try", "trap", "--set", "S=3"), "'S=3' is not a size of trap. What can be chosen: nothing"),
         (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),
         (("try", "trap", "--floor", "9"), "no policy can reach it"),
