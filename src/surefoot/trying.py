@@ -13,7 +13,6 @@ from surefoot.mdp import TabularMDP
 from surefoot.run import Run
 from surefoot.simulation import simulate
 
-
 BOUNDS: dict[str, type[Bernstein] | type[KL]] = {"paper": Bernstein, "kl": KL}
 
 
