@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.arrays import Floats
-from surefoot.bounds.model import Model, Values
+from surefoot.bounds.model import Model, Values, evaluate
 from surefoot.checks import freeze, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
@@ -97,11 +97,7 @@ class Bernstein:
 
     def evaluate(self, model: Model, pi: Floats) -> Values:
         """PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
-        V_up, V_low = np.zeros((model.H + 1, model.problem.S)), np.zeros((model.H + 1, model.problem.S))
-        for h in reversed(range(model.H)):
-            Q_up, Q_low = self.q_bounds(model, h, V_up[h + 1], V_low[h + 1])
-            V_up[h], V_low[h] = (pi[h] * Q_up).sum(axis=1), (pi[h] * Q_low).sum(axis=1)
-        return Values(pi, V_up, V_low)
+        return evaluate(self.q_bounds, model, pi)
 
     def lower(self, model: Model, pi: Floats) -> float:
         """The lower value of pi at the start: PolicyEva's V_low_1(s1)."""

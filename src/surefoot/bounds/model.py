@@ -1,5 +1,6 @@
 """Model: what a bound may use. The estimate of the dynamics, how often it was tried, and the delta of its events."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.problem import Problem
+
+QBounds = Callable[["Model", int, Floats, Floats], tuple[Floats, Floats]]
 
 
 class Values(NamedTuple):
@@ -48,3 +51,12 @@ class Model(Record):
     def H(self) -> int:
         """Steps in an episode."""
         return self.problem.H
+
+
+def evaluate(q_bounds: QBounds, model: Model, pi: Floats) -> Values:
+    """PolicyEva for any family of bounds: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV), backwards in h."""
+    V_up, V_low = np.zeros((model.H + 1, model.problem.S)), np.zeros((model.H + 1, model.problem.S))
+    for h in reversed(range(model.H)):
+        Q_up, Q_low = q_bounds(model, h, V_up[h + 1], V_low[h + 1])
+        V_up[h], V_low[h] = (pi[h] * Q_up).sum(axis=1), (pi[h] * Q_low).sum(axis=1)
+    return Values(pi, V_up, V_low)
