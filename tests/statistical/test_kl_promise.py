@@ -1,8 +1,9 @@
 """The promise with KL certificates, on worlds where a wrong guess hurts.
 
-Exact values, fixed seeds: deterministic. Read as a test of 40 runs at delta 0.1 (600 in test-full): a defect that
-spoils a share p of the runs is missed with probability (1-p)^40 (p = 0.1: 1.5 %). With fixed seeds there is no false
-alarm; if the bounds used up their delta, one would be likely, so an alarm is a question, not a proof.
+Exact values, fixed seeds: deterministic. The promise at delta 0.1 is that at most one run in ten ever violates. These
+radii are tight enough for luck to be seen: about one run in 600 violates on the trap, after 28 good outcomes of 30 at a
+pair whose chance is 0.55. The long test therefore allows 6 of 600. Read as a test: false alarm 1e-4 at a true rate of
+0.2 %; a defect that raises it to 3 % is missed with probability 1e-3.
 """
 
 import numpy as np
@@ -31,8 +32,8 @@ def test_no_violation_and_not_by_idleness(name, kind):
 @pytest.mark.full
 @pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
-def test_no_violation_in_six_hundred_runs(name, kind):
-    assert sum(run.violations > 0 for run in runs(name, kind, sf.KL(), range(600))) == 0
+def test_six_hundred_runs_stay_far_below_delta(name, kind):
+    assert sum(run.violations > 0 for run in runs(name, kind, sf.KL(), range(600))) <= 6
 
 
 def test_control_a_radius_of_nearly_nothing():
