@@ -1,4 +1,4 @@
-"""What a review found: wrappers that change the law, environments that belie their model, and results in own units."""
+"""Wrappers that change the law, environments that belie their model, and results in the user's own units."""
 
 import gymnasium
 import numpy as np
