@@ -40,3 +40,22 @@ def visited_counts(world, policy, episodes, seed, pooled=False):
 @pytest.fixture(scope="session")
 def counts_of():
     return visited_counts
+
+
+SAME = ("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value")
+SAME += ("first_mixture", "first_optimistic", "sources", "interrupted", "mean_return", "units")
+
+
+@pytest.fixture(scope="session")
+def assert_same_run():
+    """Two runs are the same to the last bit; how long they took aside."""
+
+    def compare(one, other):
+        for field in SAME:
+            assert getattr(one, field) == getattr(other, field), field
+        assert one.counts == other.counts
+        np.testing.assert_array_equal(one.by_h, other.by_h)
+        for field in ("episode", "episodes", "mean", "min", "below", "regret"):
+            np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
+
+    return compare

@@ -16,14 +16,23 @@ from surefoot.checks import require_floor, require_integer
 from surefoot.counts import Counts
 from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
-from surefoot.exact import policy_value, solve
+from surefoot.exact import policy_value
 from surefoot.files import read_arrays, write_arrays
 from surefoot.learner import Learner
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture
 from surefoot.problem import Problem
 from surefoot.run import Run, run_from
-from surefoot.simulation import CURVE_POINTS, Setting, check_setting, ctrl_c, name_of, progress_bar, record
+from surefoot.simulation import (
+    CURVE_POINTS,
+    Setting,
+    check_setting,
+    ctrl_c,
+    name_of,
+    progress_bar,
+    promise_for,
+    record,
+)
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "bin_sum", "bin_min", "bin_below")
@@ -63,10 +72,7 @@ def learn(
     else:
         K = require_integer("episodes", episodes, 1, InvalidSetting)
         level = agent.floor if floor is None else require_floor(floor, agent.problem.H)
-        promise = agent.promise
-        if agent.floor is not None and level != agent.floor and not promise.startswith("NOT CERTIFIED"):
-            promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
-        setting = Setting(world, agent, K, level, None, promise)
+        setting = Setting(world, agent, K, level, None, None, promise_for(agent, level))
     state = State.fresh(agent, setting.episodes)
     mark = fingerprint(setting, made, seed)
     if save is not None and Path(save).exists():
@@ -290,7 +296,7 @@ def _play(
         promise=setting.promise,
         seed=seed,
         floor=setting.floor,
-        optimum=None if setting.world is None else solve(setting.world).value,
+        optimum=setting.optimum,
         baseline=setting.baseline,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,

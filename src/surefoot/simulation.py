@@ -42,6 +42,7 @@ class Setting(NamedTuple):
     episodes: int
     floor: float | None  # what violations are counted against
     baseline: float | None
+    optimum: float | None
     promise: str
 
 
@@ -201,6 +202,13 @@ def _check_seed(seed: Seed) -> Seed:
     return require_integer("seed", seed, 0, InvalidSetting)
 
 
+def promise_for(agent: Agent, floor: float | None) -> str:
+    """The agent's label, or that it says nothing about this other floor."""
+    if agent.floor is None or floor == agent.floor or agent.promise.startswith("NOT CERTIFIED"):
+        return agent.promise
+    return f"no promise for this floor: the learner keeps {agent.floor:g}"
+
+
 def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> Setting:
     """Check what comes in, and warn of a floor that the baseline does not reach. Called by the public functions."""
     require_world(world)
@@ -213,9 +221,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     level = agent.floor if floor is None else require_floor(floor, world.H)
     baseline = _baseline_value(world, agent)
     optimum = solve(world).value
-    promise = agent.promise
-    if agent.floor is not None and level != agent.floor and not promise.startswith("NOT CERTIFIED"):
-        promise = f"no promise for this floor: the learner keeps {agent.floor:g}"
+    promise = promise_for(agent, level)
     for at_stake in {level, agent.floor} - {None}:
         if baseline is not None and at_stake is not None and baseline < at_stake - VIOLATION_TOLERANCE:
             reach = (
@@ -229,13 +235,12 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
             )
             if at_stake == agent.floor and not promise.startswith("NOT CERTIFIED"):
                 promise = f"no promise: its premise is false, the baseline is worth {baseline:.6g}"
-    return Setting(world, agent, K, level, baseline, promise)
+    return Setting(world, agent, K, level, baseline, optimum, promise)
 
 
 def _account(world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, report: Report, stop: Stop) -> Run:
     """Drive, and add up."""
-    _, agent, K, floor, baseline, promise = setting
-    optimum = solve(world).value
+    _, agent, K, floor, baseline, optimum, promise = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
     rng = np.random.default_rng(seed)

@@ -11,29 +11,6 @@ import pytest
 
 import surefoot as sf
 
-FIELDS = (
-    "episodes",
-    "floor",
-    "optimum",
-    "baseline",
-    "violations",
-    "regret",
-    "min_value",
-    "first_mixture",
-    "first_optimistic",
-    "sources",
-    "promise",
-)
-
-
-def assert_same_run(one, other):
-    for field in FIELDS:
-        assert getattr(one, field) == getattr(other, field), field
-    assert one.counts == other.counts
-    np.testing.assert_array_equal(one.by_h, other.by_h)
-    for field in ("episode", "episodes", "mean", "min", "below", "regret"):
-        np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
-
 
 def build(name, world, baseline, floor, **settings):
     if name == "bpi-ucbvi":
@@ -43,7 +20,7 @@ def build(name, world, baseline, floor, **settings):
 
 @pytest.mark.parametrize("name", sorted(sf.AGENTS))
 @pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (2, 3, 1), (1, 4, 2), (4, 1, 2), (40, 5, 2)])
-def test_plain_is_fused(name, sizes):
+def test_plain_is_fused(name, sizes, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
@@ -62,7 +39,7 @@ def test_plain_is_fused(name, sizes):
 
 @pytest.mark.parametrize("name", sorted(sf.AGENTS))
 @pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (1, 4, 2)])
-def test_plain_is_fused_with_kl(name, sizes):
+def test_plain_is_fused_with_kl(name, sizes, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
@@ -76,7 +53,7 @@ def test_plain_is_fused_with_kl(name, sizes):
 
 @pytest.mark.parametrize("name", sorted(sf.AGENTS))
 @pytest.mark.parametrize("pooled", [False, True])
-def test_plain_is_fused_in_a_stationary_world(name, pooled):
+def test_plain_is_fused_in_a_stationary_world(name, pooled, assert_same_run):
     world = sf.random_mdp(S=4, A=2, H=3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
     floor = sf.policy_value(world, baseline)[0, 0] - 0.2
@@ -87,7 +64,7 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled):
 
 
 @pytest.mark.parametrize("floor", [1e-20, 1e-17, 0.1 + 0.2 - 0.3])
-def test_plain_is_fused_where_rho_rounds_to_one(floor):
+def test_plain_is_fused_where_rho_rounds_to_one(floor, assert_same_run):
     """A floor so small that (L_b - floor) / (L_b - 0) is 1: a mixture whose coin has one side, and is not tossed."""
     world = sf.random_mdp(3, 2, 2, seed=0)
     agent = sf.EpsMix(world.problem, sf.uniform(2, 3, 2), floor, bounds=sf.Bernstein(0.002))
@@ -97,10 +74,12 @@ def test_plain_is_fused_where_rho_rounds_to_one(floor):
 
 
 def test_another_seed_gives_another_run(paper_world):
-    """Control: the comparison above can tell two runs apart."""
+    """Control: what is compared above does tell two runs apart."""
     agent = sf.BPIUCBVI(paper_world.problem, bounds=sf.Bernstein(1e-3))
-    with pytest.raises(AssertionError):
-        assert_same_run(sf.simulate(paper_world, agent, 500, seed=1), sf.simulate(paper_world, agent, 500, seed=2))
+    one, other = (sf.simulate(paper_world, agent, 500, seed=seed) for seed in (1, 2))
+    assert one.counts != other.counts
+    assert one.regret != other.regret
+    assert not np.array_equal(one.curve.mean, other.curve.mean)
 
 
 def test_epsmix_with_floor_zero_is_bpi_ucbvi_to_the_bit(paper_world):
@@ -123,7 +102,7 @@ def test_epsmix_with_floor_zero_is_bpi_ucbvi_to_the_bit(paper_world):
 
 
 @pytest.mark.parametrize("jobs", [1, 2, -1])
-def test_the_number_of_workers_changes_nothing(paper_world, jobs):
+def test_the_number_of_workers_changes_nothing(paper_world, jobs, assert_same_run):
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     agent = sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1, bounds=sf.Bernstein(0.001))
     runs = sf.simulate_many(paper_world, agent, 4000, seeds=range(4), jobs=jobs)

@@ -166,34 +166,6 @@ def test_observed_returns_are_on_average_what_the_account_says(learnt):
 # ---- interrupted and resumed
 
 
-FIELDS = (
-    "agent",
-    "promise",
-    "episodes",
-    "seed",
-    "floor",
-    "optimum",
-    "baseline",
-    "violations",
-    "regret",
-    "min_value",
-    "first_mixture",
-    "first_optimistic",
-    "sources",
-    "interrupted",
-    "mean_return",
-)
-
-
-def assert_same_run(one, other):
-    for field in FIELDS:
-        assert getattr(one, field) == getattr(other, field), field
-    assert one.counts == other.counts
-    np.testing.assert_array_equal(one.by_h, other.by_h)
-    for field in ("episode", "episodes", "mean", "min", "below", "regret"):
-        np.testing.assert_array_equal(getattr(one.curve, field), getattr(other.curve, field))
-
-
 class Trip(gymnasium.wrappers.OrderEnforcing):
     """Something happens in the middle of the episode after `episodes` others."""
 
@@ -240,7 +212,7 @@ def saved_episodes(path, H):
 
 @pytest.mark.parametrize("name", sorted(EVERYWHERE))
 @pytest.mark.parametrize("happens", [power_cut, ctrl_c_twice])
-def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path):
+def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, assert_same_run):
     env, _, agent = EVERYWHERE[name]()
     settings = {"episodes": 60, "seed": 3, "floor": {"trap": 0.65, "lake": 0.4}.get(name, 1.1)}  # not the agent's own
     whole = sf.learn(env, agent, **settings)
@@ -257,7 +229,7 @@ def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path):
         assert_same_run(sf.learn(env, agent, **{**settings, "seed": 4}), replace(whole, seed=4))
 
 
-def test_violations_are_resumed_too(tmp_path):
+def test_violations_are_resumed_too(tmp_path, assert_same_run):
     """The optimist has some, before the interruption and after it."""
     env, world, _ = trap()
     agent = sf.BPIUCBVI(world.problem, bounds=sf.Bernstein(1e-3))
@@ -272,7 +244,7 @@ def test_violations_are_resumed_too(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("name", sorted(EVERYWHERE))
-def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path):
+def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path, assert_same_run):
     env, _, agent = EVERYWHERE[name]()
     whole = sf.learn(env, agent, 60, seed=3)
     path = tmp_path / "run.npz"
@@ -287,7 +259,7 @@ def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monkeypatch):
+def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monkeypatch, assert_same_run):
     """Between the tally and the counts: that state is not saved, the one before is."""
     env, _, agent = walk()
     whole = sf.learn(env, agent, 30, seed=3)
@@ -327,7 +299,7 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
     assert seen == [0, 10]
 
 
-def test_an_agent_of_ones_own_resumes_too(tmp_path):
+def test_an_agent_of_ones_own_resumes_too(tmp_path, assert_same_run):
     """It has no repr of its own: Python's holds an address, which is another one in the next process."""
     env, world, _ = walk()
 
@@ -500,7 +472,7 @@ def replaced(i, value):
         (lambda s, *_: (s, 0.0, False, True, {}), sf.InvalidEpisode, r"cut after 2 of 5 steps.*raise the time limit"),
     ],
 )
-def test_what_goes_wrong_is_said_and_not_counted(name, happens, error, message, tmp_path):
+def test_what_goes_wrong_is_said_and_not_counted(name, happens, error, message, tmp_path, assert_same_run):
     """The file holds the episodes before, and whoever mends the environment can go on from there."""
     env, _, agent = EVERYWHERE[name]()
     path = tmp_path / "run.npz"
@@ -510,7 +482,7 @@ def test_what_goes_wrong_is_said_and_not_counted(name, happens, error, message, 
     assert_same_run(sf.learn(env, agent, 20, seed=5, save=path, resume=True), sf.learn(env, agent, 20, seed=5))
 
 
-def test_a_wrong_start_is_said_and_not_counted(tmp_path):
+def test_a_wrong_start_is_said_and_not_counted(tmp_path, assert_same_run):
     env = Walk(shown=False, starts=(1.0, 0.0))
     declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
     problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)

@@ -12,8 +12,8 @@ NEARLY_EQUAL = 2.0**-40
 def weight(safe: float, bold: float, floor: float) -> float:
     """rho = (safe - floor) / (safe - bold), shrunk so that (1-rho) safe + rho bold >= floor holds exactly, not nearly.
 
-    Float rho alone puts the exact mixture below the floor in about half of all cases. Neighbours that are hardly apart
-    are not worth a division: then the safe one.
+    Float rho alone puts the exact mixture below the floor in a third to a half of all cases. Neighbours that are hardly
+    apart are not worth a division: then the safe one.
     """
     apart = safe - bold
     if not apart > NEARLY_EQUAL:
