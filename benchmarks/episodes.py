@@ -11,6 +11,7 @@ from table import Row, at_most, plain
 
 import surefoot as sf
 from surefoot import kernels
+from surefoot.simulation import the_world
 
 ROUNDS = (4, 8)  # at least, at most
 SETTLED = 0.98  # a worst window that fell by less than 2 % in a round did not move
@@ -62,20 +63,25 @@ def side_by_side(where: Setting, names: tuple[str, ...], phase: Phase, rounds: t
 def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     """What `simulate` does for a splice agent, with a look at the clock after every window."""
     world, agent = where.world, learner(name, where, phase.scale)
-    true_world = kernels.TrueWorld(world.P_rows, world.P_pairs, world.problem.r_rows, world.s1)
-    evidence = agent.bounds.evidence(agent.problem, sf.Counts(n_sas), agent.delta_prime)
+    problem, pace, counts = agent.problem, agent.when.pace, sf.Counts(n_sas)
+    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    evidence, start, record_b = agent.evidence(counts)
     splices = splices_of(agent, aligned=False)  # the unlucky layout
+    value_b = world.at_start(sf.policy_value(world, agent.pi_b)[0])
+    course = kernels.empty_course(pace.growth < math.inf, *evidence.n_sa.shape, counts.episodes, value_b)
+    kernels.refresh_all(evidence)
+    given = (the_world(world), told, evidence, splices, start, record_b, agent.rule, pace)
     desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
-    rest = (splices, agent.rule, tally, math.nan if agent.floor is None else agent.floor)
+    given += (tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
-    kernels.run_episodes(true_world, evidence, *rest, 2, rng, desk)
+    kernels.run_episodes(*given, 2, rng, desk, course)
 
     micros, sources = [], [tally.by_source.copy()]
     for _ in range(phase.windows):
         started = time.perf_counter()
-        kernels.run_episodes(true_world, evidence, *rest, phase.window, rng, desk)
+        kernels.run_episodes(*given, phase.window, rng, desk, course)
         micros.append((time.perf_counter() - started) / phase.window * 1e6)
         sources.append(tally.by_source.copy())
     return Windows(np.array(micros), np.diff(sources, axis=0))

@@ -20,7 +20,7 @@ def splices_of(agent: SpliceAgent, aligned: bool) -> Splices:
     come to align it), whatever it gives: then there is only one layout to measure."""
     kept = []  # alive until one fits, so that the next try lies elsewhere
     for attempt in range(TRIES):
-        splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
+        splices = kernels.empty_splices(agent.h0, agent.pi_b)
         if is_aligned(splices) == aligned:
             break
         kept.append((splices, np.empty(16 * (attempt + 1), dtype=np.uint8)))

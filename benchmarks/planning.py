@@ -65,9 +65,9 @@ def cost_of_kl() -> list[Row]:
         counts = sf.Counts(head_start(where, known))
         for name, target in limit.items():
             agent = replace(learner(name, where, 1.0), bounds=sf.KL())
-            evidence = agent.bounds.evidence(agent.problem, counts, agent.delta_prime)
+            evidence, _, _ = agent.evidence(counts)
             kernels.refresh_all(evidence)
-            splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
+            splices = kernels.empty_splices(agent.h0, agent.pi_b)
             s1 = where.world.s1
             line = Pass(evidence, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
             passes = 200 if size == SMALL else 1
@@ -88,9 +88,9 @@ def timed(line: Pass, passes: int) -> float:
 def ready(name: str, where: Setting, n_sas: np.ndarray, scratch: np.ndarray) -> Pass:
     """An empty `states` makes the kernel evaluate everything."""
     agent = learner(name, where, SCALE)
-    evidence = agent.bounds.evidence(agent.problem, sf.Counts(n_sas), agent.delta_prime)
+    evidence, _, _ = agent.evidence(sf.Counts(n_sas))
     kernels.refresh_all(evidence)
-    splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)._replace(scratch=scratch)
+    splices = kernels.empty_splices(agent.h0, agent.pi_b)._replace(scratch=scratch)
     s1 = where.world.s1
     line = Pass(evidence, splices, np.zeros(0, dtype=np.int64), s1, s1 + 1)
     full_passes(*line, 2)

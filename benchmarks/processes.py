@@ -19,7 +19,7 @@ A_RUN = """
 import time
 import surefoot as sf
 world = sf.random_mdp(5, 5, 3, seed=1)
-agent = sf.StepMix(world.problem, sf.boltzmann(sf.solve(world).Q, 10), 2.0, delta=0.1)
+agent = sf.StepMix.paper(world.problem, sf.boltzmann(sf.solve(world).Q, 10), 2.0, delta=0.1)
 started = time.perf_counter()
 sf.simulate(world, agent, {episodes}, seed=0, progress=False)
 seconds = time.perf_counter() - started
@@ -48,7 +48,7 @@ world = sf.from_gymnasium("Taxi-v4", horizon=30)
 converted = time.perf_counter()
 best = sf.solve(world)
 solved = time.perf_counter()
-agent = sf.EpsMix(world.problem, sf.uniform(world.H, world.S, world.A), 0.1, pooled=True)
+agent = sf.EpsMix.paper(world.problem, sf.uniform(world.H, world.S, world.A), 0.1, pooled=True)
 counts = sf.Counts.zeros(world.problem, pooled=True)
 agent.plan(counts)  # loads the kernels
 before = time.perf_counter()

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from surefoot.agents import AGENTS as AGENTS
     from surefoot.agents import BPIUCBVI as BPIUCBVI
     from surefoot.agents import Agent as Agent
+    from surefoot.agents import Blocks as Blocks
     from surefoot.agents import EpsMix as EpsMix
+    from surefoot.agents import EveryEpisode as EveryEpisode
+    from surefoot.agents import Growth as Growth
     from surefoot.agents import Plan as Plan
+    from surefoot.agents import Relative as Relative
+    from surefoot.agents import Returns as Returns
     from surefoot.agents import StepMix as StepMix
     from surefoot.agents import StepNoMix as StepNoMix
+    from surefoot.agents import Thompson as Thompson
     from surefoot.bounds import KL as KL
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import Model as Model
@@ -42,6 +48,8 @@ if TYPE_CHECKING:
     from surefoot.exact import policy_value as policy_value
     from surefoot.exact import solve as solve
     from surefoot.figures import plot_returns as plot_returns
+    from surefoot.forecasting import Forecast as Forecast
+    from surefoot.forecasting import forecast as forecast
     from surefoot.learner import Learner as Learner
     from surefoot.learning import learn as learn
     from surefoot.mdp import TabularMDP as TabularMDP
@@ -65,7 +73,21 @@ if TYPE_CHECKING:
     from surefoot.simulation import simulate_plainly as simulate_plainly
 
 _MODULES = {
-    "agents": ("AGENTS", "Agent", "BPIUCBVI", "EpsMix", "Plan", "StepMix", "StepNoMix"),
+    "agents": (
+        "AGENTS",
+        "BPIUCBVI",
+        "Agent",
+        "Blocks",
+        "EpsMix",
+        "EveryEpisode",
+        "Growth",
+        "Plan",
+        "Relative",
+        "Returns",
+        "StepMix",
+        "StepNoMix",
+        "Thompson",
+    ),
     "bounds": ("Bernstein", "KL", "Model"),
     "conformance": ("check_agent", "check_world"),
     "counts": ("Counts", "Episode"),
@@ -83,6 +105,7 @@ _MODULES = {
     ),
     "exact": ("Solution", "occupancy", "policy_value", "solve"),
     "figures": ("plot_returns",),
+    "forecasting": ("Forecast", "forecast"),
     "learner": ("Learner",),
     "learning": ("learn",),
     "mdp": ("TabularMDP", "random_mdp"),

@@ -13,6 +13,7 @@ from surefoot.errors import InvalidSetting, SurefootError
 
 ROW_SUM_TOLERANCE = 1e-9
 VIOLATION_TOLERANCE = 1e-12  # exact values carry rounding errors of about this size: below floor - 1e-12 is below
+REWARD_UNITS = 2**32  # rewards are summed as whole multiples of 2^-32, rounded down: sums are exact in any order
 SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
 
 
@@ -101,17 +102,17 @@ def require_delta(delta: object) -> float:
     return value
 
 
-def require_floor(floor: object, H: int) -> float:
+def require_floor(floor: object, H: int, name: str = "floor") -> float:
     """0 <= floor <= H: outside, no policy can miss it or none can reach it."""
-    value = require_number("floor", floor, f"a number between 0 and H = {H}")
+    value = require_number(name, floor, f"a number between 0 and H = {H}")
     if value < 0.0:
         raise InvalidSetting(
-            f"floor is {value:g}, but returns lie in [0, {H}]: no policy can miss it. Choose 0 <= floor <= {H}."
+            f"{name} is {value:g}, but returns lie in [0, {H}]: no policy can miss it. Choose 0 <= {name} <= {H}."
         )
     if value > H:
         raise InvalidSetting(
-            f"floor is {value:g}, but returns lie in [0, {H}] (H = {H} steps of reward at most 1): "
-            f"no policy can reach it. Choose 0 <= floor <= {H}."
+            f"{name} is {value:g}, but returns lie in [0, {H}] (H = {H} steps of reward at most 1): "
+            f"no policy can reach it. Choose 0 <= {name} <= {H}."
         )
     return value
 

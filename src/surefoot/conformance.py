@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 
 from surefoot.agents import Agent, SpliceAgent
-from surefoot.agents.planning import Plan
+from surefoot.agents.planning import Plan, Relative, plan_next
 from surefoot.arrays import Floats
 from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.counts import Counts
 from surefoot.envs.gymnasium import Coder, Env, TabularEnv, from_gymnasium, make, time_limit
 from surefoot.errors import SurefootError
-from surefoot.exact import occupancy, policy_value, solve
+from surefoot.exact import occupancy, solve, value_of
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture, check_policy, uniform
 from surefoot.problem import Problem
@@ -92,7 +92,7 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
 
 
 def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
-    value = float(policy_value(world, baseline)[0, world.s1])
+    value = value_of(world, baseline)
     if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
         yield Finding("error", f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.")
     if optimum - value <= 1e-9:
@@ -124,7 +124,7 @@ def _of_env(env: Env, seed: int) -> Iterator[Finding]:
         yield Finding("note", f"A time limit of {limit} steps: the horizon can be at most that.")
     P = getattr(env.unwrapped, "P", None)
     if P is None:
-        yield Finding("note", "No model `P`: learning live needs a declared reward table and range.")
+        yield Finding("note", "No model `P`: learning live needs a declared range of rewards.")
     else:
         try:
             from_gymnasium(env, horizon=1)
@@ -230,19 +230,19 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         return
     rng = np.random.default_rng(seed)
     # Any world of these sizes will do to fill the counts; the learner does not know which one it is.
-    P = rng.dirichlet(np.ones(problem.S), size=(problem.S, problem.A))
-    world = TabularMDP(P, problem.r, s1=problem.s1, H=problem.H)
+    world = _stand_in(problem, rng)
     counts = Counts.zeros(problem, agent.pooled)
     best = solve(world).value
     for episodes in (0, 1, 30):
         for _ in range(episodes):
-            counts.add(play(world, uniform(problem.H, problem.S, problem.A), rng))
+            episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
+            counts.add(episode.as_learnt(problem, baseline=False))
         before = counts.copy()
         try:
-            plan, again = agent.plan(counts), agent.plan(counts)
+            plan, again = (plan_next(agent, counts, np.random.default_rng(seed)) for _ in range(2))
             when = f"after {int(before.n_sas.sum()) // problem.H} episodes"
             yield from _of_plan(agent, plan, when)
-            worth = float(policy_value(world, plan.policy)[0, world.s1])
+            worth = value_of(world, plan.policy)
             same = _fields(plan) == _fields(again)
         except Exception as reason:  # the point is to report whatever a stranger's code raises
             yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
@@ -260,8 +260,27 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
             yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
     if "NOT CERTIFIED" in agent.promise:
         yield Finding("note", agent.promise)
-    if isinstance(agent, SpliceAgent) and type(agent).plan is not SpliceAgent.plan:
+    if isinstance(agent, SpliceAgent) and not agent.plans_itself:
         yield Finding("note", "It plans by itself, so simulate plays it in the plain loop.")
+
+
+def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
+    """A world that this problem could be about."""
+    S, A = problem.S, problem.A
+    weights = rng.standard_gamma(1.0, size=(S, A, S))
+    if problem.support_rows is not None:
+        weights = np.where(problem.support_rows.reshape(-1, S, A, S), weights, 0.0)
+        weights = weights[0] if len(weights) == 1 else weights
+    P = weights / weights.sum(axis=-1, keepdims=True)
+    r, after = problem.r, problem.r_next_rows
+    if problem.unknown_rows is not None:
+        hidden = np.broadcast_to(problem.unknown_rows.reshape(-1, S, A), r.shape)
+        r = np.where(hidden, rng.random((S, A)), r)
+    start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
+    if after is None:
+        return TabularMDP(P, r, H=problem.H, start=start)
+    by_next = np.broadcast_to(after.reshape(-1, S, A, S), (problem.H, S, A, S))
+    return TabularMDP(P, r_next=by_next, H=problem.H, start=start)
 
 
 def _fields(plan: Plan) -> tuple[object, ...]:
@@ -284,5 +303,7 @@ def _of_plan(agent: Agent, plan: Plan, when: str) -> Iterator[Finding]:
         yield Finding("error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}.")
     if not plan.lower <= plan.upper + 1e-9:
         yield Finding("error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}.")
+    if isinstance(agent.floor, Relative):
+        return  # the floor is measured from a value that nobody knows
     if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
         yield Finding("error", f"The plan {when} is marked certified, but its lower value is {plan.lower:g}.")

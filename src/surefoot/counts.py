@@ -1,5 +1,6 @@
 """Counts: everything a plan may depend on. It is the learner's whole state: saving it saves the learner."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -7,8 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Floats, Ints
+from surefoot.arrays import AnyArray, Floats, Ints
 from surefoot.checks import (
+    REWARD_UNITS,
     Record,
     as_array,
     as_floats,
@@ -27,13 +29,20 @@ LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
 @dataclass(frozen=True, init=False, eq=False)
 class Episode(Record):
-    """What happened once: H+1 states, H actions, and the rewards if they were recorded."""
+    """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
+
+    `baseline` marks an episode that was played by the baseline from its first step to its last, and that was destined
+    to be BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value.
+    """
 
     states: Ints
     actions: Ints
     rewards: Floats | None = None
+    baseline: bool = False
 
-    def __init__(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
+    def __init__(
+        self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None, baseline: bool = False
+    ) -> None:
         """Lengths are checked here; whether the states exist is checked where it is counted."""
         s, a = _integers("states", states), _integers("actions", actions)
         if a.size == 0 or s.size != a.size + 1:
@@ -47,22 +56,85 @@ class Episode(Record):
             if x.shape != a.shape:
                 raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
             require_finite("rewards", x, InvalidEpisode)
-        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy())
+        marked = require_bool("baseline", baseline)
+        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=marked)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike | None = None,
+        baseline: bool = False,
+    ) -> "Episode":
+        """An episode as a learner of this problem counts it: rewards are in the user's units, and read where unknown.
+
+        Where the problem knows the reward, what it knows is taken: a certificate speaks of the declared means.
+        """
+        paid = cls(states, actions, rewards).rewards
+        if paid is not None and problem.unknown_rows is not None:
+            units = problem.units
+            bad = [i for i, x in enumerate(paid) if not units.admits(float(x))]
+            if bad:
+                raise InvalidEpisode(
+                    f"rewards[{bad[0]}] is {paid[bad[0]]:g}, outside the declared range ({units.low:g}, "
+                    f"{units.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
+                )
+            paid = np.clip((paid - units.low) / units.scale, 0.0, 1.0)
+        return cls(states, actions, paid).as_learnt(problem, baseline)
+
+    def as_learnt(self, problem: Problem, baseline: bool) -> "Episode":
+        """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; and its mark."""
+        for name, values, size in (("states", self.states, problem.S), ("actions", self.actions, problem.A)):
+            _require_indices(name, values, size)
+        h = np.arange(self.actions.size)
+        if h.size != problem.H:
+            raise InvalidEpisode(f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete.")
+        pairs = self.states[:-1] * problem.A + self.actions
+        learnt = problem.r_rows[h % len(problem.r_rows), pairs]
+        if problem.r_next_rows is not None:
+            learnt = problem.r_next_rows[h % len(problem.r_next_rows), pairs, self.states[1:]]
+        if problem.unknown_rows is not None:
+            hidden = problem.unknown_rows[h % len(problem.unknown_rows), pairs]
+            if self.rewards is None and hidden.any():
+                raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
+            learnt = np.where(hidden, 0.0 if self.rewards is None else self.rewards, learnt)
+        return Episode(self.states, self.actions, learnt, baseline)
 
 
 class Counts:
     """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
 
+    Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
+    and number and sum of the returns of whole baseline episodes (record). Rewards are summed in whole multiples of
+    2^-32, so no sum depends on the order of its parts.
+
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
-    __slots__ = ("H", "n_sas", "pooled", "s1")
+    __slots__ = ("H", "logged", "n_sas", "n_start", "planned", "pooled", "record", "s1", "x_sa")
     n_sas: Ints
+    x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-32; None where rewards are known
+    n_start: Ints  # (S,) how often each state was the first
+    record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-32
+    planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
+    logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
     pooled: bool  # one row for all steps?
     H: int | None  # steps in an episode; None where pooled counts were made without saying
     s1: int | None  # where episodes start; None where nobody said
 
-    def __init__(self, n_sas: ArrayLike, H: int | None = None, s1: int | None = None) -> None:
+    def __init__(
+        self,
+        n_sas: ArrayLike,
+        H: int | None = None,
+        s1: int | None = None,
+        *,
+        x_sa: ArrayLike | None = None,
+        n_start: ArrayLike | None = None,
+        record: ArrayLike | None = None,
+        logged: bool = False,
+    ) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
 
         With H > 1 given, (1, S, A, S) is pooled, too.
@@ -72,13 +144,7 @@ class Counts:
             raise InvalidCounts(
                 f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
             )
-        if given.dtype.kind == "f":
-            bad = np.argwhere(~(np.isfinite(given) & (given == np.floor(given))))
-            if bad.size:
-                raise InvalidCounts(f"{where('n_sas', bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
-        bad = np.argwhere((given < 0) | (given > LARGEST_COUNT))
-        if bad.size:
-            raise InvalidCounts(f"{where('n_sas', bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..2^53.")
+        _whole("n_sas", given, given.shape, LARGEST_COUNT)
         if H is not None:
             H = require_integer("H", H, 1, InvalidCounts)
             if given.ndim == 4 and given.shape[0] == 1:
@@ -89,6 +155,18 @@ class Counts:
         self.H = H if self.pooled else given.shape[0]
         self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
         self.n_sas = np.array(given[None] if self.pooled else given, dtype=np.int64, order="C")
+        rows, S, A, _ = self.n_sas.shape
+        self.x_sa = None
+        if x_sa is not None:
+            sums = np.asarray(x_sa)
+            sums = sums[None] if sums.ndim == 2 else sums
+            self.x_sa = _whole("x_sa", sums, (rows, S, A), np.iinfo(np.int64).max)
+            if (self.x_sa // REWARD_UNITS > self.n_sas.sum(axis=-1)).any():
+                raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
+        self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
+        self.record = _whole("record", np.zeros(2) if record is None else record, (2,), np.iinfo(np.int64).max)
+        self.logged = require_bool("logged", logged)
+        self.planned = None
 
     @classmethod
     def zeros(cls, problem: Problem, pooled: bool = False) -> Self:
@@ -96,12 +174,40 @@ class Counts:
         if require_bool("pooled", pooled):
             require_stationary(problem)
         steps = () if pooled else (problem.H,)
-        return cls(np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64), problem.H, problem.s1)
+        sums = None if problem.unknown_rows is None else np.zeros((*steps, problem.S, problem.A), dtype=np.int64)
+        start = problem.s1 if problem.one_start else None
+        n_sas = np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64)
+        return cls(n_sas, problem.H, start, x_sa=sums)
+
+    @classmethod
+    def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
+        """Counts of logged episodes, to start a learner warm. By calling this you vouch for four things:
+
+        - the log is complete: no episode was left out because of how it went;
+        - whoever chose the actions used no information about the next state that is not in the recorded state;
+        - the process is still the one that wrote the log;
+        - alpha, support and the coding of states were not chosen by looking at it.
+
+        KL certificates then hold for any baseline, also one made from this very log. The paper's bounds do not cover
+        that, so learners with Bernstein refuse these counts. Baseline marks in the log are ignored.
+        """
+        counts = cls.zeros(problem, pooled)
+        for episode in episodes:
+            counts.add(Episode(episode.states, episode.actions, episode.rewards))
+        counts.logged = True
+        return counts
 
     @property
     def n_sa(self) -> Ints:
         """Visits per pair, (H or 1, S, A)."""
         return np.asarray(self.n_sas.sum(axis=-1))
+
+    @property
+    def episodes(self) -> int:
+        """Episodes counted so far."""
+        if self.H is None:
+            raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
+        return int(self.n_sas.sum()) // self.H
 
     def add(self, episode: Episode) -> Self:
         """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
@@ -112,57 +218,118 @@ class Counts:
         if self.H is not None and self.H != H:
             raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
         for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
-            bad = np.flatnonzero((values < 0) | (values >= size))
-            if bad.size:
-                raise InvalidEpisode(
-                    f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was not counted."
-                )
+            _require_indices(name, values, size)
         if self.s1 is not None and episode.states[0] != self.s1:
             raise InvalidEpisode(
                 f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
                 "is about episodes that start there."
             )
+        paid = None
+        if self.x_sa is not None or episode.baseline:
+            paid = self._paid(episode)
         steps = np.arange(H) % rows
-        np.add.at(self.n_sas, (steps, episode.states[:-1], episode.actions, episode.states[1:]), 1)
+        pairs = steps, episode.states[:-1], episode.actions
+        np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
+        self.n_start[episode.states[0]] += 1
+        if paid is not None:
+            if self.x_sa is not None:
+                np.add.at(self.x_sa, pairs, paid)
+            if episode.baseline:
+                self.record += np.array([1, paid.sum()])
         return self
+
+    def _paid(self, episode: Episode) -> Ints:
+        """The rewards in whole multiples of 2^-32, rounded down."""
+        if episode.rewards is None:
+            why = "its rewards are unknown" if self.x_sa is not None else "it is marked as played by the baseline"
+            raise InvalidEpisode(
+                f"The episode has no rewards, but {why}: build it with sf.Episode.of(problem, states, actions, "
+                "rewards). The episode was not counted."
+            )
+        bad = np.flatnonzero((episode.rewards < 0.0) | (episode.rewards > 1.0))
+        if bad.size:
+            raise InvalidEpisode(
+                f"rewards[{bad[0]}] is {episode.rewards[bad[0]]:g}, expected a reward in [0, 1]. Use "
+                "sf.Episode.of(problem, ...) for rewards in your own units. The episode was not counted."
+            )
+        return np.floor(episode.rewards * REWARD_UNITS).astype(np.int64)
 
     def merge(self, other: "Counts") -> "Counts":
         """New counts of both. Sound only for complete logs: nothing selected by what came out."""
-        if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H):
+        if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H) or (
+            self.x_sa is None
+        ) != (other.x_sa is None):
             raise InvalidCounts(f"{self} and {other} do not belong together.")
-        return self._like(self.n_sas + other.n_sas)
+        both = self.copy()
+        both.n_sas += other.n_sas
+        both.n_start += other.n_start
+        both.record += other.record
+        both.logged |= other.logged
+        if both.x_sa is not None and other.x_sa is not None:
+            both.x_sa += other.x_sa
+        return both
 
     def pool(self) -> "Counts":
         """New counts with all steps added up: for stationary worlds only."""
-        return Counts(self.n_sas.sum(axis=0), self.H, self.s1)
+        return self._like(self.n_sas.sum(axis=0), None if self.x_sa is None else self.x_sa.sum(axis=0))
 
     def copy(self) -> "Counts":
-        """New counts with the same numbers."""
-        return self._like(self.n_sas)
+        """New counts with the same numbers, and no plan in force."""
+        if self.pooled:
+            return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
+        return self._like(self.n_sas, self.x_sa)
 
-    def _like(self, n_sas: Ints) -> "Counts":
-        return Counts(n_sas[0] if self.pooled else n_sas, self.H, self.s1)
+    def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
+        rest = {"n_start": self.n_start, "record": self.record}
+        return Counts(n_sas, self.H, self.s1, x_sa=x_sa, logged=self.logged, **rest)
 
     def save(self, path: str | Path) -> None:
-        """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read."""
+        """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
+
+        The counts of the plan in force are part of it, so that a learner goes on with that very plan.
+        """
+        write_arrays(path, "counts", self.arrays())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """All of it as named arrays."""
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
-        write_arrays(path, "counts", {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known})
+        arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
+        arrays |= {"n_start": self.n_start, "record": self.record, "logged": np.bool_(self.logged)}
+        if self.x_sa is not None:
+            arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
+        if self.planned is not None:
+            arrays |= {f"planned_{name}": array for name, array in self.planned.arrays().items()}
+        return {name: np.asarray(array) for name, array in arrays.items()}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
-        arrays = read_arrays(path, {"counts": ("n_sas",)})[1]
-        known = {name: arrays[name] for name in ("H", "s1") if name in arrays}
-        for name, value in known.items():
-            if value.ndim != 0 or value.dtype.kind != "i":
+        return cls.from_arrays(path, read_arrays(path, {"counts": ("n_sas",)})[1])
+
+    @classmethod
+    def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
+        """What `arrays` gave."""
+        kinds = {"H": "i", "s1": "i", "logged": "b"}
+        for name, kind in kinds.items():
+            if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
-        H, s1 = (int(known[name]) if name in known else None for name in ("H", "s1"))
-        return cls(arrays["n_sas"], H, s1)
+        H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
+        more = {name: arrays[name] for name in ("x_sa", "n_start", "record") if name in arrays}
+        counts = cls(arrays["n_sas"], H, s1, logged=bool(arrays.get("logged", False)), **more)
+        before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
+        if "n_sas" in before:
+            counts.planned = Counts.from_arrays(path, before)
+            if counts.planned.n_sas.shape != counts.n_sas.shape or (counts.planned.n_sas > counts.n_sas).any():
+                raise InvalidFile(f"{path}: its plan is of other counts: the file is damaged. Restore a copy.")
+        return counts
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
-        return (self.pooled, self.H) == (other.pooled, other.H) and np.array_equal(self.n_sas, other.n_sas)
+        same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
+        pairs = ((self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its))
+        return same and all(np.array_equal(x, y) for x, y in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
@@ -186,11 +353,55 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
     expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+        raise InvalidCounts(
+            "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
+            "Begin with Counts.zeros(problem) and add episodes with their rewards."
+        )
+    if problem.support_rows is not None:
+        _require_possible(counts, problem)
     if counts.n_sas.shape != expected or counts.pooled != pooled or counts.H not in (None, problem.H):
         raise InvalidCounts(
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
         )
+
+
+def _require_possible(counts: Counts, problem: Problem) -> None:
+    """A transition that the owner called impossible shows that the premise is false: nothing rests on it any more."""
+    assert problem.support_rows is not None
+    rows, S, A, _ = counts.n_sas.shape
+    bad = (counts.n_sas.reshape(rows, S * A, S) > 0) & ~problem.support_rows[: max(1, rows)]
+    if bad.any():
+        row, pair, s_next = np.argwhere(bad)[0]
+        raise InvalidCounts(
+            f"Action {pair % A} in state {pair // A} (step {row}) led to state {s_next}, which the problem's support "
+            "says is impossible. The premise is false: correct the mask, or leave it out."
+        )
+
+
+def _require_indices(name: str, values: Ints, size: int) -> None:
+    bad = np.flatnonzero((values < 0) | (values >= size))
+    if bad.size:
+        raise InvalidEpisode(
+            f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was not counted."
+        )
+
+
+def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> Ints:
+    """Whole numbers of this shape in 0..most, as new int64."""
+    given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
+    if given.shape != shape:
+        raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
+    if given.dtype.kind == "f":
+        bad = np.argwhere(~(np.isfinite(given) & (given == np.floor(given))))
+        if bad.size:
+            raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
+    bad = np.argwhere((given < 0) | (given > most))
+    if bad.size:
+        limit = "2^53" if most == LARGEST_COUNT else "2^63"
+        raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
+    return np.array(given, dtype=np.int64)
 
 
 def _integers(name: str, values: ArrayLike) -> Ints:

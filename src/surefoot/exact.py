@@ -14,7 +14,8 @@ from surefoot.policy import EpisodicMixture, check_policy, greedy
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Solution(Record):
-    """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1]."""
+    """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1],
+    or V[0] averaged over the start."""
 
     policy: Floats
     Q: Floats
@@ -30,7 +31,8 @@ class Solution(Record):
 
 
 def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
-    """V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value.
+    """V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
+    (`world.at_start(V[0])` where there are several first states).
 
     For an EpisodicMixture, the coin-averaged values.
     """
@@ -40,8 +42,16 @@ def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floa
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
     pi = check_policy(policy, world.problem)
     V = np.zeros((world.H + 1, world.S))
-    kernels.policy_value(world.P_pairs, world.problem.r_rows, pi, np.zeros(world.S * world.A), V)
+    kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
     return V
+
+
+def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
+    """The value of a policy at the start of the world: one number. For an EpisodicMixture the coin's average."""
+    if isinstance(policy, EpisodicMixture):
+        first, second = (value_of(world, side) for side in (policy.first, policy.second))
+        return (1.0 - policy.rho) * first + policy.rho * second
+    return world.at_start(policy_value(world, policy)[0])
 
 
 def solve(world: TabularMDP) -> Solution:
@@ -55,7 +65,7 @@ def solve(world: TabularMDP) -> Solution:
     for h in reversed(range(world.H)):
         Q[h] = world.r[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
         V[h] = Q[h].max(axis=1)
-    return Solution(policy=greedy(Q), Q=Q, V=V, value=float(V[0, world.s1]))
+    return Solution(policy=greedy(Q), Q=Q, V=V, value=world.at_start(V[0]))
 
 
 def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
@@ -66,8 +76,7 @@ def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
         return (1.0 - policy.rho) * d_first + policy.rho * d_second
     pi = check_policy(policy, world.problem)
     d = np.zeros((world.H, world.S, world.A))
-    reach = np.zeros(world.S)
-    reach[world.s1] = 1.0
+    reach = np.asarray(world.start)
     for h in range(world.H):
         d[h] = reach[:, None] * pi[h]
         reach = np.einsum("sa,sat->t", d[h], world.P[h])

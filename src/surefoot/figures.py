@@ -9,6 +9,7 @@ from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.run import Run
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -35,19 +36,48 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
     All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
     the title says so.
     """
+    return _drawn([("", [runs] if isinstance(runs, Run) else list(runs))], path, title)
+
+
+def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":
+    """`plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
+    return _drawn([(name, list(runs)) for name, runs in sides], path, title)
+
+
+def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import EngFormatter
 
     target = None if path is None else require_target(path)
-    runs = [runs] if isinstance(runs, Run) else runs
-    if not runs:
+    everyone = [run for _, runs in sides for run in runs]
+    if not everyone or not all(runs for _, runs in sides):
         raise InvalidSetting("There is no run to draw. Give at least one.")
-    if len({(run.optimum, run.floor) for run in runs}) > 1:
+    if len({(run.optimum, run.floor) for run in everyone}) > 1:
         raise InvalidSetting("The runs are of different worlds or floors. Draw those in separate figures.")
-    figure = Figure(figsize=(8.2, 4.6), dpi=150, layout="constrained")
+    figure = Figure(figsize=(8.2 if len(sides) == 1 else 11.5, 4.6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    for axes, (name, runs) in zip(panels, sides, strict=True):
+        _draw(axes, runs, name)
+    known = everyone[0].optimum is not None
+    panels[0].set_ylabel("expected return per episode" if known else "observed return per episode")
+    mark = ["NOT CERTIFIED"] if any(run.promise.startswith("NOT CERTIFIED") for run in everyone) else []
+    heading = "\n".join([title] * bool(title) + mark)
+    if len(sides) == 1:
+        panels[0].set_title(heading, fontsize=10)
+        figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
+    else:
+        figure.suptitle(heading, fontsize=10)
+        for axes in panels:
+            axes.legend(loc="lower right", frameon=False, fontsize=8)
+    if target is not None:
+        figure.savefig(target)
+    return figure
+
+
+def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
+    """One group of runs."""
+    from matplotlib.ticker import EngFormatter
 
     optimum, floor, units = runs[0].optimum, runs[0].floor, runs[0].units
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
@@ -75,15 +105,11 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
     for run in runs:
         promises.setdefault(run.promise, []).append(run.agent)
     axes.set_xlabel(
-        "episode\n\n" + "\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()), fontsize=8
+        "episode\n\n" + "\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()),
+        fontsize=8 if not title else 7,
     )
-    axes.set_ylabel("expected return per episode" if optimum is not None else "observed return per episode")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))
     axes.spines[["top", "right"]].set_visible(False)
-    mark = ["NOT CERTIFIED"] if any(run.promise.startswith("NOT CERTIFIED") for run in runs) else []
-    axes.set_title("\n".join([title] * bool(title) + mark), fontsize=10)
-    figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    if title:
+        axes.set_title(title, fontsize=10)

@@ -4,12 +4,13 @@ import operator
 
 import numpy as np
 
-from surefoot.agents.planning import Agent, Plan
+from surefoot.agents.planning import Agent, Plan, SpliceAgent, plan_next, when_to_plan
+from surefoot.agents.replanning import is_due
 from surefoot.arrays import Floats
 from surefoot.checks import require_integer, require_number
 from surefoot.counts import Counts, Episode, check_counts
 from surefoot.errors import InvalidEpisode, InvalidSetting
-from surefoot.policy import EpisodicMixture, check_policy, draw
+from surefoot.policy import check_policy, draw
 
 
 class Learner:
@@ -21,9 +22,10 @@ class Learner:
         learner.observe(next_state, reward)
         learner.end()                            # counts the episode
 
-    Episode k draws from a generator made of (seed, k) alone, so a learner that goes on from saved counts and the number
-    of episodes acts as if it had never stopped. An episode that goes wrong is dropped as a whole by `abandon`; dropping
-    one BECAUSE of what came out of it selects the data and voids the promise.
+    Episode k draws from a generator made of (seed, k) alone, and the counts remember those of the plan in force, so a
+    learner that goes on from saved counts and the number of episodes acts as if it had never stopped. An episode that
+    goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
+    voids the promise.
     """
 
     def __init__(
@@ -44,6 +46,8 @@ class Learner:
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
         self.counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
         check_counts(self.counts, agent.problem, agent.pooled)
+        if isinstance(agent, SpliceAgent):
+            agent.check_counts(self.counts)
         held = int(self.counts.n_sas.sum()) // agent.problem.H
         self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
@@ -52,6 +56,8 @@ class Learner:
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
+        self._rewards: list[float] = []
+        self._baseline = False
         self._pi: Floats | None = None
         self._rng = np.random.default_rng(0)
         self._over = False
@@ -59,7 +65,7 @@ class Learner:
     @property
     def step(self) -> int:
         """Steps observed in this episode."""
-        return len(self._states) - 1
+        return max(0, len(self._states) - 1)
 
     @property
     def state(self) -> int:
@@ -67,17 +73,34 @@ class Learner:
         return self._states[-1]
 
     def begin(self) -> Plan:
-        """Plan, toss the coin if there is one, and start in s1."""
+        """Plan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
         if self._pi is not None:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
-        self._rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.episodes,)))
-        self.plan = self.agent.plan(self.counts)
-        policy = self.plan.policy
-        pi = policy.draw(self._rng) if isinstance(policy, EpisodicMixture) else policy
-        self._pi = check_policy(pi, self.agent.problem)
-        self._states, self._actions = [self.agent.problem.s1], []
+        problem = self.agent.problem
+        self._rng = self._stream(self.episodes)
+        self.plan = self._next_plan()
+        drawn = self.plan.draw(self._rng)
+        self._pi, self._baseline = check_policy(drawn.policy, problem), drawn.baseline
+        self._states, self._actions, self._rewards = [], [], []
+        if problem.one_start:
+            self._states.append(problem.s1)
         self._over = False
         return self.plan
+
+    def _next_plan(self) -> Plan:
+        """A new plan if it is time for one, else the one in force (made again if it is only remembered)."""
+        counts, H = self.counts, self.agent.problem.H
+        if counts.planned is None or is_due(when_to_plan(self.agent), counts.planned, counts, H):
+            counts.planned = counts.copy()
+            return plan_next(self.agent, counts, self._rng)
+        if self.plan is not None:
+            return self.plan
+        # What an explorer drew then came from the stream of that episode.
+        made = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // H
+        return plan_next(self.agent, counts.planned, self._stream(made))
+
+    def _stream(self, episode: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))
 
     def act(self, state: int | None = None) -> int:
         """The action in this state. If given, the state must be the one that was observed last."""
@@ -91,10 +114,19 @@ class Learner:
             raise InvalidEpisode(f"The episode had its {self.agent.problem.H} steps. Call end().")
         if self._over:
             raise InvalidEpisode("The process has ended this episode. Call end().")
+        if not self._states:
+            self._states.append(self._first(state))
         s = self._states[-1]
         if state is not None and state != s:
             raise InvalidEpisode(f"act() was called in state {state}, but the last state observed is {s}.")
         return self._draw(self._pi)
+
+    def _first(self, state: object) -> int:
+        """The state an episode starts in, where the problem does not say which."""
+        S = self.agent.problem.S
+        if state is None:
+            raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
+        return _state(state, S, "The first state")
 
     def _draw(self, pi: Floats) -> int:
         a = draw(pi[self.step, self._states[-1]], self._rng)
@@ -109,12 +141,9 @@ class Learner:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self.agent.problem
         last = self.step + 1 == problem.H
-        try:
-            s = operator.index(next_state)
-        except TypeError:
-            s = -1
-        if not 0 <= s < problem.S:
-            raise InvalidEpisode(f"The next state is {next_state}, expected one of 0..{problem.S - 1}.")
+        s = _state(next_state, problem.S, "The next state")
+        if reward is None and self._reward_unknown():
+            raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
         if reward is not None:
             units = problem.units
             meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
@@ -134,7 +163,15 @@ class Learner:
                 "in. Build it with from_gymnasium, or give Learner(..., rest=state)."
             )
         self._over = self._over or terminated
+        self._rewards.append(problem.units.low if reward is None else float(reward))
         self._states.append(self.rest if terminated and self.rest is not None else s)
+
+    def _reward_unknown(self) -> bool:
+        """Is the reward of the pair just played unknown?"""
+        hidden = self.agent.problem.unknown_rows
+        if hidden is None:
+            return False
+        return bool(hidden[self.step % len(hidden), self.state * self.agent.problem.A + self._actions[-1]])
 
     @property
     def over(self) -> bool:
@@ -148,12 +185,14 @@ class Learner:
         while self._over and self.rest is not None and self.step < self.agent.problem.H:
             self._draw(self._pi)
             self._states.append(self.rest)
+            self._rewards.append(self.agent.problem.units.low)
         if self.step != self.agent.problem.H:
             raise InvalidEpisode(
                 f"The episode has {self.step} of {self.agent.problem.H} steps. Go on, or abandon() it. Nothing was "
                 "counted."
             )
-        episode = Episode(self._states, self._actions)
+        rewards = None if self.agent.problem.unknown_rows is None else self._rewards
+        episode = Episode.of(self.agent.problem, self._states, self._actions, rewards, self._baseline)
         self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode)
         self.episodes += 1
@@ -162,3 +201,14 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were."""
         self._pi = None
+
+
+def _state(given: object, S: int, name: str) -> int:
+    """A state's number, of any integer type."""
+    try:
+        s = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        s = -1
+    if not 0 <= s < S:
+        raise InvalidEpisode(f"{name} is {given}, expected one of 0..{S - 1}.")
+    return s

@@ -6,17 +6,18 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, SpliceAgent
 from surefoot.arrays import Floats
-from surefoot.checks import require_floor, require_integer
-from surefoot.counts import Counts
+from surefoot.checks import REWARD_UNITS, require_floor, require_integer
+from surefoot.counts import Counts, check_counts
 from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
-from surefoot.errors import InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
-from surefoot.exact import policy_value
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
+from surefoot.exact import value_of
 from surefoot.files import read_arrays, write_arrays
 from surefoot.learner import Learner
 from surefoot.mdp import TabularMDP
@@ -26,8 +27,10 @@ from surefoot.run import Run, run_from
 from surefoot.simulation import (
     CURVE_POINTS,
     Setting,
+    begin,
     check_setting,
     ctrl_c,
+    floor_of,
     name_of,
     progress_bar,
     promise_for,
@@ -47,6 +50,7 @@ def learn(
     floor: float | None = None,
     save: str | Path | None = None,
     resume: bool = False,
+    counts: Counts | None = None,
     progress: bool | None = None,
 ) -> Run:
     """Play `episodes` episodes in the environment and keep the same account as `simulate`.
@@ -55,6 +59,8 @@ def learn(
     environment shows its model, values, violations and regret are exact; else they are None and the curve shows
     observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
     `save` a run can be interrupted at any time and taken up again with `resume=True`: it ends with the same bits.
+
+    `counts` starts the learner warm (they are copied), on the conditions that `Counts.from_log` states.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
     error; the episode in hand is not counted. Going on after an error is sound because the same episode is played again
@@ -71,16 +77,19 @@ def learn(
         setting = check_setting(world, agent, episodes, floor)
     else:
         K = require_integer("episodes", episodes, 1, InvalidSetting)
-        level = agent.floor if floor is None else require_floor(floor, agent.problem.H)
-        setting = Setting(world, agent, K, level, None, None, promise_for(agent, level))
-    state = State.fresh(agent, setting.episodes)
-    mark = fingerprint(setting, made, seed)
+        own = floor_of(agent, None)
+        level = own if floor is None else require_floor(floor, agent.problem.H)
+        setting = Setting(world, agent, K, level, None, None, promise_for(agent, level, own))
+    begun = begin(agent, counts)
+    held = begun.episodes
+    mark = fingerprint(setting, made, seed, begun)
+    state = State.fresh(agent, setting.episodes, begun)
     if save is not None and Path(save).exists():
         if not resume:
             raise InvalidFile(
                 f"{save} exists. Go on from it with resume=True, or choose another file: nothing is overwritten."
             )
-        state = State.load(save, agent, setting.episodes, mark)
+        state = State.load(save, agent, setting.episodes, mark, held)
     return _play(table, setting, seed, state, mark, save, progress)
 
 
@@ -130,6 +139,8 @@ class Table:
         if self.start is not None:
             learner.act(self.start)
             learner.observe(first)
+        elif not self.agent.problem.one_start:
+            pass  # the first act says where the episode starts
         elif first != self.agent.problem.s1:
             raise InvalidEpisode(
                 f"The environment started in state {first}, the problem says s1 = {self.agent.problem.s1}. Several "
@@ -137,7 +148,8 @@ class Table:
             )
         earned = 0.0
         while learner.step < self.agent.problem.H and not learner.over:
-            h, s, a = learner.step, learner.state, learner.act()
+            a = learner.act(first) if learner.step == 0 else learner.act()
+            h, s = learner.step, learner.state
             observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
             learner.observe(self.coder.state(observation), reward, bool(terminated), bool(truncated))  # type: ignore[arg-type]
             if self.world is not None and self.world.P[h, s, a, learner.state] == 0.0:
@@ -152,17 +164,22 @@ class Table:
 def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
     """The world behind the environment, where it shows one."""
     P = shown_model(env)
-    if isinstance(env.unwrapped, TabularEnv):
-        return env.unwrapped.model
     if P is None:
-        return None
+        return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
     world = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
     assert isinstance(world, TabularMDP)
-    if world.r.shape != problem.r.shape or not np.allclose(world.r, problem.r, rtol=0.0, atol=1e-8):
-        return world  # made for something else: check_setting says so
-    r = problem.r_rows.reshape(-1, problem.S, problem.A)
-    r = r if len(r) == problem.H else r[0]
-    return TabularMDP(world.P_rows[0], r, s1=world.s1, H=world.H, units=problem.units, name=world.name)
+    if problem.unknown_rows is not None or world.P.shape[:3] != problem.r.shape:
+        return world  # the agent knows less, or was made for something else: check_setting says so
+    S, A, after = problem.S, problem.A, problem.r_next_rows
+    settings: dict[str, Any] = {"s1": world.s1, "H": world.H, "units": problem.units, "name": world.name}
+    if after is None:  # told the rewards of each pair: means, where they depend on the next state
+        r = problem.r_rows.reshape(-1, S, A)
+        if not np.allclose(world.r, r, rtol=0.0, atol=1e-8):
+            return world
+        return TabularMDP(world.P_rows[0], r[0] if len(r) == 1 else r, **settings)
+    shown = world.problem.r_next_rows
+    alike = shown is not None and after.shape == shown.shape and np.allclose(shown, after, rtol=0.0, atol=1e-8)
+    return TabularMDP(world.P_rows[0], r_next=after.reshape(-1, S, A, S)[0], **settings) if alike else world
 
 
 @dataclass
@@ -175,55 +192,81 @@ class State:
     whole: bool = True  # False while an episode is being entered: then it is not saved
 
     @classmethod
-    def fresh(cls, agent: Agent, episodes: int) -> "State":
+    def fresh(cls, agent: Agent, episodes: int, counts: Counts) -> "State":
         """Before the first episode."""
-        tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
-        return cls(Counts.zeros(agent.problem, agent.pooled), tally, 0.0)
+        return cls(counts, kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS), 0.0)
 
     def save(self, path: str | Path, mark: str) -> None:
         """Written whole or not at all."""
         arrays = {name: getattr(self.tally, name) for name in TALLY}
-        write_arrays(path, "learning", {**arrays, "n_sas": self.counts.n_sas, "earned": self.earned, "mark": mark})
+        counts = {f"counts_{name}": array for name, array in self.counts.arrays().items()}
+        write_arrays(path, "learning", {**arrays, **counts, "earned": self.earned, "mark": mark})
 
     @classmethod
-    def load(cls, path: str | Path, agent: Agent, episodes: int, mark: str) -> "State":
-        """What `save` wrote, if it is of the same agent, seed and number of episodes."""
-        _, arrays = read_arrays(path, {"learning": (*TALLY, "n_sas", "earned", "mark")})
+    def load(cls, path: str | Path, agent: Agent, episodes: int, mark: str, held: int) -> "State":
+        """What `save` wrote, if it is of the same agent, seed and number of episodes; `held` were there before."""
+        _, arrays = read_arrays(
+            path,
+            {"learning": (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")},
+        )
         if str(arrays["mark"]) != mark:
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed or the number of episodes differ. "
                 "Resume with what it was begun with, or choose another file."
             )
-        state = cls.fresh(agent, episodes)
+        tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
         for name in TALLY:
-            room = getattr(state.tally, name)
+            room = getattr(tally, name)
             if arrays[name].shape != room.shape or arrays[name].dtype != room.dtype:
                 raise InvalidFile(
                     f"{path}: {name} has shape {arrays[name].shape}: the file is damaged. Restore a copy."
                 )
             room[...] = arrays[name]
-        n_sas, earned, done = arrays["n_sas"], arrays["earned"], state.tally.done
-        if n_sas.shape != state.counts.n_sas.shape or n_sas.dtype != np.int64 or (n_sas < 0).any():
-            raise InvalidFile(f"{path}: n_sas has shape {n_sas.shape}: the file is damaged. Restore a copy.")
-        if not 0 <= done <= episodes or n_sas.sum() != done * agent.problem.H:
+        kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+        try:
+            counts = Counts.from_arrays(path, kept)
+            check_counts(counts, agent.problem, agent.pooled)
+        except InvalidCounts as reason:
+            raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
+        earned, done = arrays["earned"], tally.done
+        if not 0 <= done <= episodes or not all(
+            _are_of(some, total, held, agent.problem.H)
+            for some, total in ((counts, done + held), (counts.planned, None))
+            if some is not None
+        ):
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
         if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
             raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
-        state.counts.n_sas[...] = n_sas
-        state.earned = float(earned)
-        return state
+        return cls(counts, tally, float(earned))
 
 
-def fingerprint(setting: Setting, env: Env, seed: int) -> str:
+def _are_of(counts: Counts, episodes: int | None, held: int, H: int) -> bool:
+    """Can these counts be of so many episodes, of which `held` may have come without their first states?"""
+    n = int(counts.n_sas.sum())
+    total = n // H if episodes is None else episodes
+    starts, by_baseline, earned = int(counts.n_start.sum()), int(counts.record[0]), int(counts.record[1])
+    return (
+        n == total * H
+        and total - held <= starts <= total
+        and by_baseline <= total
+        and earned <= by_baseline * H * REWARD_UNITS
+    )
+
+
+def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
     """A digest of everything that decides how a run goes on."""
     agent = setting.agent
     # Python's own repr holds an address, which is another one in every process; ours rounds floor and delta.
     name = type(agent).__qualname__ if type(agent).__repr__ is object.__repr__ else repr(agent)
-    numbers = (setting.floor, agent.floor, getattr(agent, "delta", None))
+    numbers = (setting.floor, agent.floor, *(getattr(agent, name, None) for name in ("delta", "baseline_at_least")))
     where = [env.spec.id if env.spec is not None else "", type(env.unwrapped).__qualname__]
     about = [*where, name, type(agent).__name__, repr(agent.problem), repr(agent.problem.units), repr(numbers)]
     digest = hashlib.sha256(json.dumps([*about, seed, setting.episodes]).encode())
-    digest.update(agent.problem.r_rows.tobytes())
+    problem = agent.problem
+    for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    if counts.n_sas.any():
+        digest.update(counts.n_sas.tobytes())
     if setting.world is not None:
         digest.update(setting.world.P_rows.tobytes())
     if isinstance(agent, SpliceAgent):
@@ -248,7 +291,7 @@ class Yardstick:
     def value(self, policy: Floats | EpisodicMixture) -> float:
         """V_1(s1) of this policy."""
         if not self._same(policy):
-            self._policy, self._value = policy, float(policy_value(self.world, policy)[0, self.world.s1])
+            self._policy, self._value = policy, value_of(self.world, policy)
         return self._value
 
     def _same(self, policy: Floats | EpisodicMixture) -> bool:

@@ -6,8 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Floats
-from surefoot.checks import Record, as_floats, freeze, require_bool, require_finite, require_integer, where
+from surefoot.arrays import AnyArray, Bools, Floats
+from surefoot.checks import (
+    Record,
+    as_array,
+    as_floats,
+    freeze,
+    require_bool,
+    require_distributions,
+    require_finite,
+    require_integer,
+    where,
+)
 from surefoot.errors import InvalidModel
 
 LONGEST = 10**6  # steps in an episode; more is a slip of the pen
@@ -47,44 +57,77 @@ class Units:
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem(Record):
-    """Sizes, known rewards and start of an episodic task; no transition probabilities.
+    """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
-    r is (H, S, A), or (S, A) together with `H` when rewards are the same at every step. Rewards lie in [0, 1].
-    `stationary` is a premise: the transition probabilities do not depend on the step. Only then may counts be pooled.
+    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step; in [0, 1].
+    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or the
+      word "unknown" where only that they are drawn independently, always alike, is known. Floors are then about the
+      value averaged over the start.
+    - r_next: instead of r, rewards (S, A, S) or (H, S, A, S) that depend on the next state.
+    - unknown: where rewards are not known, only that they lie in [0, 1] and have a fixed mean for each pair: True
+      (everywhere), or a mask (S, A) or (H, S, A). What r says there is ignored.
+    - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
+    - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
+      may counts be pooled.
+
+    All of this is the owner's word: certificates rest on it, and `plan.explain()` lists it beside them.
     """
 
     H: int
     S: int
     A: int
-    r: Floats  # (H, S, A), read-only
-    s1: int
+    r: Floats  # (H, S, A), read-only; 0 where rewards are unknown or depend on the next state
+    start: Floats | None  # (S,) probabilities; None: unknown
     stationary: bool
     units: Units  # how values translate into the user's own units
     r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
+    r_next_rows: Floats | None  # (H or 1, S*A, S)
+    unknown_rows: Bools | None  # (H or 1, S*A)
+    support_rows: Bools | None  # (H or 1, S*A, S)
 
     def __init__(
         self,
-        r: ArrayLike,
+        r: ArrayLike | None = None,
         s1: int = 0,
         H: int | None = None,
         stationary: bool = False,
         units: Units = Units(),  # noqa: B008  (frozen)
+        *,
+        start: ArrayLike | str | None = None,
+        r_next: ArrayLike | None = None,
+        unknown: ArrayLike | bool | None = None,
+        support: ArrayLike | None = None,
     ) -> None:
         """Validate once; nothing is repaired."""
-        given = as_floats("r", r, InvalidModel)
-        rewards, steps = per_step("r", given, ("S", "A"), H)
-        require_finite("r", given, InvalidModel)
-        bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
-        if bad.size:
-            raise InvalidModel(
-                f"{where('r', bad[0][-given.ndim :])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
-                "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
-                "floor' = (floor - H low) / (high - low)."
-            )
+        after = None
+        if (r is None) == (r_next is None):
+            raise InvalidModel("Give the rewards either as r (they depend on state and action) or as r_next.")
+        if r_next is not None:
+            given, steps = per_step("r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H)
+            _require_rewards("r_next", given, np.ndim(r_next))
+            if given.shape[1] != given.shape[3]:
+                raise InvalidModel(f"r_next has shape {np.shape(r_next)}, expected rewards over as many next states.")
+            after, rewards = given, np.zeros_like(given[..., 0])
+        else:
+            table = as_floats("r", r, InvalidModel)
+            rewards, steps = per_step("r", table, ("S", "A"), H)
+            _require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
-        start = require_integer("s1", s1, 0, InvalidModel)
-        if start >= S:
-            raise InvalidModel(f"s1 is {start}, expected a state in 0..{S - 1}.")
+        hidden = _mask("unknown", unknown, (S, A), steps)
+        possible = _mask("support", support, (S, A, S), steps)
+        if possible is not None and not possible.any(axis=-1).all():
+            place = np.argwhere(~possible.any(axis=-1))[0][-2:]
+            raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
+        if hidden is not None and after is not None:
+            raise InvalidModel("Rewards are either unknown or given as r_next. Leave one of the two out.")
+        stationary = require_bool("stationary", stationary)
+        if stationary:
+            for name, mask in (("support", possible), ("unknown", hidden)):
+                if mask is not None and len(mask) > 1:
+                    raise InvalidModel(f"{name} has a mask for each step, but the problem is stationary: give one.")
+        if hidden is not None:
+            rewards = np.where(np.broadcast_to(hidden, (max(rows, len(hidden)), S, A)), 0.0, rewards)
+            rows = len(rewards)
         r_rows = rewards.reshape(rows, S * A).copy()
         freeze(
             self,
@@ -92,11 +135,42 @@ class Problem(Record):
             S=S,
             A=A,
             r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
-            s1=start,
-            stationary=require_bool("stationary", stationary),
+            start=_start(start, s1, S),
+            stationary=stationary,
             units=units,
             r_rows=r_rows,
+            r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
+            unknown_rows=None if hidden is None else hidden.reshape(len(hidden), S * A).copy(),
+            support_rows=None if possible is None else possible.reshape(len(possible), S * A, S).copy(),
         )
+
+    @property
+    def s1(self) -> int:
+        """The state in which every episode starts, where there is just one."""
+        if self.start is None or not self.one_start:
+            raise InvalidModel("Episodes of this problem start in several states; see problem.start.")
+        return int(self.start.argmax())
+
+    @property
+    def one_start(self) -> bool:
+        """Does every episode start in the same state?"""
+        return self.start is not None and int(np.count_nonzero(self.start)) == 1
+
+    @property
+    def plain(self) -> bool:
+        """Is this the paper's setting: rewards known for each state and action, one start?"""
+        return self.one_start and self.unknown_rows is None and self.r_next_rows is None
+
+    def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
+        """The same task for somebody who knows less: no rewards, no start distribution, no support."""
+        known = self._arguments()
+        if rewards:
+            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True}
+        if start:
+            known |= {"start": "unknown"}
+        if support:
+            known |= {"support": None}
+        return Problem(**known)
 
     def in_user_units(self, value: float) -> float:
         """A value of this library (0..H) in the units the rewards came in."""
@@ -106,13 +180,91 @@ class Problem(Record):
         """A floor in the units the rewards came in, as learners take it (0..H)."""
         return self.units.from_user(value)
 
+    def _arguments(self) -> dict[str, Any]:
+        """What a copy is built with."""
+
+        def given(rows: AnyArray | None, *shape: int) -> AnyArray | None:
+            if rows is None:
+                return None
+            return rows.reshape(shape) if len(rows) == 1 else rows.reshape(len(rows), *shape)
+
+        S, A = self.S, self.A
+        return {
+            "r": None if self.r_next_rows is not None else given(self.r_rows, S, A),
+            "H": self.H,
+            "stationary": self.stationary,
+            "units": self.units,
+            "start": "unknown" if self.start is None else self.start,
+            "r_next": given(self.r_next_rows, S, A, S),
+            "unknown": given(self.unknown_rows, S, A),
+            "support": given(self.support_rows, S, A, S),
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = self.r_rows.reshape(-1, self.S, self.A)
-        return Problem, (rows if len(rows) == self.H else rows[0], self.s1, self.H, self.stationary, self.units)
+        return _rebuilt, (self._arguments(),)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
-        return f"Problem(S={self.S}, A={self.A}, H={self.H}, s1={self.s1}, {kind})"
+        start = f"s1={self.s1}" if self.one_start else "start unknown" if self.start is None else "several starts"
+        more = [
+            word
+            for word, rows in (
+                ("rewards by next state", self.r_next_rows),
+                ("rewards unknown", self.unknown_rows),
+                ("support known", self.support_rows),
+            )
+            if rows is not None
+        ]
+        return f"Problem({', '.join([f'S={self.S}, A={self.A}, H={self.H}', start, kind, *more])})"
+
+
+def _rebuilt(arguments: dict[str, Any]) -> Problem:
+    """What a copy is made with."""
+    return Problem(**arguments)
+
+
+def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
+    """Finite and in [0, 1]; the place is named as in the array that was given (ndim axes)."""
+    bad = np.argwhere(~np.isfinite(rewards))
+    if bad.size:
+        require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
+    bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
+    if bad.size:
+        raise InvalidModel(
+            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
+            "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
+            "floor' = (floor - H low) / (high - low)."
+        )
+
+
+def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
+    """A mask (1 or H, ...), or None."""
+    if given is None or given is False:
+        return None
+    if given is True:
+        return np.ones((1, *shape), dtype=np.bool_)
+    mask = as_array(name, given, "b", f"True or False for each of {shape}", InvalidModel)
+    if mask.shape not in (shape, (H, *shape)):
+        raise InvalidModel(f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step.")
+    return np.asarray(mask[None] if mask.ndim == len(shape) else mask, dtype=np.bool_)
+
+
+def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
+    """The probabilities of the first state; None where they are unknown."""
+    first = require_integer("s1", s1, 0, InvalidModel)
+    if start is None:
+        if first >= S:
+            raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
+        return np.asarray(np.eye(S)[first])
+    if isinstance(start, str):
+        if start != "unknown":
+            raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')
+        return None
+    weights = as_floats("start", start, InvalidModel)
+    if weights.shape != (S,):
+        raise InvalidModel(f"start has shape {weights.shape}, expected probabilities of the {S} states.")
+    require_distributions("start", weights, "a distribution over first states", InvalidModel)
+    return weights.copy()
 
 
 def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:

@@ -14,14 +14,16 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.planning import SOURCES
-from surefoot.arrays import Floats
-from surefoot.checks import VIOLATION_TOLERANCE, require_floor, require_integer
-from surefoot.counts import Counts, Episode
+from surefoot.agents.planning import SOURCES, Relative, plan_next, when_to_plan
+from surefoot.agents.replanning import Blocks, block_length, is_due
+from surefoot.arrays import Floats, Ints
+from surefoot.checks import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
+from surefoot.counts import Counts, Episode, check_counts
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
-from surefoot.exact import policy_value, solve
+from surefoot.exact import solve, value_of
 from surefoot.mdp import TabularMDP, require_world
 from surefoot.policy import EpisodicMixture, check_policy, draw
+from surefoot.problem import Problem
 from surefoot.run import Run, run_from
 
 CURVE_POINTS = 2000
@@ -47,9 +49,19 @@ class Setting(NamedTuple):
 
 
 def simulate(
-    world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
+    world: TabularMDP,
+    agent: Agent,
+    episodes: int,
+    seed: Seed,
+    floor: float | None = None,
+    counts: Counts | None = None,
+    progress: bool | None = None,
 ) -> Run:
     """Play `episodes` episodes and keep the account.
+
+    `counts` starts the learner warm (they are copied): those of an earlier run, or of a log, on the conditions that
+    `Counts.from_log` states. With `replan=Blocks(...)` whole blocks are drawn at once, with the law of the loop but
+    other bits.
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
     floor for an agent without one. Values are exact, not sampled. Splice agents run in compiled code, to the same
@@ -58,16 +70,22 @@ def simulate(
     """
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(world, setting, _driver(agent), _check_seed(seed), report, stop)
+        return _account(world, setting, _driver(agent), _check_seed(seed), begin(agent, counts), report, stop)
 
 
 def simulate_plainly(
-    world: TabularMDP, agent: Agent, episodes: int, seed: Seed, floor: float | None = None, progress: bool | None = None
+    world: TabularMDP,
+    agent: Agent,
+    episodes: int,
+    seed: Seed,
+    floor: float | None = None,
+    counts: Counts | None = None,
+    progress: bool | None = None,
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(world, setting, _plain, _check_seed(seed), report, stop)
+        return _account(world, setting, _plain, _check_seed(seed), begin(agent, counts), report, stop)
 
 
 def simulate_many(
@@ -77,6 +95,7 @@ def simulate_many(
     seeds: Iterable[Seed],
     floor: float | None = None,
     jobs: int = 1,
+    counts: Counts | None = None,
     progress: bool | None = None,
 ) -> list[Run]:
     """`simulate` once per seed, in `jobs` threads (-1: one per core; the compiled loop leaves the interpreter free).
@@ -93,7 +112,8 @@ def simulate_many(
         checked = [_check_seed(seed) for seed in seeds]
     except TypeError:
         raise InvalidSetting(f"seeds is {seeds!r}, expected several seeds, such as range(10).") from None
-    done = [0] * len(checked)
+    done, driver = [0] * len(checked), _driver(agent)
+    begin(agent, counts)  # what does not fit is said once
     # Threads, whatever back end a caller has configured: runs share the world's arrays and one ear for Ctrl-C.
     parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
     with (
@@ -106,24 +126,31 @@ def simulate_many(
                 done[i] = episodes_done
                 report(sum(done))
 
-            return None if stop() else _account(world, setting, _driver(agent), checked[i], report_one, stop)
+            begun = begin(agent, counts)
+            return None if stop() else _account(world, setting, driver, checked[i], begun, report_one, stop)
 
         runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
     return [run for run in runs if run is not None]
 
 
 def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
-    """One episode in the world. Draws the coin if there is one, then for each step the action and the next state."""
+    """One episode in the world, with the rewards it pays.
+
+    Draws the coin if there is one, the first state if there are several, then for each step the action, the next state,
+    and the reward if it is random.
+    """
     require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
     pi = check_policy(pi, world.problem)
-    states, actions, rewards = [world.s1], [], []
+    after = world.problem.r_next_rows
+    states, actions, rewards = [world.s1 if world.problem.one_start else draw(world.start, rng)], [], []
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
         states.append(draw(world.P[h, s, a], rng))
         actions.append(a)
-        rewards.append(world.r[h, s, a])
+        x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, states[-1]]
+        rewards.append(float(rng.random() < x) if world.random_rewards else x)
     return Episode(states, actions, rewards)
 
 
@@ -137,11 +164,15 @@ def _plain(
     episodes: int,
 ) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
+    replan = when_to_plan(agent)
+    plan, value, then = None, math.nan, counts
     for _ in range(episodes):
-        plan = agent.plan(counts)
-        value = float(policy_value(world, plan.policy)[0, world.s1])
-        episode = play(world, plan.policy, rng)
-        counts.add(episode)
+        if plan is None or is_due(replan, then, counts, world.H):
+            plan, then = plan_next(agent, counts, rng), counts.copy()
+            value = value_of(world, plan.policy)
+        drawn = plan.draw(rng)
+        episode = play(world, drawn.policy, rng)
+        counts.add(episode.as_learnt(agent.problem, drawn.baseline))
         record(tally, value, plan, floor)
         yield
 
@@ -165,26 +196,143 @@ def _fused(
 ) -> Iterator[None]:
     """The same work inside one compiled call. Yields about ten times a second."""
     assert isinstance(agent, SpliceAgent)
-    true_world = kernels.TrueWorld(world.P_rows, world.P_pairs, world.problem.r_rows, world.s1)
-    evidence = agent.bounds.evidence(agent.problem, counts, agent.delta_prime)
-    splices = kernels.empty_splices(agent.h0, agent.problem.r_rows, agent.pi_b)
+    problem, pace = agent.problem, agent.when.pace
+    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    evidence, start, record_b = agent.evidence(counts)
+    splices = kernels.empty_splices(agent.h0, agent.pi_b)
     desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
+    rows, pairs = evidence.n_sa.shape
+    value_b = value_of(world, agent.pi_b)
+    course = kernels.empty_course(pace.growth < math.inf, rows, pairs, counts.episodes, value_b)
+    kernels.refresh_all(evidence)
+    true_world = the_world(world)
     rule = agent.rule
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < episodes:
         started = time.perf_counter()
-        kernels.run_episodes(true_world, evidence, splices, rule, tally, floor, chunk, rng, desk)
-        pace = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
-        growth = min(10.0, pace) if done else 1.0
+        kernels.run_episodes(
+            true_world, told, evidence, splices, start, record_b, rule, pace, tally, floor, chunk, rng, desk, course
+        )
+        speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
+        growth = min(10.0, speed) if done else 1.0
         done += chunk
         chunk = max(1, min(episodes - done, int(chunk * growth)))
         yield
 
 
+def the_world(world: TabularMDP) -> "kernels.TrueWorld":
+    """The world as the kernels read it."""
+    several = not world.problem.one_start
+    return kernels.TrueWorld(
+        world.P_rows, world.P_pairs, world.r_rows, world.paid_rows, world.start, several, world.random_rewards
+    )
+
+
+def _blocks(
+    world: TabularMDP,
+    agent: Agent,
+    counts: Counts,
+    rng: np.random.Generator,
+    tally: "kernels.Tally",
+    floor: float,
+    episodes: int,
+) -> Iterator[None]:
+    """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
+    counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
+    assert isinstance(agent, SpliceAgent)
+    done = 0
+    while done < episodes:
+        plan = agent.plan(counts, rng)
+        length = block_length(agent.when, counts.episodes)
+        assert length is not None
+        n = min(length, episodes - done)
+        policy = plan.policy
+        value = value_of(world, policy)
+        by_baseline = n if plan.source == "baseline" else 0
+        if isinstance(policy, EpisodicMixture):
+            by_baseline = n - int(rng.binomial(n, policy.rho))
+            draw_block(world, agent.problem, policy.second, n - by_baseline, counts, rng, baseline=False)
+            draw_block(world, agent.problem, policy.first, by_baseline, counts, rng, baseline=True)
+        else:
+            draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
+        kernels.record_block(tally, value, SOURCES.index(plan.source), plan.h, floor, n)
+        done += n
+        yield
+
+
+def draw_block(
+    world: TabularMDP,
+    problem: Problem,
+    pi: Floats,
+    n: int,
+    counts: Counts,
+    rng: np.random.Generator,
+    baseline: bool,
+) -> None:
+    """n episodes of pi, counted: how many are in each state, of those how many take each action, and so on."""
+    if n == 0:
+        return
+    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    here = rng.multinomial(n, _exactly(world.start))
+    counts.n_start += here
+    rows = len(counts.n_sas)
+    earned = 0
+    for h in range(world.H):
+        taken = rng.multinomial(here, _exactly(pi[h]))  # (S, A)
+        went = rng.multinomial(taken, _exactly(world.P[h]))  # (S, A, S)
+        counts.n_sas[h % rows] += went
+        paid = _paid(world, told, h, went, rng)
+        if counts.x_sa is not None:
+            counts.x_sa[h % rows] += paid
+        earned += int(paid.sum())
+        here = went.sum(axis=(0, 1))
+    if baseline:
+        counts.record += np.array([n, earned])
+
+
+def _exactly(p: Floats) -> Floats:
+    """Rows that sum to 1 as closely as numpy's multinomial asks."""
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
+
+
+def _paid(world: TabularMDP, told: "kernels.Told", h: int, went: Ints, rng: np.random.Generator) -> Ints:
+    """Sums of rewards (S, A) as the learner goes by them, in units of 2^-32, of these transitions (S, A, S)."""
+    S, A = world.S, world.A
+    after = world.problem.r_next_rows
+    mean = world.r[h][..., None] if after is None else after[h % len(after)].reshape(S, A, S)
+    mean = np.broadcast_to(mean, (S, A, S))
+    if world.random_rewards:
+        true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS
+    else:
+        true = (went * np.floor(mean * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
+    known = (went * told.r[h % len(told.r)].reshape(S, A, 1)).sum(axis=-1)
+    if len(told.r_next):
+        known = (went * told.r_next[h % len(told.r_next)].reshape(S, A, S)).sum(axis=-1)
+    if not len(told.unknown):
+        return np.asarray(known)
+    return np.asarray(np.where(told.unknown[h % len(told.unknown)].reshape(S, A), true, known))
+
+
 def _driver(agent: Agent) -> Driver:
-    """The fused loop plans as SpliceAgent does; an agent with a plan of its own is asked for it."""
-    own_plan = isinstance(agent, SpliceAgent) and type(agent).plan is SpliceAgent.plan
-    return _fused if own_plan else _plain
+    """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it."""
+    if not isinstance(agent, SpliceAgent) or not agent.plans_itself or agent.explorer is not None:
+        return _plain
+    return _blocks if isinstance(agent.when, Blocks) else _fused
+
+
+def begin(agent: Agent, counts: Counts | None) -> Counts:
+    """The counts a run starts from."""
+    if counts is None:
+        return Counts.zeros(agent.problem, agent.pooled)
+    if isinstance(agent, SpliceAgent):
+        agent.check_counts(counts)
+    else:
+        check_counts(counts, agent.problem, agent.pooled)
+    mine = counts.copy()
+    mine.H = agent.problem.H
+    if mine.x_sa is None and agent.problem.unknown_rows is not None:
+        mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
+    return mine
 
 
 def name_of(agent: Agent) -> str:
@@ -202,11 +350,19 @@ def _check_seed(seed: Seed) -> Seed:
     return require_integer("seed", seed, 0, InvalidSetting)
 
 
-def promise_for(agent: Agent, floor: float | None) -> str:
+def floor_of(agent: Agent, baseline: float | None) -> float | None:
+    """The agent's floor as a number; a relative one is known only where the baseline's value is."""
+    if isinstance(agent.floor, Relative):
+        return None if baseline is None else agent.floor.of(baseline, agent.problem)
+    return agent.floor
+
+
+def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
     """The agent's label, or that it says nothing about this other floor."""
-    if agent.floor is None or floor == agent.floor or agent.promise.startswith("NOT CERTIFIED"):
+    if agent.floor is None or floor == own or agent.promise.startswith("NOT CERTIFIED"):
         return agent.promise
-    return f"no promise for this floor: the learner keeps {agent.floor:g}"
+    kept = str(agent.floor) if isinstance(agent.floor, Relative) else f"{agent.floor:g}"
+    return f"no promise for this floor: the learner keeps {kept}"
 
 
 def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> Setting:
@@ -217,12 +373,13 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     if K > MOST_EPISODES:
         raise InvalidSetting(f"episodes is {K}, expected at most {MOST_EPISODES}.")
-    _require_same_problem(world, agent)
-    level = agent.floor if floor is None else require_floor(floor, world.H)
+    check_same_problem(world, agent)
     baseline = _baseline_value(world, agent)
+    own = floor_of(agent, baseline)
+    level = own if floor is None else require_floor(floor, world.H)
     optimum = solve(world).value
-    promise = promise_for(agent, level)
-    for at_stake in {level, agent.floor} - {None}:
+    promise = promise_for(agent, level, own)
+    for at_stake in {level, own} - {None}:
         if baseline is not None and at_stake is not None and baseline < at_stake - VIOLATION_TOLERANCE:
             reach = (
                 f"no policy reaches it, the best is worth {optimum:.6g}" if optimum < at_stake else "find a better one"
@@ -233,18 +390,19 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 FloorAboveBaseline,
                 stacklevel=3,
             )
-            if at_stake == agent.floor and not promise.startswith("NOT CERTIFIED"):
+            if at_stake == own and not promise.startswith("NOT CERTIFIED"):
                 promise = f"no promise: its premise is false, the baseline is worth {baseline:.6g}"
     return Setting(world, agent, K, level, baseline, optimum, promise)
 
 
-def _account(world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, report: Report, stop: Stop) -> Run:
+def _account(
+    world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, counts: Counts, report: Report, stop: Stop
+) -> Run:
     """Drive, and add up."""
     _, agent, K, floor, baseline, optimum, promise = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
     rng = np.random.default_rng(seed)
-    counts = Counts.zeros(agent.problem, agent.pooled)
     for _ in driver(world, agent, counts, rng, tally, math.nan if floor is None else floor, K):
         report(tally.done)
         if stop():
@@ -264,13 +422,33 @@ def _account(world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, re
     )
 
 
-def _require_same_problem(world: TabularMDP, agent: Agent) -> None:
-    """An agent planned for other sizes, rewards or another start would not be the one its bounds speak about."""
+def check_same_problem(world: TabularMDP, agent: Agent) -> None:
+    """An agent planned for other sizes, rewards or another start would not be the one its bounds speak about.
+
+    It may know less than the world's own problem tells, and it may be told which transitions are possible.
+    """
     mine, its = world.problem, agent.problem
-    if (mine.H, mine.S, mine.A, mine.s1) != (its.H, its.S, its.A, its.s1):
+    if (mine.H, mine.S, mine.A) != (its.H, its.S, its.A):
         raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
-    if not np.array_equal(mine.r, its.r):
+    if its.start is not None and not np.array_equal(its.start, world.start):
+        raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
+    if its.r_next_rows is not None or mine.r_next_rows is not None:
+        same = its.unknown_rows is not None or (
+            np.array_equal(its.r_next_rows, mine.r_next_rows)
+            if its.r_next_rows is not None and mine.r_next_rows is not None
+            else its.r_next_rows is None and np.allclose(its.r, world.r, rtol=0.0, atol=1e-12)
+        )
+    else:
+        hidden = np.zeros_like(its.r, dtype=np.bool_)
+        if its.unknown_rows is not None:
+            hidden = np.broadcast_to(its.unknown_rows.reshape(-1, its.S, its.A), hidden.shape)
+        same = np.array_equal(mine.r[~hidden], its.r[~hidden])
+    if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
+    if its.support_rows is not None:
+        possible = its.support_rows.reshape(-1, its.S, its.A, its.S)
+        if ((world.P > 0.0) & ~possible).any():
+            raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
     if agent.pooled and not mine.stationary:
         raise InvalidModel("The agent pools its counts over steps, but the dynamics of this world depend on the step.")
 
@@ -279,7 +457,7 @@ def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
     """What only the simulator knows: the true value of the baseline."""
     if agent.floor is None or not isinstance(agent, SpliceAgent):
         return None
-    return float(policy_value(world, agent.pi_b)[0, world.s1])
+    return value_of(world, agent.pi_b)
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from surefoot.agents import AGENTS, BPIUCBVI, Agent
+from surefoot.agents import AGENTS, BPIUCBVI, Agent, Returns, SpliceAgent
 from surefoot.agents.planning import FloorAgent
 from surefoot.bounds import KL, Bernstein, Bounds
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family
 from surefoot.errors import InvalidSetting
-from surefoot.exact import policy_value, solve
+from surefoot.exact import solve, value_of
+from surefoot.forecasting import Forecast, forecast
 from surefoot.mdp import TabularMDP
 from surefoot.run import Run
 from surefoot.simulation import simulate
@@ -36,7 +37,7 @@ def facts(chosen: Family, world: TabularMDP) -> Facts:
     """Sizes, and optimum, usual baseline and floor in the world's own units."""
     assert world.baseline is not None
     assert world.suggested_floor is not None
-    baseline = float(policy_value(world, world.baseline)[0, world.s1])
+    baseline = value_of(world, world.baseline)
     optimum = solve(world).value
     values = (optimum, baseline, world.suggested_floor, 0.0, float(world.H))
     return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *map(world.in_user_units, values))
@@ -71,11 +72,36 @@ def build_bounds(name: str, scale: float) -> Bounds:
     return BOUNDS[name](scale=scale)
 
 
-def build_agent(name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool) -> Agent:
-    """A learner by name, with the world's usual baseline."""
+def _kind(name: str) -> type[SpliceAgent]:
     kind = AGENTS.get(name.lower())
     if kind is None:
         raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
+    return kind
+
+
+def forecast_in(
+    world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
+) -> Forecast:
+    """A forecast for a learner by name, with the world's usual baseline."""
+    kind = _kind(name)
+    if not issubclass(kind, FloorAgent):
+        raise InvalidSetting(f"{name} has no floor, so there is nothing to wait for. Try stepmix or epsmix.")
+    if floor is not None and kappa is not None:
+        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
+    assert world.baseline is not None
+    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
+    if kappa is not None:
+        baseline = value_of(world, world.baseline)
+        level = require_floor(baseline - kappa / world.problem.units.scale, world.H, "baseline - kappa")
+    assert level is not None
+    evidence = Returns() if returns else None
+    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled, returns=evidence)
+    return forecast(agent, world=world)
+
+
+def build_agent(name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool) -> Agent:
+    """A learner by name, with the world's usual baseline."""
+    kind = _kind(name)
     if issubclass(kind, FloorAgent):
         assert world.baseline is not None
         return kind(world.problem, world.baseline, floor, delta=delta, bounds=bounds, pooled=pooled)

@@ -177,7 +177,7 @@ def test_curve_and_totals_agree(paper_world):
 def test_regret_counts_every_episode():
     """One state: every policy's value is known by hand, so the account can be checked by hand."""
     world = sf.TabularMDP(P=np.ones((1, 1, 2, 1)), r=[[[0.25, 0.75]]])
-    agent = sf.StepMix(world.problem, [[[1.0, 0.0]]], 0.2)
+    agent = sf.StepMix.paper(world.problem, [[[1.0, 0.0]]], 0.2)
     run = sf.simulate(world, agent, 10, seed=0)
     assert run.sources == {"baseline": 10, "mixture": 0, "optimistic": 0}
     assert (run.regret, run.min_value, run.violations) == (5.0, 0.25, 0)

@@ -62,7 +62,7 @@ def trap(**changes):
 def lake(**changes):
     """The real FrozenLake on the smallest map, and EpsMix with its coin."""
     env = gymnasium.make("FrozenLake-v1", desc=["SF", "HG"])
-    world = sf.from_gymnasium(env, horizon=5)
+    world = sf.from_gymnasium(env, horizon=5).averaged()  # the paper's bounds need r(s, a)
     baseline = 0.7 * sf.solve(world).policy + 0.3 / world.A
     settings = {"baseline": baseline, "floor": 0.1, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
     return env, world, sf.EpsMix(world.problem, **settings)
@@ -71,7 +71,7 @@ def lake(**changes):
 def walk(**changes):
     """Everything at once: several starts, an end on the transition, rescaled rewards, spaces that start elsewhere."""
     env = Walk()
-    world = sf.from_gymnasium(env, horizon=4)
+    world = sf.from_gymnasium(env, horizon=4).averaged()
     baseline = sf.embed_policy(world.problem, np.full((2, 2), 0.5))
     settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
     return env, world, sf.StepMix(world.problem, **settings)
@@ -206,7 +206,7 @@ def ctrl_c(*answer):
 
 def saved_episodes(path, H):
     with np.load(path) as file:
-        assert file["n_sas"].sum() == H * file["totals"][0]
+        assert file["counts_n_sas"].sum() == H * file["totals"][0]
         return int(file["totals"][0])
 
 
@@ -390,10 +390,17 @@ def more_episodes(totals):
 @pytest.mark.parametrize(
     "change",
     [
-        {"n_sas": lambda n: n[..., :1]},
-        {"n_sas": lambda n: n + 1},
-        {"n_sas": lambda n: -n},
-        {"n_sas": lambda n: n.astype(float)},
+        {"counts_n_sas": lambda n: n[..., :1]},
+        {"counts_n_sas": lambda n: n + 1},
+        {"counts_n_sas": lambda n: -n},
+        {"counts_n_sas": lambda n: n + 0.5},
+        {"counts_n_start": lambda n: n[:1]},
+        {"counts_n_start": lambda n: -n},
+        {"counts_record": lambda n: n[:1]},
+        {"counts_record": lambda n: n - 100},
+        {"counts_logged": lambda n: np.int64(1)},
+        {"counts_H": lambda n: n + 1},
+        {"counts_planned_n_sas": lambda n: n + 1000},
         {"totals": more_episodes},
         {"by_h": lambda n: n[:1]},
         {"bin_sum": lambda n: n.astype(np.float32)},
@@ -486,7 +493,7 @@ def test_a_wrong_start_is_said_and_not_counted(tmp_path, assert_same_run):
     env = Walk(shown=False, starts=(1.0, 0.0))
     declared = {"rewards": [[0.0, 2.0], [0.0, 2.0]], "reward_range": (-1, 5)}
     problem = sf.from_gymnasium(env, horizon=4, start=1, **declared)
-    agent = sf.BPIUCBVI(problem)
+    agent = sf.BPIUCBVI.paper(problem)
     path = tmp_path / "run.npz"
     assert sf.learn(env, agent, 20, seed=0).episodes == 20  # control
     with pytest.raises(sf.InvalidEpisode, match=r"started in state 1, the problem says s1 = 0.*without `start`"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
 
 NAMES = sorted(sf.AGENTS)
 
@@ -44,11 +45,27 @@ def test_it_is_frozen(make):
             agent.baseline[0, 0, 0] = 1.0
 
 
-def test_defaults_are_the_papers(make):
+def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
-    assert agent.bounds == sf.Bernstein(1.0)
+    assert agent.bounds == sf.KL(0.5)
     assert agent.pooled is False
+    assert agent.when == Growth(1.1)
+    assert agent.bounds.certified
+    # With the paper's bounds the default is the paper's, too; and what is said is kept.
+    assert make(bounds=sf.Bernstein()).when == EveryEpisode()
+    assert make(replan=Blocks(0.1)).when == Blocks(0.1)
+
+
+def test_the_preset_is_the_papers(make):
+    plain = make()
+    kind = type(plain)
+    arguments = (plain.problem,) if plain.floor is None else (plain.problem, plain.baseline, plain.floor)
+    agent = kind.paper(*arguments, delta=0.1)
+    assert (agent.delta, agent.pooled) == (0.1, False)
+    assert agent.bounds == sf.Bernstein(1.0)
+    assert agent.when == agent.replan == EveryEpisode()
+    assert kind.paper(*arguments).delta == 0.05
 
 
 def test_plans_depend_on_counts_alone(make, paper_world, counts_of):
@@ -78,7 +95,8 @@ def test_a_plan_says_what_it_is(make, paper_world, counts_of):
 
 
 def test_without_data_safety_is_trust(make, paper_world):
-    agent = make()
+    """At a floor that the rewards alone do not prove: these are known, so KL certifies some values without any data."""
+    agent = make(floor=2.55)
     plan = agent.plan(sf.Counts.zeros(paper_world.problem))
     if agent.floor is None:
         assert (plan.source, plan.safety) == ("optimistic", "no floor")
@@ -138,8 +156,8 @@ def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
     """On counts from the true world: the mixed policy's exact value is the neighbours' mean, and above the floor."""
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     counts = counts_of(paper_world, baseline, 4 * 10**6, seed=0)
-    step = sf.StepMix(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
-    eps = sf.EpsMix(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
+    step = sf.StepMix.paper(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
+    eps = sf.EpsMix.paper(paper_world.problem, baseline, 2.0, delta=0.1).plan(counts)
     for plan in (step, eps):
         assert plan.source == "mixture"
         assert 0.0 < plan.rho < 1.0
@@ -154,8 +172,8 @@ def test_epsmix_says_whose_value_is_promised():
     """In the learner's own label, so that every run, table and figure carries it."""
     world = sf.random_mdp(2, 2, 2, seed=0)
     arguments = (world.problem, sf.uniform(2, 2, 2), 0.1)
-    assert "coin-averaged" in sf.EpsMix(*arguments).promise
-    assert "coin-averaged" not in sf.StepMix(*arguments).promise
+    assert "coin-averaged" in sf.EpsMix.paper(*arguments).promise
+    assert "coin-averaged" not in sf.StepMix.paper(*arguments).promise
 
 
 def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
@@ -167,7 +185,7 @@ def test_an_agent_with_a_plan_of_its_own_is_asked_for_it(paper_world):
 
     run = sf.simulate(paper_world, Timid(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
     assert run.sources["baseline"] == 20
-    run = sf.simulate(paper_world, sf.StepMix(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
+    run = sf.simulate(paper_world, sf.StepMix.paper(paper_world.problem, sf.uniform(3, 5, 5), 0.0), 20, seed=0)
     assert run.sources["optimistic"] == 20  # control: StepMix itself is optimistic at floor 0
 
 
@@ -181,7 +199,7 @@ def test_a_subclass_of_the_bounds_is_never_certified(paper_world):
 
 
 def test_another_floor_has_no_promise(paper_world):
-    agent = sf.StepMix(paper_world.problem, sf.boltzmann(sf.solve(paper_world).Q, 10.0), 1.0)
+    agent = sf.StepMix.paper(paper_world.problem, sf.boltzmann(sf.solve(paper_world).Q, 10.0), 1.0)
     assert sf.simulate(paper_world, agent, 3, seed=0, floor=1.0).promise.startswith("certified at delta = 0.05")
     assert (
         sf.simulate(paper_world, agent, 3, seed=0, floor=2.0).promise

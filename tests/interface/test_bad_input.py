@@ -75,7 +75,7 @@ def test_policies(parts):
         with pytest.raises(sf.InvalidPolicy, match=message):
             sf.policy_value(world, policy)
         with pytest.raises(sf.InvalidPolicy, match=r"baseline.*" + message):
-            sf.StepMix(world.problem, policy, 0.1)
+            sf.StepMix.paper(world.problem, policy, 0.1)
     with pytest.raises(sf.InvalidPolicy, match="shapes"):
         sf.step_mixture(good, sf.uniform(2, 3, 3), 0.5)
     for rho in (-0.1, 1.1, math.nan):
@@ -177,16 +177,20 @@ def test_odd_types_are_refused_in_words(parts):
         (lambda: sf.Problem(r, stationary="no"), sf.InvalidSetting, "stationary is 'no', expected True or False"),
         (lambda: sf.random_mdp(10**6, 10, 10, seed=0), sf.InvalidModel, "probabilities, expected at most"),
         (
-            lambda: sf.StepMix(world, baseline, 0.5),
+            lambda: sf.StepMix.paper(world, baseline, 0.5),
             sf.InvalidSetting,
             "found a TabularMDP|is a TabularMDP, expected a Problem",
         ),
-        (lambda: sf.BPIUCBVI(None), sf.InvalidSetting, "expected a Problem"),
-        (lambda: sf.StepMix(world.problem, baseline, 0.5, pooled="no"), sf.InvalidSetting, "pooled is 'no'"),
-        (lambda: sf.StepMix(world.problem, baseline, True), sf.InvalidSetting, "floor is True"),
-        (lambda: sf.StepMix(world.problem, baseline, 1 + 1j), sf.InvalidSetting, r"floor is \(1\+1j\)"),
+        (lambda: sf.BPIUCBVI.paper(None), sf.InvalidSetting, "expected a Problem"),
+        (lambda: sf.StepMix.paper(world.problem, baseline, 0.5, pooled="no"), sf.InvalidSetting, "pooled is 'no'"),
+        (lambda: sf.StepMix.paper(world.problem, baseline, True), sf.InvalidSetting, "floor is True"),
+        (lambda: sf.StepMix.paper(world.problem, baseline, 1 + 1j), sf.InvalidSetting, r"floor is \(1\+1j\)"),
         (lambda: sf.StepMix(world.problem, baseline, 10**400), sf.InvalidSetting, "floor is 1000"),
-        (lambda: sf.StepMix(world.problem, baseline, 0.5, delta=5e-324), sf.InvalidSetting, "delta is 4.94066e-324"),
+        (
+            lambda: sf.StepMix.paper(world.problem, baseline, 0.5, delta=5e-324),
+            sf.InvalidSetting,
+            "delta is 4.94066e-324",
+        ),
         (lambda: sf.Bernstein(True), sf.InvalidSetting, "scale is True"),
         (lambda: sf.Bernstein("1"), sf.InvalidSetting, "scale is '1'"),
         (lambda: sf.Bernstein(np.array(0.5)), sf.InvalidSetting, "scale is array"),
@@ -198,14 +202,22 @@ def test_odd_types_are_refused_in_words(parts):
         (lambda: sf.play(world, np.zeros((2, 3, 2)), np.random.default_rng(0)), sf.InvalidPolicy, "sums to 0"),
         (lambda: sf.solve(world.problem), sf.InvalidModel, "Expected a TabularMDP, found Problem"),
         (lambda: sf.simulate(world, "stepmix", 5, seed=0), sf.InvalidSetting, "Expected an agent"),
-        (lambda: sf.BPIUCBVI(world.problem).plan(np.zeros((2, 3, 2, 3))), sf.InvalidCounts, "found ndarray"),
-        (lambda: sf.simulate_many(world, sf.BPIUCBVI(world.problem), 5, seeds=5), sf.InvalidSetting, "seeds is 5"),
+        (lambda: sf.BPIUCBVI.paper(world.problem).plan(np.zeros((2, 3, 2, 3))), sf.InvalidCounts, "found ndarray"),
         (
-            lambda: sf.simulate_many(world, sf.BPIUCBVI(world.problem), 5, range(2), jobs=0),
+            lambda: sf.simulate_many(world, sf.BPIUCBVI.paper(world.problem), 5, seeds=5),
+            sf.InvalidSetting,
+            "seeds is 5",
+        ),
+        (
+            lambda: sf.simulate_many(world, sf.BPIUCBVI.paper(world.problem), 5, range(2), jobs=0),
             sf.InvalidSetting,
             "jobs is 0",
         ),
-        (lambda: sf.simulate(world, sf.BPIUCBVI(world.problem), 10**23, seed=0), sf.InvalidSetting, "episodes is"),
+        (
+            lambda: sf.simulate(world, sf.BPIUCBVI.paper(world.problem), 10**23, seed=0),
+            sf.InvalidSetting,
+            "episodes is",
+        ),
     ]
     for attempt, error, message in refused:
         with pytest.raises(error, match=message):
@@ -241,7 +253,7 @@ def test_records_do_not_change_with_the_callers_arrays():
 
 def test_simulate(parts):
     world = sf.TabularMDP(*parts)
-    agent = sf.BPIUCBVI(world.problem)
+    agent = sf.BPIUCBVI.paper(world.problem)
     for episodes in (0, -1, 1.5, True):
         with pytest.raises(sf.InvalidSetting, match="episodes is"):
             sf.simulate(world, agent, episodes, seed=0)
@@ -261,16 +273,18 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     baseline = sf.uniform(2, 3, 2)
     value = sf.policy_value(world, baseline)[0, 0]
     with pytest.warns(sf.FloorAboveBaseline, match="below the floor") as caught:
-        run = sf.simulate(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seed=0)
+        run = sf.simulate(world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seed=0)
     assert run.violations == 10
     assert caught[0].filename == __file__  # it points at the caller
     assert run.promise.startswith("no promise: its premise is false")
     with pytest.warns(sf.FloorAboveBaseline, match="no policy reaches it"):
-        sf.simulate(world, sf.StepMix(world.problem, baseline, 2.0), 10, seed=0)
+        sf.simulate(world, sf.StepMix.paper(world.problem, baseline, 2.0), 10, seed=0)
     with pytest.warns(sf.FloorAboveBaseline) as caught:  # the learner's own floor counts, whatever else is counted
-        sf.simulate_many(world, sf.StepMix(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
+        sf.simulate_many(world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
     assert len(caught) == 1
-    run = sf.simulate(world, sf.StepMix(world.problem, baseline, value - 0.01), 10, seed=0)  # warnings are errors here
+    run = sf.simulate(
+        world, sf.StepMix.paper(world.problem, baseline, value - 0.01), 10, seed=0
+    )  # warnings are errors here
     assert run.violations == 0
 
 

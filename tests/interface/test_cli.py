@@ -34,8 +34,12 @@ def test_version_and_help():
     assert "NOT CERTIFIED" in surefoot("demo", "--help").stdout
 
 
+SHORT = ("--episodes", "3000", "--paper-episodes", "200000")
+KL, PAPER = "sharp certificates (KL)", "the paper's bounds"
+
+
 def test_demo_for_people(tmp_path):
-    result = surefoot("demo", "--episodes", "3000", "--out", "figure.svg", cwd=tmp_path)
+    result = surefoot("demo", *SHORT, "--out", "figure.svg", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""  # silent where nobody watches
     for word in (
@@ -43,32 +47,57 @@ def test_demo_for_people(tmp_path):
         "EpsMix",
         "BPI-UCBVI",
         "baseline alone",
-        "NOT CERTIFIED",
-        "floor 2",
-        "surefoot demo --scale 1",
+        KL,
+        PAPER,
+        "floor 4.23",
+        "certified at delta = 0.1",
     ):
         assert word in result.stdout
+    assert "NOT CERTIFIED" not in result.stdout
     figure = (tmp_path / "figure.svg").read_text()
     assert figure.startswith("<?xml")
     assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
 
 
 def test_demo_for_programs(tmp_path):
-    result = surefoot("demo", "--episodes", "3000", "--seed", "5", "--out", "f.png", "--json", cwd=tmp_path)
+    """Both families side by side: the sharp one leaves the baseline, the paper's cannot yet, the optimist falls."""
+    result = surefoot("demo", *SHORT, "--seed", "5", "--out", "f.png", "--json", cwd=tmp_path)
     table = json.loads(result.stdout)
     assert table["seed"] == 5
-    assert [row["learner"] for row in table["rows"]] == ["baseline alone", "StepMix", "EpsMix", "BPI-UCBVI"]
-    assert all("NOT CERTIFIED" in row["promise"] for row in table["rows"][1:])
-    assert table["rows"][3]["violations"] > 0
+    names = ["baseline alone", "StepMix", "EpsMix", "BPI-UCBVI"]
+    assert [(row["bounds"], row["learner"]) for row in table["rows"]] == [
+        (b, name) for b in (KL, PAPER) for name in names
+    ]
+    found = {(row["bounds"], row["learner"]): row for row in table["rows"]}
+    for name in ("StepMix", "EpsMix"):
+        assert found[KL, name]["promise"].startswith("certified at delta = 0.1")
+        assert found[KL, name]["violations"] == found[PAPER, name]["violations"] == 0
+        assert found[KL, name]["first_off_baseline"] < 3000
+        assert found[PAPER, name]["first_off_baseline"] is None
+    assert found[KL, "BPI-UCBVI"]["violations"] > 0
+    assert found[KL, "BPI-UCBVI"]["promise"] == "no floor promised"
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_papers_constants_are_certified_and_the_optimist_is_not(tmp_path):
-    result = surefoot("demo", "--scale", "1", "--episodes", "500", "--json", cwd=tmp_path)
-    promises = {row["learner"]: row["promise"] for row in json.loads(result.stdout)["rows"]}
-    assert promises["StepMix"].startswith("certified at delta = 0.1")
-    assert promises["BPI-UCBVI"] == "no floor promised"
-    assert "NOT CERTIFIED" not in result.stdout
+def test_a_scaled_bonus_is_not_certified_in_table_and_figure(tmp_path):
+    result = surefoot("demo", *SHORT, "--scale", "0.01", "--out", "f.svg", "--json", cwd=tmp_path)
+    promises = {(row["bounds"], row["learner"]): row["promise"] for row in json.loads(result.stdout)["rows"]}
+    assert promises[PAPER, "StepMix"].startswith("NOT CERTIFIED")
+    assert promises[KL, "StepMix"].startswith("certified")
+    assert "NOT CERTIFIED" in (tmp_path / "f.svg").read_text()
+
+
+def test_forecast_for_people_and_programs():
+    result = surefoot("forecast", "dosing", "--pooled")
+    assert result.returncode == 0, result.stderr
+    for word in ("KL certificates", "the paper's bounds", "Lemma (finite)", "practically never", "held back by state"):
+        assert word in result.stdout
+    found = json.loads(surefoot("forecast", "--set", "S=3", "--set", "H=2", "--kappa", "0.2", "--json").stdout)
+    assert abs(found["kappa"] - 0.2) < 1e-9
+    assert [outlook["bounds"] for outlook in found["outlooks"]] == ["KL certificates", "the paper's bounds"]
+    for wrong in (("bpi-ucbvi", "--agent"), ("0.1", "--floor", "--kappa")):
+        arguments = [word for option in wrong[1:] for word in (option, wrong[0])]
+        assert surefoot("forecast", "dosing", *arguments).returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -78,6 +107,8 @@ def test_the_papers_constants_are_certified_and_the_optimist_is_not(tmp_path):
         ("demo", "--seed", "-1"),
         ("demo", "--out", "x.doc"),
         ("demo", "--scale", "-1"),
+        ("demo", "--paper-episodes", "0"),
+        ("forecast", "dosing", "--agent", "nobody"),
         ("nope",),
     ],
 )
@@ -113,7 +144,7 @@ def test_the_same_seed_prints_the_same(tmp_path):
     runner = CliRunner()
     rows = []
     for _ in range(2):
-        result = runner.invoke(app, ["demo", "--episodes", "800", "--json", "--out", str(tmp_path / "f.png")])
+        result = runner.invoke(app, ["demo", *SHORT, "--json", "--out", str(tmp_path / "f.png")])
         table = json.loads(result.stdout)
         rows.append([{k: v for k, v in row.items() if k != "seconds"} for row in table["rows"]])
     assert rows[0] == rows[1]
@@ -122,8 +153,8 @@ def test_the_same_seed_prints_the_same(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_cleanly(tmp_path):
     """10^9 episodes, interrupted after the kernels are loaded: what was played is shown, and nothing is torn."""
-    surefoot("demo", "--episodes", "1", cwd=tmp_path)  # compiles, if nobody has yet
-    arguments = [*COMMAND, "demo", "--episodes", "1000000000", "--json", "--out", "f.png"]
+    surefoot("try", "dosing", "--episodes", "1", cwd=tmp_path)  # compiles, if nobody has yet
+    arguments = [*COMMAND, "try", "dosing", "--episodes", "1000000000", "--json", "--out", "f.png"]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     time.sleep(6)
     process.send_signal(signal.SIGINT)
@@ -138,7 +169,7 @@ def test_ctrl_c_ends_cleanly(tmp_path):
 def test_an_interrupted_run_is_a_run(paper_world):
     """The first Ctrl-C is heard between episodes: totals, curve and counts agree on how many were played."""
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
-    agent = sf.StepMix(paper_world.problem, baseline, 2.0)
+    agent = sf.StepMix.paper(paper_world.problem, baseline, 2.0)
     sf.simulate(paper_world, agent, 1, seed=0)
     for drive in (sf.simulate, sf.simulate_plainly):
         before = signal.getsignal(signal.SIGINT)

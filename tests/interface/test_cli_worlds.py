@@ -54,10 +54,10 @@ def test_try_prints_the_table_of_demo(tmp_path):
 
 
 def test_try_takes_the_sharp_certificates():
-    table = json.loads(surefoot("try", "trap", "--bounds", "kl", "--episodes", "3000", "--json").stdout)
+    table = json.loads(surefoot("try", "trap", "--episodes", "3000", "--json").stdout)
     assert table["rows"][1]["violations"] == 0
     assert table["rows"][1]["first_off_baseline"] is not None
-    paper = json.loads(surefoot("try", "trap", "--episodes", "3000", "--json").stdout)
+    paper = json.loads(surefoot("try", "trap", "--bounds", "paper", "--episodes", "3000", "--json").stdout)
     assert paper["rows"][1]["first_off_baseline"] is None  # control: the paper's bounds need far more
 
 
@@ -68,7 +68,7 @@ def test_try_takes_sizes_a_floor_and_a_scale():
     assert table["floor"] == 1.0
     world = sf.world("random", S=3, A=2, stationary=True)
     assert table["optimum"] == sf.solve(world).value
-    agent = sf.StepMix(world.problem, world.baseline, 1.0, bounds=sf.Bernstein(0.001), pooled=True)
+    agent = sf.StepMix(world.problem, world.baseline, 1.0, bounds=sf.KL(scale=0.001), pooled=True)
     assert table["rows"][1]["regret"] == sf.simulate(world, agent, 300, seed=3).regret
     assert "NOT CERTIFIED" in table["rows"][1]["promise"]
 

@@ -297,7 +297,7 @@ def test_our_agents_are_left_in_peace(name, pooled, scale, world):
 @pytest.mark.parametrize("family", sorted(sf.FAMILIES))
 def test_our_agents_are_left_in_peace_in_every_family(family):
     world = sf.world(family)
-    assert_quiet(sf.check_agent(sf.StepMix(world.problem, world.baseline, world.suggested_floor)))
+    assert_quiet(sf.check_agent(sf.StepMix.paper(world.problem, world.baseline, world.suggested_floor)))
 
 
 class Own:
@@ -469,4 +469,4 @@ def test_a_splice_agent_with_a_plan_of_its_own_is_noted(world):
 
     agent = Mine(world.problem, world.baseline, 0.1)
     assert "It plans by itself" in str(sf.check_agent(agent))
-    assert "It plans by itself" not in str(sf.check_agent(sf.StepNoMix(world.problem, world.baseline, 0.1)))
+    assert "It plans by itself" not in str(sf.check_agent(sf.StepNoMix.paper(world.problem, world.baseline, 0.1)))

@@ -166,6 +166,31 @@ def test_rewards_are_rescaled_and_translated_back():
     assert world.from_user_units(20.0) == pytest.approx(4.0)
 
 
+def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
+    """Winning and being fined are two outcomes of one pair. `averaged` tells learners its mean instead."""
+    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    after = world.problem.r_next_rows.reshape(-1, 3, 2, 3)
+    assert after[0, 0, 1, 2] == pytest.approx(1.0) and after[0, 0, 1, 1] == pytest.approx(0.0)  # 5 and -1, rescaled
+    baseline = sf.uniform(4, 3, 2)
+    with pytest.raises(sf.InvalidSetting, match=r"rewards that depend on the next state.*world\.averaged\(\)"):
+        sf.StepMix.paper(world.problem, baseline, 0.1)
+    with pytest.raises(sf.InvalidSetting, match="rewards that depend on the next state"):
+        sf.BPIUCBVI(world.problem, bounds=sf.Bernstein())
+    means = world.averaged()
+    assert means.problem.r_next_rows is None
+    np.testing.assert_array_equal(means.r, world.r)
+    np.testing.assert_array_equal(means.P, world.P)
+    run = sf.learn(Tabled(walk()), sf.StepMix.paper(means.problem, baseline, 0.1), 5, seed=0)
+    assert run.episodes == 5
+    assert sf.simulate(world, sf.StepMix(world.problem, baseline, 0.1), 5, seed=0).episodes == 5  # KL takes both
+    plain = {
+        s: {a: [(p, t, 1.0, end) for p, t, _, end in rows] for a, rows in acts.items()} for s, acts in walk().items()
+    }
+    same = sf.from_gymnasium(Tabled(plain), horizon=4)  # control: one reward for all outcomes of a pair
+    assert same.problem.r_next_rows is None
+    sf.StepMix.paper(same.problem, baseline, 0.1)
+
+
 def test_a_world_that_pays_nothing_converts():
     world = sf.from_gymnasium(Tabled(walk(win=0.0, fine=0.0)), horizon=3)
     assert worth(world, sf.uniform(3, 3, 2)) == 0.0
@@ -261,7 +286,7 @@ def test_continuous_spaces_are_refused():
     env.action_space = Box(0.0, 1.0)
     with pytest.raises(sf.InvalidModel, match=r"action space is Box.*each action is a number"):
         sf.from_gymnasium(env, horizon=10)
-    agent = sf.BPIUCBVI(sf.world("trap").problem)
+    agent = sf.BPIUCBVI.paper(sf.world("trap").problem)
     with pytest.raises(sf.InvalidModel, match="observation space is Box"):
         sf.learn("CartPole-v1", agent, 3, seed=0)
 
@@ -276,8 +301,21 @@ def hidden(**settings):
 AVERAGE = np.array([[0.0, 2.0], [0.0, 2.0]])  # what `walk` pays on average
 
 
-def test_without_model_and_rewards_it_is_refused():
-    with pytest.raises(sf.InvalidModel, match=r"has no `P`.*each of the 2 states and 2 actions.*sharp certificates"):
+def test_without_model_and_rewards_the_rewards_are_unknown():
+    problem = sf.from_gymnasium(hidden(), horizon=4, reward_range=(-1, 5), start=0)
+    assert isinstance(problem, sf.Problem)
+    assert problem.unknown_rows is not None and problem.unknown_rows.reshape(-1, 3, 2)[:, :2].all()
+    assert problem.units == sf.Units(-1.0, 5.0, 4)
+    run = sf.learn(hidden(), sf.StepMix(problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 0.1), 20, seed=0)
+    paid = run.counts.x_sa[:, :2].sum() / 2**32  # observed, in units of this library
+    assert 0.0 < paid <= run.counts.n_sas[:, :2].sum()
+    with pytest.raises(sf.InvalidSetting, match="not proved for unknown rewards"):
+        sf.BPIUCBVI.paper(problem)
+
+
+def test_the_range_of_rewards_must_be_declared():
+    """What an unseen reward may be is the owner's word: nothing else bounds it."""
+    with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
         sf.from_gymnasium(hidden(), horizon=4)
     with pytest.raises(sf.InvalidModel, match="range of rewards must be declared"):
         sf.from_gymnasium(hidden(), horizon=4, rewards=AVERAGE)
@@ -329,16 +367,16 @@ def test_learning_live_knows_no_truth():
     problem = sf.from_gymnasium(env, horizon=4, rewards=AVERAGE, reward_range=(-1, 5), start=0)
     baseline = sf.embed_policy(problem, [[0.5, 0.5], [0.5, 0.5]])
     floor = problem.from_user_units(0.5)
-    run = sf.learn(env, sf.StepMix(problem, baseline, floor), 60, seed=0)
+    run = sf.learn(env, sf.StepMix.paper(problem, baseline, floor), 60, seed=0)
     assert (run.violations, run.regret, run.optimum, run.min_value, run.baseline) == (None,) * 5
     assert run.floor == floor
     assert np.isnan(run.curve.regret).all()
     assert np.isnan(run.curve.below).all()
     assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)  # the curve shows observed returns
-    world = sf.from_gymnasium(Tabled(walk()), horizon=4)
+    world = sf.from_gymnasium(Tabled(walk()), horizon=4).averaged()  # learners are told the same means
     truth = worth(world, baseline)
     assert abs(problem.in_user_units(run.mean_return) - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
-    same = sf.learn(Tabled(walk()), sf.StepMix(world.problem, baseline, floor), 60, seed=0)
+    same = sf.learn(Tabled(walk()), sf.StepMix.paper(world.problem, baseline, floor), 60, seed=0)
     assert same.counts == run.counts  # control: with the model, the same episodes and an exact account
     assert same.violations == 0
     assert same.regret > 0
@@ -346,7 +384,7 @@ def test_learning_live_knows_no_truth():
 
 def test_learning_live_has_no_promise_for_another_floor():
     problem = sf.from_gymnasium(hidden(), horizon=4, rewards=AVERAGE, reward_range=(-1, 5), start=0)
-    agent = sf.StepMix(problem, constant(problem, 1), 1.0)
+    agent = sf.StepMix.paper(problem, constant(problem, 1), 1.0)
     assert "certified" in sf.learn(hidden(), agent, 2, seed=0).promise
     other = sf.learn(hidden(), agent, 2, seed=0, floor=2.0)
     assert (other.promise, other.floor) == ("no promise for this floor: the learner keeps 1", 2.0)
@@ -482,7 +520,7 @@ def test_importing_surefoot_stays_quick():
 import sys
 import surefoot as sf
 world = sf.world("trap")
-sf.StepMix(world.problem, world.baseline, 0.6)
+sf.StepMix.paper(world.problem, world.baseline, 0.6)
 assert "gymnasium" not in sys.modules
 import gymnasium
 assert "Trap-v0" not in gymnasium.registry

@@ -11,8 +11,8 @@ from surefoot.conformance import chernoff
 
 @pytest.fixture
 def lake():
-    world = sf.from_gymnasium("FrozenLake-v1", horizon=20)
-    return sf.EpsMix(world.problem, 0.8 * sf.solve(world).policy + 0.05, 0.0, pooled=True)
+    world = sf.from_gymnasium("FrozenLake-v1", horizon=20).averaged()
+    return sf.EpsMix.paper(world.problem, 0.8 * sf.solve(world).policy + 0.05, 0.0, pooled=True)
 
 
 def test_a_wrapper_that_may_change_the_law_is_refused(lake):
@@ -80,14 +80,14 @@ class Liar(Die):
 
 def test_an_impossible_transition_ends_learning():
     world = sf.from_gymnasium(Liar(), horizon=10, reward_range=(0, 1))
-    agent = sf.StepMix(world.problem, sf.uniform(10, world.S, 6), 0.0)
+    agent = sf.StepMix.paper(world.problem, sf.uniform(10, world.S, 6), 0.0)
     with pytest.raises(sf.InvalidEpisode, match="own model says is impossible"):
         sf.learn(Liar(), agent, 50, seed=0)
 
 
 def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
     world = sf.world("trap")
-    agent = sf.StepMix(world.problem, world.baseline, 0.6)
+    agent = sf.StepMix.paper(world.problem, world.baseline, 0.6)
     env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
 
     def play(learner, episodes):
@@ -115,7 +115,7 @@ def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
 @pytest.mark.parametrize("reward", [1e9, -0.5, float("nan"), "x", None.__class__])
 def test_a_reward_outside_the_range_is_refused_by_the_learner(reward):
     world = sf.world("trap")
-    learner = sf.Learner(sf.StepMix(world.problem, world.baseline, 0.6), 0)
+    learner = sf.Learner(sf.StepMix.paper(world.problem, world.baseline, 0.6), 0)
     learner.begin()
     learner.act(0)
     with pytest.raises(sf.InvalidEpisode, match="The reward is"):
@@ -134,7 +134,7 @@ def test_stationarity_is_a_premise_that_must_be_said():
 def test_results_are_shown_in_the_users_units():
     world = sf.world("offers")
     floor = world.from_user_units(90.0)
-    run = sf.simulate(world, sf.StepMix(world.problem, world.baseline, floor), 50, seed=0)
+    run = sf.simulate(world, sf.StepMix.paper(world.problem, world.baseline, floor), 50, seed=0)
     assert "violations of 90" in repr(run)
     from surefoot.tables import rows
 
@@ -149,7 +149,7 @@ def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
     env = Die()
     del env.P
     problem = sf.from_gymnasium(env, horizon=3, rewards=np.zeros((6, 6)), reward_range=(0, 1), start=0)
-    run = sf.learn(env, sf.StepMix(problem, sf.uniform(3, 7, 6), 0.5), 3, seed=0)
+    run = sf.learn(env, sf.StepMix.paper(problem, sf.uniform(3, 7, 6), 0.5), 3, seed=0)
     assert "unknown violations of 0.5" in repr(run)
     assert run.violations is None
 

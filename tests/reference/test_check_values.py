@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.planning import plan_splices
 
 CASES = range(9)
 
@@ -19,7 +18,7 @@ def built(case):
 def test_stepmix(check_values, i, by_the_book):
     case = check_values[i]
     problem, baseline, counts = built(case)
-    agent = sf.StepMix(problem, baseline, case["floor"], delta=case["delta"])
+    agent = sf.StepMix.paper(problem, baseline, case["floor"], delta=case["delta"])
     plan = agent.plan_by_the_book(counts) if by_the_book else agent.plan(counts)
     expected = case["stepmix"]
     assert (plan.source, plan.h) == (expected["source"], expected["h"])
@@ -35,7 +34,7 @@ def test_stepmix(check_values, i, by_the_book):
 def test_epsmix(check_values, i, by_the_book):
     case = check_values[i]
     problem, baseline, counts = built(case)
-    agent = sf.EpsMix(problem, baseline, case["floor"], delta=case["delta"])
+    agent = sf.EpsMix.paper(problem, baseline, case["floor"], delta=case["delta"])
     plan = agent.plan_by_the_book(counts) if by_the_book else agent.plan(counts)
     expected = case["epsmix"]
     assert plan.source == expected["source"]
@@ -53,8 +52,9 @@ def test_optimistic_actions(check_values, i):
     problem, _, counts = built(case)
     delta_prime = case["delta"] / (3 * (problem.H + 1))
     chosen = sf.Bernstein().optimistic(sf.Model(problem, counts, delta_prime)).policy.argmax(axis=2)
-    agent = sf.StepMix(problem, case["baseline"], case["floor"], delta=case["delta"])
-    kernel, _, _ = plan_splices(agent, counts)
+    plan = sf.StepMix.paper(problem, case["baseline"], 0.0, delta=case["delta"]).plan(counts)
+    assert plan.source == "optimistic"  # a floor of 0 is always reached
+    kernel = plan.policy.argmax(axis=2)
     for actions in (chosen, kernel):
         np.testing.assert_array_equal(actions, case["bernstein"]["optimistic_actions"])
 

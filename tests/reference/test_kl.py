@@ -47,9 +47,8 @@ def test_kernel_is_readable():
     rng = np.random.default_rng(0)
     for _ in range(2000):
         p_hat, eps, V = random_ball(rng)
-        column = np.ascontiguousarray(p_hat[:, None])
         for sign in (1.0, -1.0):
-            found = kernel.worst_mean(column, 0, V, sign, eps)
+            found = kernel.worst_mean(p_hat, V, len(V), sign, eps, 0.0)
             assert found == pytest.approx(readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max()))
 
 

@@ -31,7 +31,7 @@ def test_when_the_baseline_is_left(setting, kind, mixture, optimistic, seed):
 
 def test_the_optimist_violates(setting):
     world, _ = setting
-    run = sf.simulate(world, sf.BPIUCBVI(world.problem, delta=0.1), EPISODES, seed=0, floor=2.0)
+    run = sf.simulate(world, sf.BPIUCBVI.paper(world.problem, delta=0.1), EPISODES, seed=0, floor=2.0)
     assert run.violations > 100_000
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents.planning import Plan, SpliceAgent, check_settings, safety
+from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.arrays import Floats, Ints, read_only
-from surefoot.bounds import Bernstein, Bounds, Model
+from surefoot.bounds import KL, Bernstein, Bounds, Model
 from surefoot.checks import freeze, require_delta
 from surefoot.counts import Counts
 from surefoot.policy import uniform
@@ -18,8 +19,7 @@ from surefoot.problem import Problem
 def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
     """The optimistic policy, with no floor to keep."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
-    s1 = model.problem.s1
-    lower, upper = float(V_low[0, s1]), float(V_up[0, s1])
+    lower, upper = bounds.at_start(model, V_low[0], V_up[0])
     return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds, -np.inf, True))
 
 
@@ -33,12 +33,18 @@ class BPIUCBVI(SpliceAgent):
     problem: Problem
     _: KW_ONLY
     delta: float = 0.05
-    bounds: Bounds = Bernstein()  # noqa: RUF009  (frozen)
+    bounds: Bounds = KL()  # noqa: RUF009  (frozen)
     pooled: bool = False
+    replan: Replan | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self.problem, self.bounds, self.pooled)
+        check_settings(self.problem, self.bounds, self.pooled, self.replan)
         freeze(self, delta=require_delta(self.delta))
+
+    @classmethod
+    def paper(cls, problem: Problem, *, delta: float = 0.05, pooled: bool = False) -> "BPIUCBVI":
+        """The paper's own settings: its bounds at scale 1, a plan before every episode."""
+        return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
 
     @property
     def floor(self) -> None:
@@ -60,14 +66,10 @@ class BPIUCBVI(SpliceAgent):
         """Any lower value will do."""
         return kernels.Rule(-np.inf, mixes=False, by_coin=False)
 
-    @property
-    def delta_prime(self) -> float:
-        """delta' = delta / 4, as EpsMix in the paper's comparisons."""
-        return self.bounds.share_of(self.delta, 4)
-
-    def plan_by_the_book(self, counts: Counts) -> Plan:
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above."""
         return bpi_ucbvi(self.model(counts), self.bounds)
 
     def __repr__(self) -> str:
-        return f"BPIUCBVI({self.problem}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled})"
+        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.when}"
+        return f"BPIUCBVI({self.problem}, {settings})"

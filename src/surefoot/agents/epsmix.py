@@ -13,16 +13,16 @@ from surefoot.counts import Counts
 from surefoot.policy import EpisodicMixture
 
 
-def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
+def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
     """The policy EpsMix plays next, and why it is safe.
 
     The coin is tossed before the episode, so on the good event its average is worth
         V^pi = (1-rho) V^b + rho V^bar >= (1-rho) L_b + rho L_opt = floor.
     """
-    pi_bar, V_up, _ = bounds.optimistic(model)
+    pi_bar, V_up, V_low = bounds.optimistic(model)
     L_opt = bounds.lower(model, pi_bar)
-    L_b = bounds.lower(model, pi_b)  # <pi_b(.|s), Q(s,.)>, so that pi_b may be stochastic
-    upper = float(V_up[0, model.problem.s1])
+    L_b = max(L_b, bounds.lower(model, pi_b))  # <pi_b(.|s), Q(s,.)>, so that pi_b may be stochastic
+    upper = bounds.at_start(model, V_low[0], V_up[0])[1]
     L = [L_opt, L_b]
 
     if L_opt >= floor:
@@ -59,13 +59,10 @@ class EpsMix(FloorAgent):
     @property
     def rule(self) -> "kernels.Rule":
         """Both are mixed by a coin for the whole episode."""
-        return kernels.Rule(self.floor, mixes=True, by_coin=True)
+        return self.make_rule(mixes=True, by_coin=True)
 
-    @property
-    def delta_prime(self) -> float:
-        """delta' = delta / 4."""
-        return self.bounds.share_of(self.delta, 4)
-
-    def plan_by_the_book(self, counts: Counts) -> Plan:
-        """`plan`, by the readable version above."""
-        return epsmix(self.model(counts), self.baseline, self.floor, self.bounds)
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """`plan`, by the readable version above: of the optimist, without bisection."""
+        model = self.model(counts)
+        floor, L_b = self.standard(model, counts)
+        return epsmix(model, self.baseline, floor, self.bounds, L_b)

@@ -1,19 +1,33 @@
 """Plan: what a learner will play next, and why that is safe. And the shape that learners have in common."""
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot import kernels
+from surefoot.agents.explorers import Explorer
+from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds import KL, Bernstein, Bounds, Model
-from surefoot.checks import Record, freeze, require_bool, require_delta, require_floor, require_integer, require_number
+from surefoot.bounds.kl import mean_bounds
+from surefoot.bounds.model import margin
+from surefoot.checks import (
+    REWARD_UNITS,
+    Record,
+    freeze,
+    require_bool,
+    require_delta,
+    require_floor,
+    require_integer,
+    require_number,
+)
 from surefoot.counts import Counts, check_counts, require_stationary
-from surefoot.errors import InvalidSetting
-from surefoot.policy import EpisodicMixture, check_policy
+from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.policy import EpisodicMixture, check_policy, splice
 from surefoot.problem import Problem
 
 Source = Literal["baseline", "mixture", "optimistic"]
@@ -43,6 +57,7 @@ class Plan(Record):
     upper: float
     candidates: Floats
     safety: Safety
+    grounds: "Grounds | None"  # what `explain` speaks about
 
     def __init__(
         self,
@@ -54,6 +69,7 @@ class Plan(Record):
         upper: float,
         candidates: ArrayLike,
         safety: Safety,
+        grounds: "Grounds | None" = None,
     ) -> None:
         """Fields as named; arrays become read-only."""
         if source not in SOURCES:
@@ -73,7 +89,27 @@ class Plan(Record):
             upper=upper,
             candidates=np.asarray(candidates, dtype=np.float64),
             safety=safety,
+            grounds=grounds,
         )
+
+    def draw(self, rng: np.random.Generator) -> "Drawn":
+        """The policy (H, S, A) of one episode, the coin tossed if there is one, and whether it is the baseline's own.
+
+        Only an episode that was so marked before it began may later count as evidence of the baseline's value.
+        """
+        if isinstance(self.policy, EpisodicMixture):
+            chosen = self.policy.draw(rng)
+            return Drawn(chosen, chosen is self.policy.first)
+        return Drawn(self.policy, self.source == "baseline")
+
+    def explain(self) -> str:
+        """Why this policy, and what its safety rests on: how delta is spent, the evidence, the pairs that bind, and
+        every premise that nobody checks."""
+        if self.grounds is None:
+            return f"{self!r}: the learner that made this plan says no more about it."
+        from surefoot.agents.explaining import explanation
+
+        return explanation(self, self.grounds)
 
     @property
     def certified(self) -> bool:
@@ -88,33 +124,133 @@ class Plan(Record):
         )
 
 
+class Drawn(NamedTuple):
+    """What is played in one episode."""
+
+    policy: Floats
+    baseline: bool  # is it the baseline alone, from the first step to the last?
+
+
 @runtime_checkable
 class Agent(Protocol):
-    """What `simulate` asks of a learner: it plans from counts, and from nothing else."""
+    """What `simulate` asks of a learner: it plans from counts, and from nothing else.
+
+    A learner that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
+    """
 
     @property
     def problem(self) -> Problem: ...  # noqa: D102
     @property
-    def floor(self) -> float | None: ...  # noqa: D102
+    def floor(self) -> "Floor | None": ...  # noqa: D102
     @property
     def pooled(self) -> bool: ...  # noqa: D102
     @property
     def promise(self) -> str: ...  # noqa: D102
-    def plan(self, counts: Counts) -> Plan: ...  # noqa: D102
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A floor relative to the baseline: never below 1 - `give` of what it is worth, though nobody knows how much that
+    is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
+
+    give: float
+
+    def __post_init__(self) -> None:
+        meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
+        give = require_number("give", self.give, meaning)
+        if not 0.0 < give < 1.0:
+            raise InvalidSetting(f"give is {give:g}, expected {meaning}.")
+        freeze(self, give=give)
+
+    def of(self, value: float, problem: Problem) -> float:
+        """The floor, were this the baseline's value. Shares are of values in the user's units."""
+        return max(0.0, (1.0 - self.give) * value - self.give * user_zero(problem))
+
+    def __str__(self) -> str:
+        return f"{100 * (1 - self.give):g} % of the baseline"
+
+
+Floor = float | Relative
+
+
+@dataclass(frozen=True)
+class Returns:
+    """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
+
+    They are i.i.d. in [low, high], so a coin with fractional counts has their rescaled mean in its ball at all times.
+    The range of one episode's return is worked out from what the problem says is possible; declared (in the user's
+    units) it is narrower on trust.
+    """
+
+    share: float = 0.2
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        meaning = "a share of delta strictly between 0 and 1, such as 0.2"
+        share = require_number("share", self.share, meaning)
+        if not 0.0 < share < 1.0:
+            raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
+        freeze(self, share=share)
+        if (self.low is None) != (self.high is None):
+            raise InvalidSetting("A declared range of returns needs both ends: Returns(low=..., high=...).")
+        if self.low is not None and self.high is not None:
+            low, high = (require_number("range", x, "two numbers, low < high") for x in (self.low, self.high))
+            if not -np.inf < low < high < np.inf:
+                raise InvalidSetting(f"The range of returns is ({low:g}, {high:g}), expected two numbers, low < high.")
+            freeze(self, low=low, high=high)
+
+
+class Grounds(NamedTuple):
+    """What a plan was made from."""
+
+    agent: "SpliceAgent"
+    counts: Counts  # as they were
+    floor: float  # what lower values were held against; of a relative floor, what it came to
+    by_model: float  # the baseline's lower value by the model
+    by_returns: float  # by its returns; -inf where these are not evidence
+    vouched: float  # by the owner's word; -inf where there is none
+    bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
+    V_low: Floats  # (H+1, S): its lower values
+
+
+class Decision(NamedTuple):
+    """What a plan is made of."""
+
+    c: int  # the chosen candidate
+    h: int
+    rho: float
+    reached: bool  # is its lower value at or above the floor?
+    L: Floats  # (C,) lower values, boldest first
+    floor: float
+    upper: float
+    explorer: Floats  # (H, S, A)
+    V_low: Floats  # (H+1, C, S)
+    by_model: float  # the last candidate's lower value by the model
+    by_returns: float  # and by returns
+
+
+Known = tuple["kernels.Evidence", "kernels.Start", "kernels.Record"]
 
 
 class SpliceAgent(Record, ABC):
-    """A learner that chooses among splices of its baseline with the optimistic policy.
+    """A learner that chooses among splices of its baseline with an explorer, the optimistic policy if nothing is said.
 
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
 
     name: ClassVar[str]  # as the literature writes it
     floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
+    parts: ClassVar[int] = 4  # into how many events the paper's proof divides delta
     problem: Problem
     bounds: Bounds
     delta: float
     pooled: bool
+    replan: Replan | None
+    explorer: Explorer | None = None
+    returns: Returns | None = None
+    baseline_at_least: float | None = None
 
     @property
     @abstractmethod
@@ -131,14 +267,26 @@ class SpliceAgent(Record, ABC):
     def rule(self) -> "kernels.Rule":
         """How a plan follows from the candidates' lower values."""
 
-    @property
     @abstractmethod
-    def delta_prime(self) -> float:
-        """The share of delta inside beta and beta*."""
-
-    @abstractmethod
-    def plan_by_the_book(self, counts: Counts) -> Plan:
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version of the algorithm."""
+
+    @property
+    def when(self) -> Replan:
+        """The rule of replanning in force: by default growth 1.1 with KL, every episode with the paper's bounds."""
+        if self.replan is not None:
+            return self.replan
+        return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
+
+    @property
+    def delta_model(self) -> float:
+        """What of delta the dynamics, rewards and start have; the rest is for returns."""
+        return self.delta * (1.0 - (self.returns.share if self.returns is not None else 0.0))
+
+    @property
+    def delta_prime(self) -> float:
+        """The share of delta inside beta and beta*; all of the model's with KL."""
+        return self.bounds.share_of(self.delta_model, self.parts)
 
     @property
     def promise(self) -> str:
@@ -146,47 +294,253 @@ class SpliceAgent(Record, ABC):
         scaled = "" if self.bounds.certified else f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
         if self.rule.floor == -np.inf:
             return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
-        return scaled or f"certified at delta = {self.delta:g} for {self.floor_scope}, or the baseline on trust"
+        word = "the baseline on trust" if self.baseline_at_least is None else "on the owner's word for the baseline"
+        return scaled or f"certified at delta = {self.delta:g} for {self.floor_scope}, or {word}"
+
+    @property
+    def plans_itself(self) -> bool:
+        """Is `plan` the one below, which the fused loop knows, and not a subclass's own?"""
+        return type(self).plan is SpliceAgent.plan
+
+    @property
+    def slop(self) -> float:
+        """What a row of the baseline misses of summing to 1, at most."""
+        return float(np.abs(self.pi_b.sum(axis=-1) - 1.0).max())
+
+    def check_counts(self, counts: Counts) -> None:
+        """Do these counts fit, and does the proof cover them?"""
+        check_counts(counts, self.problem, self.pooled)
+        if counts.logged and isinstance(self.bounds, Bernstein):
+            raise InvalidCounts(
+                "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
+                "baseline that was fixed before the data. Use bounds=sf.KL()."
+            )
 
     def model(self, counts: Counts) -> Model:
         """What the readable version reads of the counts."""
-        check_counts(counts, self.problem, self.pooled)
+        self.check_counts(counts)
         return Model(self.problem, counts, self.delta_prime)
 
-    def plan(self, counts: Counts) -> Plan:
-        """The policy of the next episode. Depends on the counts and on nothing else; the counts stay as they are."""
-        check_counts(counts, self.problem, self.pooled)
-        pi_bar, L, upper = plan_splices(self, counts)
-        floor, mixes, by_coin = self.rule
-        c, rho, reached = kernels.choose(L, floor, mixes)
+    def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
+        """The explorer's policy; None for the optimist's, which the planner finds itself."""
+        if self.explorer is None:
+            return None
+        if rng is None:
+            raise InvalidSetting("An explorer draws at random: call plan(counts, rng) with a numpy Generator.")
+        return check_policy(self.explorer(counts.copy(), rng), self.problem, "the explorer's policy")
+
+    def of_baseline(self, counts: Counts) -> tuple[float, float]:
+        """Bounds of the baseline's value apart from the model, readable: its returns and the owner's word."""
+        low, up = -np.inf, np.inf
+        n = float(counts.record[0])
+        if self.returns is not None and n > 0:
+            lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
+            x = (counts.record[1] / REWARD_UNITS - n * lowest) / span if span > 0.0 else 0.0
+            log_union = -np.log(self.delta * self.returns.share)
+            mean_low, mean_up = mean_bounds(n, x, float(log_union), self.bounds.scale)
+            low, up = lowest + span * mean_low, lowest + span * mean_up + rounding
+        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        return max(low, vouched), up
+
+    def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
+        """The floor as a number, and what may stand for pi_b's lower value beside the model's (readable version).
+
+        A relative floor is (1-a) U with U >= V^b, and U itself stands for pi_b: see `candidate_values` in the kernels.
+        """
+        rule = self.rule
+        L_b, up = self.of_baseline(counts)
+        if rule.give < 0.0:
+            return rule.floor, L_b
+        values = self.bounds.evaluate(model, self.pi_b)
+        U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
+        return max((1.0 - rule.give) * U - rule.give * rule.offset, 0.0), U
+
+    def evidence(self, counts: Counts) -> Known:
+        """What the kernels read: balls or estimates, start, record of returns. They share the counts' arrays."""
+        problem, bounds = self.problem, self.bounds
+        slop = self.slop
+        log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
+        alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
+        room = margin(problem.H, slop)
+        lowest, span, rounding, log_returns = 0.0, 0.0, 0.0, np.inf
+        if self.returns is not None:
+            lowest, span, rounding = returns_range(problem, self.pi_b, self.returns)
+            log_returns = -np.log(self.delta * self.returns.share)
+        return (
+            bounds.evidence(problem, counts, self.delta_prime, slop, uppers=self.rule.give >= 0.0),
+            kernels.start_from(
+                problem.start,
+                counts.n_start,
+                log_union,
+                alpha,
+                bounds.scale,
+                room,
+                0.0 if isinstance(bounds, KL) else room,
+            ),
+            kernels.Record(
+                seen=counts.record,
+                lowest=lowest,
+                span=span,
+                rounding=rounding,
+                log_union=float(log_returns),
+                scale=bounds.scale,
+                margin=room,
+                vouched=-np.inf if self.baseline_at_least is None else self.baseline_at_least,
+                room=np.zeros(4),
+            ),
+        )
+
+    def decide(self, known: Known, bold: Floats | None = None) -> "Decision":
+        """Bound the candidates and choose: the kernels' part of a plan. `bold` is an explorer's policy."""
+        evidence, start, record = known
+        rule, H = self.rule, self.problem.H
+        splices = kernels.empty_splices(self.h0, self.pi_b, bold)
+        nothing = np.zeros(0, dtype=np.int64)
+        first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
+        kernels.refresh_all(evidence)
+        kernels.refresh_start(start)
+        kernels.bound_splices(evidence, splices, nothing, *first)
+        L = np.zeros(len(self.h0))
+        floor = kernels.candidate_values(splices, start, record, rule, L)
+        c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
-        optimist = np.eye(self.problem.A)[pi_bar]
-        policy: Floats | EpisodicMixture
-        if by_coin:
-            policy = EpisodicMixture(self.pi_b, optimist, rho)
-        else:
-            policy = np.zeros_like(optimist)
-            kernels.mix_splices(self.pi_b, optimist, h, rho, policy)
-        return Plan(
-            policy=policy,
-            source=exit_taken(h, rho, self.problem.H),
+        if rule.bisections and exit_taken(h, rho, H) == "mixture":
+            room = np.zeros((3, self.problem.S))
+            rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+        top = splices
+        if bold is not None:  # the explorer's splices say nothing about the best policy
+            top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
+            kernels.bound_splices(evidence, top, nothing, *first)
+        explorer = np.asarray(np.eye(self.problem.A)[splices.pi_bar]) if bold is None else bold
+        by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
+        by_returns = kernels.returns_bounds(record)[0]
+        if len(L) > 1:
+            L[-1] = max(by_model, by_returns, record.vouched)
+        return Decision(
+            c=c,
             h=h,
             rho=rho,
-            lower=float(L[c]) if c == 0 or rho == 0.0 else floor,
-            upper=upper,
+            reached=reached,
+            L=L,
+            floor=floor,
+            upper=-kernels.start_bound(start, top.V_up[0, 0], -1.0),
+            explorer=explorer,
+            V_low=splices.V_low,
+            by_model=by_model,
+            by_returns=by_returns,
+        )
+
+    def policy_of(self, decision: "Decision") -> Floats | EpisodicMixture:
+        """What was decided, as a policy."""
+        if self.rule.by_coin:
+            return EpisodicMixture(self.pi_b, decision.explorer, decision.rho)
+        policy = np.zeros_like(decision.explorer)
+        kernels.mix_splices(self.pi_b, decision.explorer, decision.h, decision.rho, policy)
+        return policy
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode. Depends on the counts (and what an explorer draws) and on nothing else."""
+        self.check_counts(counts)
+        kept = counts.copy()
+        decision = self.decide(self.evidence(kept), self.explored(counts, rng))
+        c, L, relative = decision.c, decision.L, self.rule.give >= 0.0
+        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        by_data = max(decision.by_model, decision.by_returns)
+        bolder = max(c - 1, 0)
+        return Plan(
+            policy=self.policy_of(decision),
+            source=exit_taken(decision.h, decision.rho, self.problem.H),
+            h=decision.h,
+            rho=decision.rho,
+            lower=proved(L, c, decision.rho, decision.floor, relative),
+            upper=decision.upper,
             candidates=L,
-            safety=safety(self.bounds, floor, reached),
+            safety=safety(
+                self.bounds,
+                self.rule.floor,
+                decision.reached,
+                trusts=c == len(L) - 1 and not relative and vouched > by_data,
+            ),
+            grounds=Grounds(
+                agent=self,
+                counts=kept,
+                floor=decision.floor,
+                by_model=decision.by_model,
+                by_returns=decision.by_returns,
+                vouched=vouched,
+                bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
+                V_low=decision.V_low[:, bolder].copy(),
+            ),
         )
 
 
-def plan_splices(agent: SpliceAgent, counts: Counts) -> tuple[Ints, Floats, float]:
-    """One pass of the kernel: the optimistic actions (H, S), the candidates' lower values, the upper value."""
-    problem = agent.problem
-    evidence = agent.bounds.evidence(problem, counts, agent.delta_prime)
-    splices = kernels.empty_splices(agent.h0, problem.r_rows, agent.pi_b)
-    kernels.refresh_all(evidence)
-    kernels.bound_splices(evidence, splices, np.zeros(0, dtype=np.int64), 0, problem.S)
-    return splices.pi_bar, splices.V_low[0, :, problem.s1].copy(), float(splices.V_up[0, 0, problem.s1])
+def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
+    """The agent's plan; one that draws at random is handed the generator."""
+    if (isinstance(agent, SpliceAgent) and agent.plans_itself) or "rng" in inspect.signature(agent.plan).parameters:
+        return agent.plan(counts, rng)
+    return agent.plan(counts)
+
+
+def when_to_plan(agent: Agent) -> Replan:
+    """The agent's rule of replanning; every episode where it has none."""
+    if isinstance(agent, SpliceAgent):
+        return agent.when
+    rule = getattr(agent, "replan", None)
+    if rule is None:
+        return EveryEpisode()
+    require_replan(rule)
+    assert isinstance(rule, EveryEpisode | Growth | Blocks)
+    return rule
+
+
+def proved(L: Floats, c: int, rho: float, floor: float, relative: bool) -> float:
+    """The value proved for a plan: that of the candidate, or the floor where two are mixed at it.
+
+    A mixture with pi_b under a relative floor is above the share of what pi_b IS worth; its own value is at least that
+    of the mixed lower values.
+    """
+    if c == 0 or rho == 0.0:
+        return float(L[c])
+    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if relative else floor
+
+
+def user_zero(problem: Problem) -> float:
+    """What a return of nothing at all in this library's units is in the user's, measured in this library's."""
+    return problem.units.steps * problem.units.low / problem.units.scale
+
+
+def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float, float, float]:
+    """The lowest return an episode of pi can have, the span to the highest, and what rounding may have taken off.
+
+    Declared, or by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
+    Rewards count as they are summed, in whole multiples of 2^-32, rounded down.
+    """
+    H, S, A = problem.H, problem.S, problem.A
+    rounding = H / REWARD_UNITS
+    if returns.low is not None and returns.high is not None:
+        low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
+        return low - rounding, high - low + rounding, rounding
+    known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
+    rows = np.floor(known * REWARD_UNITS)
+    if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
+        rounding = 0.0
+    r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
+    hidden = np.zeros((1, S, A), dtype=np.bool_)
+    if problem.unknown_rows is not None:
+        hidden = problem.unknown_rows.reshape(-1, S, A)
+    mask = np.ones((1, S, A, S), dtype=np.bool_)
+    if problem.support_rows is not None:
+        mask = problem.support_rows.reshape(-1, S, A, S)
+    ends = []
+    for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
+        V = np.zeros(S)
+        for h in reversed(range(H)):
+            paid = np.where(hidden[h % len(hidden)][..., None], unseen, sign * r[h % len(r)])
+            Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
+            V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
+        first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
+        ends.append(sign * float(V[first].min()) / REWARD_UNITS)
+    return ends[0], ends[1] - ends[0], rounding
 
 
 def exit_taken(h: int, rho: float, H: int) -> Source:
@@ -194,16 +548,16 @@ def exit_taken(h: int, rho: float, H: int) -> Source:
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
-def safety(bounds: Bounds, floor: float, reached: bool) -> Safety:
-    """The mark of a plan: what its safety rests on."""
+def safety(bounds: Bounds, floor: float, reached: bool, trusts: bool = False) -> Safety:
+    """The mark of a plan: what its safety rests on. `trusts`: on the owner's word for what the baseline is worth."""
     if not bounds.certified:
         return "NOT CERTIFIED"
     if floor == -np.inf:
         return "no floor"
-    return "certified" if reached else "trusted"
+    return "certified" if reached and not trusts else "trusted"
 
 
-def check_settings(problem: object, bounds: object, pooled: object) -> None:
+def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
     """What every learner's constructor asks."""
     if not isinstance(problem, Problem):
         raise InvalidSetting(
@@ -212,40 +566,99 @@ def check_settings(problem: object, bounds: object, pooled: object) -> None:
         )
     if type(bounds) not in (Bernstein, KL):
         raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
+    assert isinstance(bounds, Bernstein | KL)
+    bounds.require(problem)
     if require_bool("pooled", pooled):
         require_stationary(problem)
+    if replan is not None:
+        require_replan(replan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloorAgent(SpliceAgent):
     """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
 
-    `problem`, `baseline` (H, S, A) and `floor` come first; `delta`, `bounds` and `pooled` are keywords. A floor above
-    the baseline's true value is the owner's risk: then playing the baseline already breaks it.
+    `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. A floor above the baseline's true
+    value is the owner's risk: then playing the baseline already breaks it. `Relative(a)` is a floor that it cannot
+    break.
+
+    - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
+    - replan: when to plan anew; by default at growth 1.1 with KL, every episode with the paper's bounds
+    - pooled: one set of counts for all steps, in a stationary problem
+    - returns: `Returns()` counts returns of whole baseline episodes as evidence, for a share of delta
+    - baseline_at_least: what the owner vouches that the baseline is worth. What leans on it is trusted, not certified
+    - explorer: what is mixed with the baseline instead of the optimist: `Thompson(problem)`, or any function of counts
+      and a generator that gives a policy (KL only)
     """
 
     problem: Problem
     baseline: Floats
-    floor: float
+    floor: Floor
     _: KW_ONLY
     delta: float = 0.05
-    bounds: Bounds = Bernstein()  # noqa: RUF009  (frozen)
+    bounds: Bounds = KL()  # noqa: RUF009  (frozen)
     pooled: bool = False
+    replan: Replan | None = None
+    returns: Returns | None = None
+    baseline_at_least: float | None = None
+    explorer: Explorer | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self.problem, self.bounds, self.pooled)
+        check_settings(self.problem, self.bounds, self.pooled, self.replan)
         freeze(
             self,
             baseline=check_policy(self.baseline, self.problem, "baseline").copy(),
-            floor=require_floor(self.floor, self.problem.H),
+            floor=self._checked_floor(),
             delta=require_delta(self.delta),
         )
+        if self.returns is not None and not isinstance(self.returns, Returns):
+            raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
+        if self.baseline_at_least is not None:
+            freeze(self, baseline_at_least=require_floor(self.baseline_at_least, self.problem.H, "baseline_at_least"))
+            if isinstance(self.floor, Relative):
+                raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
+        if self.explorer is not None:
+            if not callable(self.explorer):
+                raise InvalidSetting(f"explorer is {self.explorer!r}, expected a function of counts and a generator.")
+            if isinstance(self.bounds, Bernstein):
+                raise InvalidSetting(
+                    "The paper's bounds are proved for its own optimistic policy alone, not for another explorer. "
+                    "Use bounds=sf.KL()."
+                )
+
+    def _checked_floor(self) -> Floor:
+        if not isinstance(self.floor, Relative):
+            return require_floor(self.floor, self.problem.H)
+        if self.problem.units.low < 0.0:
+            raise InvalidSetting(
+                f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
+                f"{self.problem.units.low:g}. Use a floor in units of return."
+            )
+        return self.floor
+
+    @classmethod
+    def paper(
+        cls, problem: Problem, baseline: Floats, floor: Floor, *, delta: float = 0.05, pooled: bool = False
+    ) -> Self:
+        """The paper's own settings: its bounds at scale 1, a plan before every episode."""
+        return cls(problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
 
     @property
     def pi_b(self) -> Floats:
         """The baseline."""
         return self.baseline
 
+    def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
+        """The rule with this floor."""
+        if isinstance(self.floor, Relative):
+            give, offset = self.floor.give, user_zero(self.problem)
+            return kernels.Rule(0.0, mixes, by_coin, give, offset, bisections)
+        return kernels.Rule(self.floor, mixes, by_coin, -1.0, 0.0, bisections)
+
     def __repr__(self) -> str:
-        settings = f"floor={self.floor:g}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
-        return f"{type(self).__name__}({self.problem}, {settings})"
+        floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
+        settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
+        settings += [f"replan={self.when}"]
+        extras = ("returns", "baseline_at_least", "explorer", "bisections")
+        settings += [f"{name}={getattr(self, name)}" for name in extras if getattr(self, name, None)]
+        return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

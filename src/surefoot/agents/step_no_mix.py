@@ -13,12 +13,13 @@ from surefoot.counts import Counts
 from surefoot.policy import splice
 
 
-def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
+def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
     """The boldest splice whose lower value reaches the floor, as it is."""
-    pi_bar, V_up, _ = bounds.optimistic(model)
+    pi_bar, V_up, V_low = bounds.optimistic(model)
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
     L = [bounds.lower(model, candidate) for candidate in pi]
-    upper = float(V_up[0, model.problem.s1])
+    L[-1] = max(L[-1], L_b)
+    upper = bounds.at_start(model, V_low[0], V_up[0])[1]
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
     if not reached:
@@ -37,6 +38,11 @@ class StepNoMix(FloorAgent):
     name = "StepNoMix"
 
     @property
+    def parts(self) -> int:  # type: ignore[override]
+        """delta' = delta / (3(H+1)), as StepMix."""
+        return 3 * (self.problem.H + 1)
+
+    @property
     def h0(self) -> Ints:
         """All splices, h0 = 0..H."""
         return np.arange(self.problem.H + 1)
@@ -44,13 +50,10 @@ class StepNoMix(FloorAgent):
     @property
     def rule(self) -> "kernels.Rule":
         """The first certified candidate itself."""
-        return kernels.Rule(self.floor, mixes=False, by_coin=False)
+        return self.make_rule(mixes=False, by_coin=False)
 
-    @property
-    def delta_prime(self) -> float:
-        """delta' = delta / (3(H+1)), as StepMix."""
-        return self.bounds.share_of(self.delta, 3 * (self.problem.H + 1))
-
-    def plan_by_the_book(self, counts: Counts) -> Plan:
-        """`plan`, by the readable version above."""
-        return step_no_mix(self.model(counts), self.baseline, self.floor, self.bounds)
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """`plan`, by the readable version above: of the optimist, without bisection."""
+        model = self.model(counts)
+        floor, L_b = self.standard(model, counts)
+        return step_no_mix(model, self.baseline, floor, self.bounds, L_b)

@@ -8,21 +8,24 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.planning import FloorAgent, Plan, exit_taken, safety
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import Bounds, Model
+from surefoot.bounds import Bernstein, Bounds, Model
+from surefoot.checks import freeze, require_integer
 from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
 from surefoot.policy import splice, step_mixture
 
 
-def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds) -> Plan:
+def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
     """The policy StepMix plays next, and why it is safe.
 
     The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
         V^pi = (1-rho) V^h + rho V^{h-1} >= (1-rho) L[h] + rho L[h-1] = floor.
     """
-    pi_bar, V_up, _ = bounds.optimistic(model)  # the optimistic policy
+    pi_bar, V_up, V_low = bounds.optimistic(model)  # the optimistic policy
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]  # pi_b up to h0, then pi_bar
     L = [bounds.lower(model, candidate) for candidate in pi]  # certified values
-    upper = float(V_up[0, model.problem.s1])
+    L[-1] = max(L[-1], L_b)  # pi_b: what else is known of it, from its returns or the owner
+    upper = bounds.at_start(model, V_low[0], V_up[0])[1]
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
     if not reached:  # too little data: what is left is trust in pi_b
@@ -42,9 +45,28 @@ class StepMix(FloorAgent):
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >= floor, provided the
     baseline has. The baseline's value is not needed; until data certify it, it is played on trust.
+
+    With KL bounds `bisections` > 0 looks that many times for a larger weight, by evaluating the mixed policy itself:
+    its lower value is concave in rho, so the paper's formula is at most it.
     """
 
     name = "StepMix"
+
+    bisections: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze(self, bisections=require_integer("bisections", self.bisections, 0, InvalidSetting))
+        if self.bisections and isinstance(self.bounds, Bernstein):
+            raise InvalidSetting(
+                "The paper's bounds are not proved for mixtures evaluated directly, which is what bisections do. "
+                "Use bounds=sf.KL()."
+            )
+
+    @property
+    def parts(self) -> int:  # type: ignore[override]
+        """delta' = delta / (3(H+1)) with the paper's bounds; all of delta with KL."""
+        return 3 * (self.problem.H + 1)
 
     @property
     def h0(self) -> Ints:
@@ -54,13 +76,10 @@ class StepMix(FloorAgent):
     @property
     def rule(self) -> "kernels.Rule":
         """Neighbours are mixed at the one step where they differ."""
-        return kernels.Rule(self.floor, mixes=True, by_coin=False)
+        return self.make_rule(mixes=True, by_coin=False, bisections=self.bisections)
 
-    @property
-    def delta_prime(self) -> float:
-        """delta' = delta / (3(H+1)) with the paper's bounds; all of delta with KL."""
-        return self.bounds.share_of(self.delta, 3 * (self.problem.H + 1))
-
-    def plan_by_the_book(self, counts: Counts) -> Plan:
-        """`plan`, by the readable version above."""
-        return stepmix(self.model(counts), self.baseline, self.floor, self.bounds)
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """`plan`, by the readable version above: of the optimist, without bisection."""
+        model = self.model(counts)
+        floor, L_b = self.standard(model, counts)
+        return stepmix(model, self.baseline, floor, self.bounds, L_b)

@@ -99,11 +99,37 @@ class Bernstein:
         """PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
         return evaluate(self.q_bounds, model, pi)
 
+    def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
+        """Both at s1: the paper's setting has one start."""
+        return float(V_low[model.problem.s1]), float(V_up[model.problem.s1])
+
     def lower(self, model: Model, pi: Floats) -> float:
         """The lower value of pi at the start: PolicyEva's V_low_1(s1)."""
         return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
 
-    def evidence(self, problem: Problem, counts: Counts, delta_prime: float) -> "kernels.Evidence":
+    def events(self, problem: Problem, pooled: bool) -> int:
+        """SAH: the union inside beta, also when counts are pooled."""
+        return problem.S * problem.A * problem.H
+
+    def require(self, problem: Problem) -> None:
+        """Refuse what the paper's proof does not cover."""
+        if not problem.plain:
+            missing = (
+                "several first states"
+                if not problem.one_start
+                else "rewards that depend on the next state"
+                if problem.r_next_rows is not None
+                else "unknown rewards"
+            )
+            hint = " For rewards by next state, world.averaged() tells learners the means instead."
+            raise InvalidSetting(
+                f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL()."
+                + hint * (problem.r_next_rows is not None)
+            )
+
+    def evidence(
+        self, problem: Problem, counts: Counts, delta_prime: float, slop: float = 0.0, uppers: bool = False
+    ) -> "kernels.Evidence":
         """What the kernels need; SAH in the union also when counts are pooled. It shares the counts' array."""
-        log_union = math.log(problem.S * problem.A * problem.H / delta_prime)
-        return kernels.estimate_from(counts.n_sas, log_union, self.scale)
+        log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
+        return kernels.estimate_from(counts.n_sas, problem.r_rows, log_union, self.scale)

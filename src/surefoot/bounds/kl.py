@@ -17,8 +17,8 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.arrays import Floats
-from surefoot.bounds.model import Model, Values, evaluate
-from surefoot.checks import freeze, require_number
+from surefoot.bounds.model import Model, Values, evaluate, margin
+from surefoot.checks import REWARD_UNITS, freeze, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
 from surefoot.policy import greedy
@@ -64,32 +64,96 @@ class KL:
         return delta
 
     def dirichlet(self, S: int) -> float:
-        """alpha as a number."""
+        """alpha as a number, for S possible next states."""
         return 1.0 / S if self.alpha == "1/S" else float(self.alpha)
+
+    def events(self, problem: Problem, pooled: bool) -> int:
+        """How many balls share delta: a pair with one possible next state needs none, an unknown reward needs its own.
+
+        Without a mask and with known rewards that is SAH, or SA when counts are pooled over steps.
+        """
+        steps = 1 if pooled else problem.H
+        pairs = steps * problem.S * problem.A
+        if problem.support_rows is not None:
+            moving = problem.support_rows.sum(axis=-1) > 1
+            pairs = int(moving.sum()) * (steps if len(moving) == 1 else 1)
+        rewards = 0
+        if problem.unknown_rows is not None:
+            rewards = int(problem.unknown_rows.sum()) * (steps if len(problem.unknown_rows) == 1 else 1)
+        return max(1, pairs + rewards + (problem.start is None))
+
+    def require(self, problem: Problem) -> None:
+        """Nothing is refused: the event speaks of the dynamics alone, and rewards and start have balls of their own."""
 
     def radius(self, model: Model) -> Floats:
         """eps (H, S, A): (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
 
-        delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps.
+        delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
+        possible next states.
         """
-        p = model.problem
-        delta_0 = model.delta_prime / (p.S * p.A * (1 if model.pooled else p.H))
-        alpha, n, n_i = self.dirichlet(p.S), model.n_sa, model.n_sas
-        log_m = (
-            math.lgamma(p.S * alpha) - _lgamma(n + p.S * alpha) + (_lgamma(n_i + alpha) - math.lgamma(alpha)).sum(-1)
-        )
+        n, n_i, S = model.n_sa, model.n_sas, model.possible.sum(axis=-1)
+        alpha = np.asarray(1.0 / S if self.alpha == "1/S" else np.full(S.shape, float(self.alpha)))
+        ratios = np.where(model.possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
+        log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
         log_p = (n_i * np.log(np.where(n_i > 0, model.P_hat, 1.0))).sum(axis=-1)
-        radius = self.scale * (math.log(1 / delta_0) + log_p - log_m)
+        radius = self.scale * (self.log_union(model) + log_p - log_m)
         return np.where(n >= 1, radius / np.maximum(n, 1), np.inf)
 
+    def log_union(self, model: Model) -> float:
+        """log(1/delta_0)."""
+        return math.log(self.events(model.problem, model.pooled) / model.delta_prime)
+
+    def rewards(self, model: Model) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the mean rewards (H, S, A); both are r where it is known.
+
+        An unknown reward in [0, 1] is a coin with fractional counts (n - sum X, sum X) for the outcomes (0, 1): its
+        likelihood ratio is convex in X, so the mixture is a supermartingale and the same ball holds its mean.
+        """
+        p = model.problem
+        r_low, r_up = p.r.copy(), p.r.copy()
+        if p.unknown_rows is None:
+            return r_low, r_up
+        unknown = np.broadcast_to(p.unknown_rows.reshape(-1, p.S, p.A), r_low.shape)
+        for place in np.argwhere(unknown):
+            n, x = float(model.n_sa[tuple(place)]), float(model.x_sa[tuple(place)])
+            low, up = mean_bounds(n, x, self.log_union(model), self.scale)
+            r_low[tuple(place)], r_up[tuple(place)] = low, min(1.0, up + 1.0 / REWARD_UNITS)
+        return r_low, r_up
+
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Q_up = r + max over the ball of p V_up, Q_low = r + min over the ball of p V_low (S, A)."""
-        eps, P_hat, r = self.radius(model)[h], model.P_hat[h], model.problem.r[h]
-        Q_up, Q_low = r.copy(), r.copy()
-        for s, a in np.ndindex(*r.shape):
-            Q_up[s, a] += -worst_mean(P_hat[s, a], eps[s, a], -V_up)
-            Q_low[s, a] += worst_mean(P_hat[s, a], eps[s, a], V_low)
+        """Q_up = r + max over the ball of p V_up, Q_low = r + min over the ball of p V_low (S, A).
+
+        A reward that depends on the next state belongs inside: V(s') becomes r(s,a,s') + V(s').
+        """
+        p = model.problem
+        eps, P_hat = self.radius(model)[h], model.P_hat[h]
+        r_low, r_up = (bound[h] for bound in self.rewards(model))
+        Q_up, Q_low = r_up.copy(), r_low.copy()
+        for s, a in np.ndindex(*Q_up.shape):
+            at = model.possible[h, s, a]
+            after = 0.0
+            if p.r_next_rows is not None:
+                after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
+            Q_up[s, a] += -worst_mean(P_hat[s, a][at], eps[s, a], -(after + V_up[at]))
+            Q_low[s, a] += worst_mean(P_hat[s, a][at], eps[s, a], after + V_low[at])
         return Q_up, Q_low
+
+    def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
+        """Bounds at the start (S,) -> number: at s1, averaged over known weights, or over a ball of its own."""
+        p = model.problem
+        if p.one_start:
+            return float(V_low[p.s1]), float(V_up[p.s1])
+        if p.start is not None:
+            return float(p.start @ V_low), float(p.start @ V_up)
+        n_i, n = model.n_start, int(model.n_start.sum())
+        eps, alpha = math.inf, self.dirichlet(p.S)
+        if n:
+            log_m = math.lgamma(p.S * alpha) - math.lgamma(n + p.S * alpha)
+            log_m += float((_lgamma(n_i + alpha) - math.lgamma(alpha)).sum())
+            log_p = sum(k * math.log(k / n) for k in n_i.tolist() if k)
+            eps = self.scale * (self.log_union(model) + log_p - log_m) / n
+        frequencies = n_i / max(n, 1)
+        return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
     def optimistic(self, model: Model) -> Values:
         """pi_bar = argmax_a Q_up, the first of those within 1e-12 of the best, and its bounds; V_up bounds V*."""
@@ -109,13 +173,39 @@ class KL:
 
     def lower(self, model: Model, pi: Floats) -> float:
         """The certified lower value of pi at the start."""
-        return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
+        values = self.evaluate(model, pi)
+        return self.at_start(model, values.V_low[0], values.V_up[0])[0]
 
-    def evidence(self, problem: Problem, counts: Counts, delta_prime: float) -> "kernels.Evidence":
-        """What the kernels need. It shares the counts' array."""
-        steps = 1 if counts.pooled else problem.H
-        log_union = math.log(problem.S * problem.A * steps / delta_prime)
-        return kernels.balls_from(counts.n_sas, log_union, self.dirichlet(problem.S), self.scale, TIE)
+    def evidence(
+        self, problem: Problem, counts: Counts, delta_prime: float, slop: float = 0.0, uppers: bool = False
+    ) -> "kernels.Evidence":
+        """What the kernels need. It shares the counts' arrays."""
+        return kernels.balls_from(
+            counts.n_sas,
+            problem.H,
+            rewards=(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
+            x_sa=counts.x_sa,
+            support=problem.support_rows,
+            log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
+            alpha=0.0 if self.alpha == "1/S" else float(self.alpha),
+            scale=self.scale,
+            tie=TIE,
+            margin=margin(problem.H, slop),
+            uppers=uppers,
+        )
+
+
+def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:
+    """Bounds, for all n at once, of the mean of n observations in [0, 1] that sum to x: a coin's ball, alpha = 1/2."""
+    if n == 0:
+        return 0.0, 1.0
+    heads, tails = min(max(x, 0.0), n), n - min(max(x, 0.0), n)
+    log_m = -math.lgamma(n + 1.0)
+    log_m += math.lgamma(heads + 0.5) + math.lgamma(tails + 0.5) - 2.0 * math.lgamma(0.5)
+    log_p = sum(k * math.log(k / n) for k in (heads, tails) if k > 0)
+    eps = scale * (log_union + log_p - log_m) / n
+    coin = np.array([tails, heads]) / n
+    return worst_mean(coin, eps, np.array([0.0, 1.0])), -worst_mean(coin, eps, np.array([0.0, -1.0]))
 
 
 def worst_mean(p_hat: Floats, eps: float, V: Floats) -> float:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.arrays import Floats, Ints
-from surefoot.checks import Record, freeze
+from surefoot.arrays import Bools, Floats, Ints
+from surefoot.checks import REWARD_UNITS, Record, freeze
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.problem import Problem
 
@@ -22,17 +22,29 @@ class Values(NamedTuple):
     V_low: Floats
 
 
+MARGIN = 1e-12  # per step and unit of H, taken off every lower value: more than all rounding errors of a backup
+
+
+def margin(H: int, slop: float) -> float:
+    """What directed rounding takes off each backup: rounding errors, and what rows of a policy miss of summing to 1."""
+    return H * (MARGIN + slop)
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Model(Record):
     """The estimated world of one plan, written out per step for reading: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
+    x_sa (H, S, A) are sums of rewards where those are unknown; `possible` (H, S, A, S) the mask of next states.
     """
 
     problem: Problem
     n_sas: Ints
     n_sa: Ints
     P_hat: Floats
+    x_sa: Floats
+    n_start: Ints
+    possible: Bools
     delta_prime: float
     pooled: bool
 
@@ -41,11 +53,26 @@ class Model(Record):
         check_counts(counts, problem, counts.pooled)
         if counts.pooled:
             require_stationary(problem)
-        n_sas = np.broadcast_to(counts.n_sas, (problem.H, problem.S, problem.A, problem.S))
+        H, S, A = problem.H, problem.S, problem.A
+        n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
         n_sa = n_sas.sum(axis=-1)
-        P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / problem.S)
-        fields = {"problem": problem, "n_sas": n_sas, "n_sa": n_sa, "P_hat": P_hat}
-        freeze(self, **fields, delta_prime=delta_prime, pooled=counts.pooled)
+        P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
+        sums = np.zeros((1, S, A)) if counts.x_sa is None else counts.x_sa / REWARD_UNITS
+        mask = np.ones((1, S, A, S), dtype=np.bool_)
+        if problem.support_rows is not None:
+            mask = problem.support_rows.reshape(-1, S, A, S)
+        freeze(
+            self,
+            problem=problem,
+            n_sas=n_sas,
+            n_sa=n_sa,
+            P_hat=P_hat,
+            x_sa=np.broadcast_to(sums, (H, S, A)),
+            n_start=counts.n_start.copy(),
+            possible=np.broadcast_to(mask, (H, S, A, S)),
+            delta_prime=delta_prime,
+            pooled=counts.pooled,
+        )
 
     @property
     def H(self) -> int:

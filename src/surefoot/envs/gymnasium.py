@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Floats
+from surefoot.arrays import Bools, Floats
 from surefoot.checks import as_floats, require_finite, require_integer, require_number, where
 from surefoot.envs.registry import FAMILIES, Size, world
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
@@ -128,14 +128,15 @@ def from_gymnasium(
     - `horizon`: how many steps an episode has for us. A time limit of the environment must not be shorter.
     - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must contain 0, which is
       what an episode earns after its end. Found from P where there is one.
-    - `rewards`: needed without P: the reward (n, A) or (horizon, n, A) of each state and action, in the environment's
-      units.
+    - `rewards`: without P, the reward (n, A) or (horizon, n, A) of each state and action, in the environment's units.
+      Left out, rewards are unknown: they are learnt, and may be random.
     - `start`: without P, the observation in which every episode starts, if there is just one.
     - `stationary`: without P, your word that the dynamics do not depend on the step: a premise that nothing checks, and
       that lets a learner pool its counts.
 
-    Rewards of P that depend on the next state are averaged over it: values are exact, but a learner in this world is
-    told the average. Rewards that are not known at all come with the sharp certificates, and are refused until then.
+    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover:
+    `world.averaged()` tells learners their means instead. `world.with_support()` tells learners which transitions are
+    possible.
     """
     made = make(env)
     H = require_integer("horizon", horizon, 1, InvalidModel)
@@ -226,21 +227,25 @@ def _units(low: float, high: float, steps: int) -> Units:
 def _world(
     env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
 ) -> TabularMDP:
-    """Duplicate successors are added up, rewards averaged by probability, `terminated` is taken from the transition."""
+    """Duplicate successors are added up, `terminated` is taken from the transition.
+
+    Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
+    """
     if reward_range is not None:
         _units(*reward_range, H)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
     S = coder.n + 1 + several
-    transitions = np.zeros((S, coder.A, S))
-    earned = np.zeros((S, coder.A))
-    lowest, highest = 0.0, 0.0
+    transitions, earned = np.zeros((S, coder.A, S)), np.zeros((S, coder.A, S))
+    lowest, highest, varied = 0.0, 0.0, False
     for s in range(coder.n):
         for a in range(coder.A):
-            for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
+            outcomes = _outcomes(P, coder, s, a)
+            varied |= len({float(reward) for p, _, reward, _ in outcomes if p > 0.0}) > 1
+            for p, s_next, reward, terminated in outcomes:
                 place = coder.rest if terminated else coder.state(s_next)
                 transitions[s, a, place] += p
-                earned[s, a] += p * reward
+                earned[s, a, place] += p * reward
                 lowest, highest = min(lowest, reward), max(highest, reward)
                 if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
                     declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
@@ -249,15 +254,38 @@ def _world(
     transitions[coder.rest, :, coder.rest] = 1.0
     low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
     units = _units(low, high, H)
-    # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards.
-    r = np.clip((earned - low) / (high - low), 0.0, 1.0)
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards. Where a
+    # pair never leads, nothing is paid.
+    seen = np.where(transitions > 0.0, transitions, 1.0)
+    after = np.clip((earned / seen - low) / (high - low), 0.0, 1.0)
+    r = np.clip((earned.sum(axis=-1) - low) / (high - low), 0.0, 1.0)
     s1 = int(first.argmax())
     if several:
         s1 = coder.start
         transitions[s1, :, : coder.n] = first
-        r[s1] = 0.0
+        r[s1], after[s1] = 0.0, 0.0
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-    return TabularMDP(transitions, r, s1=s1, H=H + int(several), units=units, name=name)
+    return TabularMDP(
+        transitions,
+        None if varied else r,
+        s1=s1,
+        H=H + int(several),
+        r_next=after if varied else None,
+        support=_structure(coder, S, several),
+        units=units,
+        name=name,
+    )
+
+
+def _structure(coder: Coder, S: int, several: bool) -> Bools:
+    """What is possible by how a problem is made of an environment: rest is for ever, nothing leads to the start."""
+    possible = np.ones((S, coder.A, S), dtype=np.bool_)
+    possible[coder.rest] = False
+    possible[coder.rest, :, coder.rest] = True
+    if several:
+        possible[coder.start, :, coder.n :] = False
+        possible[:, :, coder.start] = False
+    return possible
 
 
 def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
@@ -299,24 +327,18 @@ def _problem(
     stationary: bool,
 ) -> Problem:
     """What a learner is told about an environment that does not show its model."""
-    if rewards is None:
-        raise InvalidModel(
-            "The environment does not show its model (it has no `P`), so its rewards must be declared: give `rewards`, "
-            f"one number for each of the {coder.n} states and {coder.A} actions, and `reward_range`. Environments "
-            "whose rewards are unknown come with the sharp certificates."
-        )
     if reward_range is None:
         raise InvalidModel(
             "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
         )
-    table = as_floats("rewards", rewards, InvalidModel)
+    low, high = reward_range
+    units = _units(low, high, H)
+    table = np.zeros((coder.n, coder.A)) if rewards is None else as_floats("rewards", rewards, InvalidModel)
     require_finite("rewards", table, InvalidModel)
     if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
         raise InvalidModel(
             f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, {coder.A})."
         )
-    low, high = reward_range
-    units = _units(low, high, H)
     bad = np.argwhere((table < low) | (table > high))
     if bad.size:
         place = where("rewards", bad[0])
@@ -324,13 +346,26 @@ def _problem(
             f"{place} is {table[tuple(bad[0])]:g}, outside the declared reward_range ({low:g}, {high:g}). Widen it."
         )
     several = start is None
+    S = coder.n + 1 + several
     steps = () if table.ndim == 2 else (H + several,)
-    r = np.full((*steps, coder.n + 1 + several, coder.A), (0.0 - low) / (high - low))
+    r = np.full((*steps, S, coder.A), (0.0 - low) / (high - low))
     r[(slice(several, None),) if steps else ()][..., : coder.n, :] = (table - low) / (high - low)
     if several:
         r[..., coder.start, :] = 0.0
+    unknown = None
+    if rewards is None:
+        unknown = np.zeros((S, coder.A), dtype=np.bool_)
+        unknown[: coder.n] = True
     s1 = coder.start if start is None else coder.state(start)
-    return Problem(r, s1=s1, H=H + several, stationary=stationary, units=units)
+    return Problem(
+        r,
+        s1=s1,
+        H=H + several,
+        stationary=stationary,
+        units=units,
+        unknown=unknown,
+        support=_structure(coder, S, several),
+    )
 
 
 class TabularEnv(Env):
@@ -344,14 +379,13 @@ class TabularEnv(Env):
         self.observation_space = Discrete(model.S)
         self.action_space = Discrete(model.A)
         self.render_mode = render_mode
-        self._s, self._h = model.s1, 0
-        units = model.problem.units
-        self._paid = model.r * units.scale + units.low
+        self._s, self._h = int(model.start.argmax()), 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Back to s1."""
+        """Back to s1, or to a first state drawn anew."""
         super().reset(seed=seed)
-        self._s, self._h = self.model.s1, 0
+        one = self.model.problem.one_start
+        self._s, self._h = self.model.s1 if one else draw(self.model.start, self.np_random), 0
         return self._s, {}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -364,7 +398,11 @@ class TabularEnv(Env):
             raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
         s_next = draw(self.model.P[h, s, a], self.np_random)
         self._s, self._h = s_next, h + 1
-        return s_next, float(self._paid[h, s, a]), False, self._h == self.model.H, {}
+        after, units = self.model.problem.r_next_rows, self.model.problem.units
+        x = self.model.r[h, s, a] if after is None else after[h % len(after), s * self.model.A + a, s_next]
+        if self.model.random_rewards:
+            x = float(self.np_random.random() < x)
+        return s_next, float(x * units.scale + units.low), False, self._h == self.model.H, {}
 
 
 def _own(env: TabularEnv, H: int) -> TabularMDP:

@@ -8,32 +8,60 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surefoot.kernels.bernstein import estimate_from as estimate_from
-    from surefoot.kernels.episodes import Rule as Rule
+    from surefoot.kernels.episodes import Pace as Pace
     from surefoot.kernels.episodes import Tally as Tally
+    from surefoot.kernels.episodes import Told as Told
     from surefoot.kernels.episodes import TrueWorld as TrueWorld
+    from surefoot.kernels.episodes import empty_course as empty_course
     from surefoot.kernels.episodes import empty_desk as empty_desk
     from surefoot.kernels.episodes import empty_tally as empty_tally
     from surefoot.kernels.episodes import record as record
+    from surefoot.kernels.episodes import record_block as record_block
     from surefoot.kernels.episodes import run_episodes as run_episodes
+    from surefoot.kernels.episodes import told_from as told_from
     from surefoot.kernels.evidence import Evidence as Evidence
+    from surefoot.kernels.evidence import q_bounds as q_bounds
     from surefoot.kernels.evidence import refresh_all as refresh_all
     from surefoot.kernels.kl import balls_from as balls_from
+    from surefoot.kernels.mixing import Rule as Rule
+    from surefoot.kernels.mixing import candidate_values as candidate_values
     from surefoot.kernels.mixing import choose as choose
     from surefoot.kernels.mixing import exit_taken as exit_taken
+    from surefoot.kernels.mixing import larger_weight as larger_weight
     from surefoot.kernels.mixing import mix_splices as mix_splices
     from surefoot.kernels.splices import bound_splices as bound_splices
     from surefoot.kernels.splices import empty_splices as empty_splices
+    from surefoot.kernels.standing import Record as Record
+    from surefoot.kernels.standing import Start as Start
+    from surefoot.kernels.standing import refresh_start as refresh_start
+    from surefoot.kernels.standing import returns_bounds as returns_bounds
+    from surefoot.kernels.standing import start_bound as start_bound
+    from surefoot.kernels.standing import start_from as start_from
     from surefoot.kernels.values import pairs_last as pairs_last
     from surefoot.kernels.values import policy_value as policy_value
+    from surefoot.kernels.values import start_value as start_value
 
 _MODULES = {
     "bernstein": ("estimate_from",),
-    "evidence": ("Evidence", "refresh_all"),
+    "episodes": (
+        "Pace",
+        "Tally",
+        "Told",
+        "TrueWorld",
+        "empty_course",
+        "empty_desk",
+        "empty_tally",
+        "record",
+        "record_block",
+        "run_episodes",
+        "told_from",
+    ),
+    "evidence": ("Evidence", "q_bounds", "refresh_all"),
     "kl": ("balls_from",),
+    "mixing": ("Rule", "candidate_values", "choose", "exit_taken", "larger_weight", "mix_splices"),
     "splices": ("bound_splices", "empty_splices"),
-    "episodes": ("Rule", "Tally", "TrueWorld", "empty_desk", "empty_tally", "record", "run_episodes"),
-    "mixing": ("choose", "exit_taken", "mix_splices"),
-    "values": ("pairs_last", "policy_value"),
+    "standing": ("Record", "Start", "refresh_start", "returns_bounds", "start_bound", "start_from"),
+    "values": ("pairs_last", "policy_value", "start_value"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

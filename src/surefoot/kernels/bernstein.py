@@ -14,12 +14,16 @@ class Estimate(NamedTuple):
 
     n_sas: Ints  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
+    n_fresh: Ints  # (rows, S*A): n_sa when the pair was last brought up to date
     P_hat: Floats  # (rows, S, S*A), pairs last
     beta_n: Floats  # (rows, S*A)  beta(n) / n, infinite where n = 0
     beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n already says everything there)
+    r: Floats  # (H or 1, S*A)
+    x_sa: Ints  # of size 0: these bounds need known rewards
     log_union: float  # log(SAH / delta'): fixed before the data
     scale: float  # of beta and beta*: 1.0 is the paper; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
+    margin: float  # of a backup: 0, the formula is kept to the letter and rounding is paid for at the start
 
 
 @compiled
@@ -27,6 +31,7 @@ def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
     """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of the notation table)."""
     S = estimate.n_sas.shape[2]
     n = estimate.n_sa[row, pair]
+    estimate.n_fresh[row, pair] = n
     if n == 0:
         for s_next in range(S):
             estimate.P_hat[row, s_next, pair] = 1.0 / S
@@ -44,7 +49,7 @@ def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
 def q_bernstein(
     estimate: Estimate,
     row: int,
-    r: Floats,
+    h: int,
     lo: int,
     hi: int,
     H: int,
@@ -61,7 +66,7 @@ def q_bernstein(
     m = hi - lo
     Q_up, Q_low = scratch[0], scratch[1]
     mean_up, mean_low, var = scratch[2], scratch[3], scratch[4]
-    reward = r[lo:hi]
+    reward = estimate.r[h % estimate.r.shape[0], lo:hi]
     b = estimate.beta_n[row, lo:hi]
     b_star = estimate.beta_star_n[row, lo:hi]
     if V_up.shape[0] == 0:
@@ -96,16 +101,20 @@ def q_bernstein(
         Q_low[i] = lower if lower > 0.0 else 0.0
 
 
-def estimate_from(n_sas: Ints, log_union: float, scale: float) -> Estimate:
+def estimate_from(n_sas: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
     """Room for the estimate of the counts n_sas (rows, S, A, S), which it shares; `refresh_all` fills the rest."""
     rows, S, A, _ = n_sas.shape
     return Estimate(
         n_sas=n_sas.reshape(rows, S * A, S),
-        n_sa=np.zeros((rows, S * A), dtype=np.int64),
+        n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
+        n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
         P_hat=np.zeros((rows, S, S * A)),
         beta_n=np.zeros((rows, S * A)),
         beta_star_n=np.zeros((rows, S * A)),
+        r=np.array(r),
+        x_sa=np.zeros((0, 0), dtype=np.int64),
         log_union=log_union,
         scale=scale,
         tie=0.0,
+        margin=0.0,
     )

@@ -9,17 +9,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.arrays import Floats, Ints
-from surefoot.checks import VIOLATION_TOLERANCE
-from surefoot.kernels.evidence import Evidence, refresh_all, refresh_pair
+from surefoot.arrays import Bools, Floats, Ints
+from surefoot.checks import REWARD_UNITS, VIOLATION_TOLERANCE
+from surefoot.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.kernels.jit import compiled
-from surefoot.kernels.mixing import BASELINE, MIXTURE, OPTIMISTIC, choose, exit_taken, mix_splices
+from surefoot.kernels.mixing import (
+    BASELINE,
+    MIXTURE,
+    OPTIMISTIC,
+    Rule,
+    candidate_values,
+    choose,
+    exit_taken,
+    larger_weight,
+    mix_splices,
+)
 from surefoot.kernels.splices import Splices, bound_splices
+from surefoot.kernels.standing import ONE, Record, Start, refresh_start
 from surefoot.kernels.values import draw, start_value
 
 # Places in Tally.totals.
 DONE, VIOLATIONS, FIRST_MIXTURE, FIRST_OPTIMISTIC, EPISODES_BY_SOURCE = 0, 1, 2, 3, 4
 TOTALS = EPISODES_BY_SOURCE + 3
+
+# Places in Course.numbers (episodes left until the next plan; is the last episode all that is new since it; the chosen
+# candidate and its exit; is the optimist's value that of the present one; episodes counted) and in Course.values.
+LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
+RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
+FAR = 2**62
 
 
 class TrueWorld(NamedTuple):
@@ -27,16 +44,39 @@ class TrueWorld(NamedTuple):
 
     P: Floats  # (rows, S, A, S)
     P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
-    r: Floats  # (rows, S*A)
-    s1: int
+    r: Floats  # (rows, S*A): mean rewards
+    r_next: Floats  # (rows, S*A, S): rewards by next state; of size 0 where there are none
+    start: Floats  # (S,)
+    several: bool  # is the first state drawn?
+    random: bool  # is each reward 1 with the probability that r or r_next says, else 0?
 
 
-class Rule(NamedTuple):
-    """How a plan follows from the candidates' lower values."""
+class Told(NamedTuple):
+    """The rewards a learner goes by, in units of 2^-32: what it was told, or, where unknown, what was paid."""
 
-    floor: float  # -inf: everything is certified, the optimist is played
-    mixes: bool  # False: the first certified candidate itself
-    by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
+    r: Ints  # (rows, S*A)
+    r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
+    unknown: Bools  # (rows, S*A); of size 0 where all are known
+
+
+class Pace(NamedTuple):
+    """When to plan anew: after max(1, share of the episodes so far), or when some pair's visits have grown."""
+
+    share: float  # 0: every episode; infinite: never for this reason
+    growth: float  # infinite: never for this reason
+
+
+class Course(NamedTuple):
+    """The plan in force. All that must survive between calls beside evidence, tally and rng."""
+
+    numbers: Ints  # (NUMBERS,)
+    values: Floats  # (VALUES,)
+    limits: Ints  # (rows, S*A): visits that end the plan; of size 0 where growth does not matter
+
+    @property
+    def episodes(self) -> int:
+        """Episodes counted so far, logged ones included."""
+        return int(self.numbers[EPISODES])
 
 
 class Tally(NamedTuple):
@@ -86,6 +126,8 @@ class Desk(NamedTuple):
     V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
     states: Ints  # (H+1,)
     actions: Ints  # (H,)
+    paid: Ints  # (H,) rewards as the learner goes by them, in units of 2^-32
+    room: Floats  # (3, S)
 
 
 @compiled
@@ -109,25 +151,95 @@ def record(tally: Tally, value: float, source: int, h: int, floor: float) -> Non
 
 
 @compiled
-def play(world: TrueWorld, pi: Floats, rng: np.random.Generator, states: Ints, actions: Ints) -> None:
-    """One episode of pi: two uniform numbers a step, the first for the action, the second for the next state."""
-    states[0] = world.s1
+def record_block(tally: Tally, value: float, source: int, h: int, floor: float, episodes: int) -> None:
+    """`record` for so many episodes of the same value."""
+    k, left = tally.totals[DONE], episodes
+    if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
+        tally.totals[FIRST_MIXTURE] = k
+    if source == OPTIMISTIC and tally.totals[FIRST_OPTIMISTIC] < 0:
+        tally.totals[FIRST_OPTIMISTIC] = k
+    tally.totals[EPISODES_BY_SOURCE + source] += episodes
+    tally.by_h[h] += episodes
+    tally.smallest[0] = min(tally.smallest[0], value)
+    while left > 0:
+        b = k // tally.width
+        n = min(left, (b + 1) * tally.width - k)
+        tally.bin_sum[b] += n * value
+        tally.bin_min[b] = min(tally.bin_min[b], value)
+        if value < floor - VIOLATION_TOLERANCE:
+            tally.totals[VIOLATIONS] += n
+            tally.bin_below[b] += n
+        k += n
+        left -= n
+    tally.totals[DONE] = k
+
+
+@compiled
+def reward(world: TrueWorld, told: Told, h: int, pair: int, s_next: int, rng: np.random.Generator) -> int:
+    """What this transition pays, as the learner goes by it. A random reward is drawn whoever looks at it."""
+    x = world.r[h % world.r.shape[0], pair]
+    if world.r_next.shape[0] > 0:
+        x = world.r_next[h % world.r_next.shape[0], pair, s_next]
+    if world.random:
+        x = 1.0 if rng.random() < x else 0.0
+    if told.unknown.shape[0] > 0 and told.unknown[h % told.unknown.shape[0], pair]:
+        return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
+    if told.r_next.shape[0] > 0:
+        return int(told.r_next[h % told.r_next.shape[0], pair, s_next])
+    return int(told.r[h % told.r.shape[0], pair])
+
+
+@compiled
+def play(
+    world: TrueWorld, told: Told, pi: Floats, rng: np.random.Generator, states: Ints, actions: Ints, paid: Ints
+) -> None:
+    """One episode of pi: a uniform number for the first state if there are several, then at each step one for the
+    action, one for the next state, and one for the reward if it is random."""
+    A = pi.shape[2]
+    states[0] = draw(world.start, rng.random() if world.several else 0.0)
     for h in range(pi.shape[0]):
         s = states[h]
         actions[h] = draw(pi[h, s], rng.random())
         states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], rng.random())
+        paid[h] = reward(world, told, h, s * A + actions[h], states[h + 1], rng)
 
 
 @compiled
-def count(evidence: Evidence, A: int, states: Ints, actions: Ints) -> None:
-    """Add one episode to the counts, and bring up to date what depends on the pairs it met."""
+def count(evidence: Evidence, limits: Ints, start: Start, A: int, states: Ints, actions: Ints, paid: Ints) -> bool:
+    """Add one episode to the counts. Did the visits of some pair reach their limit?"""
+    rows = evidence.n_sa.shape[0]
+    start.n[states[0]] += 1
+    reached = False
+    for h in range(actions.shape[0]):
+        row, pair = h % rows, states[h] * A + actions[h]
+        evidence.n_sas[row, pair, states[h + 1]] += 1
+        evidence.n_sa[row, pair] += 1
+        if evidence.x_sa.shape[0] > 0:
+            evidence.x_sa[row, pair] += paid[h]
+        if limits.shape[0] > 0 and evidence.n_sa[row, pair] >= limits[row, pair]:
+            reached = True
+    return reached
+
+
+@compiled
+def refresh_visited(evidence: Evidence, A: int, states: Ints, actions: Ints) -> None:
+    """Bring up to date what depends on the pairs of one episode."""
     rows = evidence.n_sa.shape[0]
     for h in range(actions.shape[0]):
-        pair = states[h] * A + actions[h]
-        evidence.n_sas[h % rows, pair, states[h + 1]] += 1
-        evidence.n_sa[h % rows, pair] += 1
-    for h in range(actions.shape[0]):
         refresh_pair(evidence, h % rows, states[h] * A + actions[h])
+
+
+@compiled
+def set_pace(evidence: Evidence, pace: Pace, course: Course) -> None:
+    """How long the plan just made may stay in force: decided now, by what is known now."""
+    numbers, limits = course.numbers, course.limits
+    numbers[LEFT] = FAR
+    if pace.share < math.inf:
+        numbers[LEFT] = max(1, math.ceil(pace.share * numbers[EPISODES]))
+    for row in range(limits.shape[0]):
+        for pair in range(limits.shape[1]):
+            n = evidence.n_sa[row, pair]
+            limits[row, pair] = max(n + 1, math.ceil(pace.growth * n))
 
 
 @compiled
@@ -141,59 +253,122 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 
 
 @compiled
-def run_episodes(
+def make_plan(
     world: TrueWorld,
     evidence: Evidence,
     splices: Splices,
+    start: Start,
+    record_b: Record,
     rule: Rule,
+    desk: Desk,
+    course: Course,
+) -> None:
+    """Bound the candidates, choose, and evaluate exactly what will be played. Only what has changed is done again."""
+    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    H, S, A = pi_b.shape
+    L, pi_bar, mixed, q, V, states, actions, _, room = desk
+    first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, S)
+    news = states if numbers[SINGLE] else states[:0]
+    if numbers[SINGLE]:
+        refresh_visited(evidence, A, states, actions)
+    else:
+        refresh_moved(evidence)
+    refresh_start(start)
+    if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
+        one_hot(splices.pi_bar, pi_bar)
+        numbers[KNOWN_BAR] = 0
+    floor = candidate_values(splices, start, record_b, rule, L)
+    c, rho, _ = choose(L, floor, rule.mixes)
+    h = splices.h0[c]
+    source = exit_taken(h, rho, H)
+    if source == MIXTURE and rule.bisections > 0:
+        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+    if not numbers[KNOWN_BAR] and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
+        values[VALUE_BAR] = start_value(world.P_pairs, world.r, pi_bar, world.start, world.several, q, V)
+        numbers[KNOWN_BAR] = 1
+    if source == OPTIMISTIC:
+        values[VALUE] = values[VALUE_BAR]
+    elif source == BASELINE:
+        values[VALUE] = values[VALUE_B]
+    elif rule.by_coin:
+        values[VALUE] = (1.0 - rho) * values[VALUE_B] + rho * values[VALUE_BAR]
+    else:
+        mix_splices(pi_b, pi_bar, h, rho, mixed)
+        values[VALUE] = start_value(world.P_pairs, world.r, mixed, world.start, world.several, q, V)
+    numbers[CHOSEN], numbers[SOURCE], values[RHO] = c, source, rho
+
+
+@compiled
+def run_episodes(
+    world: TrueWorld,
+    told: Told,
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    record_b: Record,
+    rule: Rule,
+    pace: Pace,
     tally: Tally,
     floor: float,
     episodes: int,
     rng: np.random.Generator,
     desk: Desk,
+    course: Course,
 ) -> None:
-    """Play `episodes` more episodes. Everything that must survive between calls is in `evidence`, `tally`, `rng`."""
-    pi_b = splices.pi_b
-    H, _, A = pi_b.shape
-    L, pi_bar, mixed, q, V, states, actions = desk
-    value_b = start_value(world.P_pairs, world.r, pi_b, world.s1, q, V)
-    value_bar = 0.0
-    known = False  # is value_bar that of the present pi_bar?
-
-    refresh_all(evidence)
-    for k in range(episodes):
-        moved = bound_splices(evidence, splices, states if k > 0 else states[:0], world.s1, world.s1 + 1)
-        if k == 0 or moved:
-            one_hot(splices.pi_bar, pi_bar)
-            known = False
-        for c in range(L.shape[0]):
-            L[c] = splices.V_low[0, c, world.s1]
-        c, rho, _ = choose(L, rule.floor, rule.mixes)
-        h = splices.h0[c]
-        source = exit_taken(h, rho, H)
-        if not known and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
-            value_bar = start_value(world.P_pairs, world.r, pi_bar, world.s1, q, V)
-            known = True
-
-        if source == OPTIMISTIC:
-            value = value_bar
-            play(world, pi_bar, rng, states, actions)
-        elif source == BASELINE:
-            value = value_b
-            play(world, pi_b, rng, states, actions)
-        elif rule.by_coin:
-            value = (1.0 - rho) * value_b + rho * value_bar
-            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
-                play(world, pi_bar, rng, states, actions)
-            else:
-                play(world, pi_b, rng, states, actions)
+    """Play `episodes` more episodes, planning when the pace says so."""
+    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    A = pi_b.shape[2]
+    pi_bar, mixed, states, actions, paid = desk.pi_bar, desk.mixed, desk.states, desk.actions, desk.paid
+    for _ in range(episodes):
+        if numbers[LEFT] == 0:
+            make_plan(world, evidence, splices, start, record_b, rule, desk, course)
+            set_pace(evidence, pace, course)
+            numbers[SINGLE] = 0
+            planned = True
         else:
-            mix_splices(pi_b, pi_bar, h, rho, mixed)
-            value = start_value(world.P_pairs, world.r, mixed, world.s1, q, V)
-            play(world, mixed, rng, states, actions)
+            planned = False
+        source, rho = numbers[SOURCE], values[RHO]
+        by_baseline = source == BASELINE
+        if source == OPTIMISTIC:
+            play(world, told, pi_bar, rng, states, actions, paid)
+        elif source == BASELINE:
+            play(world, told, pi_b, rng, states, actions, paid)
+        elif rule.by_coin:
+            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
+                play(world, told, pi_bar, rng, states, actions, paid)
+            else:
+                play(world, told, pi_b, rng, states, actions, paid)
+                by_baseline = True
+        else:
+            play(world, told, mixed, rng, states, actions, paid)
+        record(tally, values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
+        reached = count(evidence, course.limits, start, A, states, actions, paid)
+        if by_baseline:
+            record_b.seen[0] += 1
+            for h in range(paid.shape[0]):
+                record_b.seen[1] += paid[h]
+        numbers[EPISODES] += 1
+        numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
+        numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
 
-        record(tally, value, source, h, floor)
-        count(evidence, A, states, actions)
+
+def empty_course(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> Course:
+    """No plan in force. `limits`: may growth end a plan? value_b: the baseline's exact value."""
+    numbers = np.zeros(NUMBERS, dtype=np.int64)
+    numbers[EPISODES] = episodes
+    values = np.zeros(VALUES)
+    values[VALUE_B] = value_b
+    return Course(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
+
+
+def told_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> Told:
+    """Rewards in units of 2^-32, rounded down."""
+    after = np.zeros((0, 0, 0)) if r_next is None else r_next
+    return Told(
+        np.floor(r * REWARD_UNITS).astype(np.int64),
+        np.floor(after * REWARD_UNITS).astype(np.int64),
+        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
+    )
 
 
 def empty_tally(H: int, episodes: int, points: int) -> Tally:
@@ -223,4 +398,6 @@ def empty_desk(H: int, S: int, A: int, C: int) -> Desk:
         V=np.zeros((H + 1, S)),
         states=np.zeros(H + 1, dtype=np.int64),
         actions=np.zeros(H, dtype=np.int64),
+        paid=np.zeros(H, dtype=np.int64),
+        room=np.zeros((3, S)),
     )

@@ -22,7 +22,7 @@ _REFRESHERS: dict[type, Any] = {Estimate: refresh_bernstein, Balls: refresh_kl}
 def q_bounds(
     evidence: Evidence,
     row: int,
-    r: Floats,
+    h: int,
     lo: int,
     hi: int,
     H: int,
@@ -35,15 +35,15 @@ def q_bounds(
 
     Slot 0 is the optimist's table; upper values of other slots are needed only where the lower ones lean on them.
     """
-    _TABLES[type(evidence)](evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot)
+    _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
 
 
 @overload(q_bounds, jit_options=OPTIONS)
-def _q_bounds(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
+def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
     table = _TABLES[evidence.instance_class]
 
-    def call(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
-        table(evidence, row, r, lo, hi, H, V_up, V_low, scratch, slot)
+    def call(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
+        table(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
 
     return call
 
@@ -69,8 +69,18 @@ def refresh_all(evidence: Evidence) -> None:
     rows, pairs, S = evidence.n_sas.shape
     for row in range(rows):
         for pair in range(pairs):
-            n = 0
-            for s_next in range(S):
+            n = evidence.n_sas[row, pair, 0]
+            for s_next in range(1, S):
                 n += evidence.n_sas[row, pair, s_next]
             evidence.n_sa[row, pair] = n
             refresh_pair(evidence, row, pair)
+
+
+@compiled
+def refresh_moved(evidence: Evidence) -> None:
+    """`refresh_pair` for the pairs whose counts have grown since."""
+    rows, pairs = evidence.n_sa.shape
+    for row in range(rows):
+        for pair in range(pairs):
+            if evidence.n_sa[row, pair] != evidence.n_fresh[row, pair]:
+                refresh_pair(evidence, row, pair)

@@ -41,13 +41,26 @@ def policy_value(P: Floats, r: Floats, pi: Floats, q: Floats, V: Floats) -> None
 
 
 @compiled
-def start_value(P: Floats, r: Floats, pi: Floats, s1: int, q: Floats, V: Floats) -> float:
-    """V_1(s1), to the bit what `policy_value` gives there; the other states of the first step are left out."""
+def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, q: Floats, V: Floats) -> float:
+    """The value at the start, to the bit what `policy_value` gives there; with one first state the others are left out.
+
+    `start` (S,) are the probabilities of the first state.
+    """
     H, S, _ = pi.shape
+    first = 0
+    for s in range(S):
+        if start[s] > start[first]:
+            first = s
     for h in range(H - 1, 0, -1):
         policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], 0, S, q, V[h])
-    policy_backup(P[0], r[0], pi[0], V[1], s1, s1 + 1, q, V[0])
-    return float(V[0, s1])
+    if not several:
+        policy_backup(P[0], r[0], pi[0], V[1], first, first + 1, q, V[0])
+        return float(V[0, first])
+    policy_backup(P[0], r[0], pi[0], V[1], 0, S, q, V[0])
+    total = 0.0
+    for s in range(S):
+        total += start[s] * V[0, s]
+    return total
 
 
 @compiled

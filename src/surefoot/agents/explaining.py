@@ -1,0 +1,222 @@
+"""Why a plan, in words: how delta is spent, what was proved by what, which pairs bind, and what is taken on trust."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.planning import FloorAgent, Grounds, Plan, Relative, SpliceAgent, returns_range
+from surefoot.arrays import Floats
+from surefoot.bounds import KL
+from surefoot.checks import REWARD_UNITS
+from surefoot.counts import Counts
+
+SHOWN = 5  # pairs
+
+
+class Binding(NamedTuple):
+    """A pair that keeps a lower value low."""
+
+    step: int | None  # None: all steps together, where counts are pooled
+    state: int
+    action: int
+    visits: int
+    cost: float  # of the lower value at the start, about: how often it is met times what is not known there
+
+    def __str__(self) -> str:
+        step = "" if self.step is None else f", step {self.step + 1}"
+        return f"state {self.state}, action {self.action}{step}: {self.visits:,} visits"
+
+
+def binding_pairs(agent: SpliceAgent, counts: Counts, policy: Floats, V_low: Floats) -> list[Binding]:
+    """Where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest first.
+
+    Each pair's loss is what its worst mean is below the estimated one, times how often the policy meets the pair in the
+    estimated world. Losses add up to about what the certificate is below the estimate.
+    """
+    problem = agent.problem
+    H, S, A = problem.H, problem.S, problem.A
+    evidence = agent.evidence(counts)[0]
+    kernels.refresh_all(evidence)
+    rows = counts.n_sas.shape[0]
+    n_sa = counts.n_sas.sum(axis=-1)
+    possible = np.ones((1, S, A, S), dtype=np.bool_)
+    if problem.support_rows is not None:
+        possible = problem.support_rows.reshape(-1, S, A, S)
+    guess = possible / possible.sum(axis=-1, keepdims=True)
+    estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
+    scratch = np.zeros((5, S * A))
+    reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
+    losses = np.zeros((H, S, A))
+    for h in range(H):
+        ahead = V_low[h + 1]
+        kernels.q_bounds(evidence, h % rows, h, 0, S * A, H, ahead, ahead, scratch, 1)
+        mean = estimated_rewards(agent, counts, h, estimate[h % rows]) + (estimate[h % rows] * ahead).sum(axis=-1)
+        taken = reach[:, None] * policy[h]
+        losses[h] = taken * (mean - scratch[1].reshape(S, A))
+        reach = np.einsum("sa,sat->t", taken, estimate[h % rows])
+    pooled = counts.pooled and H > 1
+    if pooled:
+        losses = losses.sum(axis=0, keepdims=True)
+    found = np.argsort(-losses, axis=None)[:SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(i, losses.shape)) for i in found]
+    return [
+        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(losses[h, s, a]))
+        for h, s, a in places
+        if losses[h, s, a] > 1e-9
+    ]
+
+
+def estimated_rewards(agent: SpliceAgent, counts: Counts, h: int, estimate: Floats) -> Floats:
+    """Mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
+    problem = agent.problem
+    r = np.asarray(problem.r[h])
+    if problem.r_next_rows is not None:
+        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(estimate.shape)
+        return np.asarray((estimate * after).sum(axis=-1))
+    if problem.unknown_rows is None or counts.x_sa is None:
+        return r
+    row = h % counts.n_sas.shape[0]
+    n = counts.n_sas[row].sum(axis=-1)
+    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
+    hidden = problem.unknown_rows[h % len(problem.unknown_rows)].reshape(r.shape)
+    return np.asarray(np.where(hidden, seen, r))
+
+
+def explanation(plan: Plan, grounds: Grounds) -> str:
+    """The whole of it, paragraph by paragraph; values in the user's own units."""
+    parts = [
+        _verdict(plan, grounds),
+        _evidence(grounds),
+        _delta(grounds),
+        _binding(plan, grounds),
+        _premises(plan, grounds),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _shown(grounds: Grounds, value: float) -> str:
+    return f"{grounds.agent.problem.in_user_units(value):.6g}"
+
+
+def _verdict(plan: Plan, grounds: Grounds) -> str:
+    agent, H = grounds.agent, grounds.agent.problem.H
+    what = {
+        "optimistic": "the explorer's policy" if agent.explorer is not None else "the optimistic policy",
+        "baseline": "the baseline",
+        "mixture": f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole episode"
+        if agent.rule.by_coin
+        else f"the baseline before step {plan.h}, the explorer after it; at step {plan.h} the explorer with chance "
+        f"{plan.rho:.4g}, else the baseline",
+    }[plan.source]
+    if agent.rule.floor == -np.inf:
+        return f"Next: {what}. This learner keeps no floor."
+    kept = "the floor"
+    relative = agent.floor if isinstance(agent, FloorAgent) and isinstance(agent.floor, Relative) else None
+    if relative is not None:
+        kept = f"{relative} (at most {_shown(grounds, grounds.floor)} now)"
+    floor = f"{kept} of {_shown(grounds, grounds.floor)}" if kept == "the floor" else kept
+    why = {
+        "certified": f"Certified: on an event of probability at least {1 - agent.delta:g} this is worth at least "
+        f"{_shown(grounds, plan.lower)}, and {floor} is kept",
+        "trusted": f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
+        f"{_shown(grounds, plan.lower)}. It rests on the owner's word that the baseline is above the floor",
+        "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
+        "no floor": "No floor is kept",
+    }[plan.safety]
+    if plan.safety == "trusted" and grounds.vouched > -np.inf and grounds.vouched >= grounds.floor:
+        why = (
+            f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
+            f"{_shown(grounds, grounds.vouched)}, for which the owner vouches"
+        )
+    if plan.source == "baseline" and relative is not None:
+        why = "Certified by definition: the floor is measured from the baseline itself"
+    top = f"No policy is worth more than {_shown(grounds, plan.upper)}."
+    return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}"
+
+
+def _evidence(grounds: Grounds) -> str:
+    agent = grounds.agent
+    if len(agent.h0) == 1:
+        return ""
+    counted = grounds.counts
+    lines = [f"The baseline is worth at least, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
+    lines.append(
+        f"  {_shown(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
+    )
+    if agent.returns is not None:
+        n = int(counted.record[0])
+        value = "nothing" if grounds.by_returns == -np.inf else _shown(grounds, grounds.by_returns)
+        lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes")
+    if grounds.vouched > -np.inf:
+        lines.append(f"  {_shown(grounds, grounds.vouched):>10}  by the owner's word (trusted)")
+    return "\n".join(lines)
+
+
+def _delta(grounds: Grounds) -> str:
+    agent, problem = grounds.agent, grounds.agent.problem
+    events = agent.bounds.events(problem, agent.pooled)
+    lines = [f"How delta = {agent.delta:g} is spent:"]
+    if isinstance(agent.bounds, KL):
+        parts = ["dynamics"]
+        parts += ["rewards"] if problem.unknown_rows is not None else []
+        parts += ["start"] if problem.start is None else []
+        lines.append(
+            f"  {agent.delta_model:.4g} on {events:,} balls ({', '.join(parts)}), {agent.delta_model / events:.3g} "
+            "each: for all episodes and policies at once"
+        )
+    else:
+        lines.append(
+            f"  {agent.delta_model:.4g} on the paper's events: delta' = {agent.delta_prime:.3g} in beta, of which each "
+            f"of {events:,} triples (h, s, a) has an equal share"
+        )
+    if agent.returns is not None:
+        lines.append(f"  {agent.delta * agent.returns.share:.4g} on the returns of the baseline")
+    return "\n".join(lines)
+
+
+def _binding(plan: Plan, grounds: Grounds) -> str:
+    if not isinstance(grounds.agent.bounds, KL):
+        return ""
+    found = binding_pairs(grounds.agent, grounds.counts, grounds.bolder, grounds.V_low)
+    if not found:
+        return ""
+    scale = grounds.agent.problem.units.scale
+    who = "this policy" if plan.source == "optimistic" else "the next bolder policy"
+    lines = [f"What keeps the certified value of {who} low (cost in units of return):"]
+    lines += [f"  {scale * binding.cost:10.4g}  {binding}" for binding in found]
+    return "\n".join(lines)
+
+
+def _premises(plan: Plan, grounds: Grounds) -> str:
+    agent, problem = grounds.agent, grounds.agent.problem
+    units = problem.units
+    range_ = f"[{units.low:g}, {units.high:g}]"
+    lines = ["Taken on trust, checked by nobody:"]
+    lines.append("  the same state and action (and step) always have the same transition probabilities")
+    if agent.pooled:
+        lines.append("  the dynamics do not depend on the step (counts are pooled)")
+    if problem.support_rows is not None:
+        used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
+        lines.append(f"  the mask of possible next states{used}")
+    if problem.unknown_rows is not None:
+        lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
+    else:
+        by_next = ", by next state," if problem.r_next_rows is not None else ""
+        lines.append(f"  the rewards of each state and action{by_next} are as declared")
+    if not problem.one_start:
+        known = "known" if problem.start is not None else "unknown but fixed"
+        lines.append(f"  first states are drawn independently from one distribution, {known}")
+    if agent.returns is not None:
+        low, span, _ = returns_range(problem, agent.pi_b, agent.returns)
+        declared = "as declared" if agent.returns.low is not None else "which follows from rewards and mask"
+        lines.append(f"  returns lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}], {declared}")
+    if grounds.vouched > -np.inf:
+        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.vouched)}: the owner's word")
+    if plan.safety == "trusted" and grounds.vouched < grounds.floor:
+        lines.append("  the baseline is at or above the floor")
+    if grounds.counts.logged:
+        lines.append("  the log is complete, of the same process, and nothing here was chosen by looking at it")
+    if agent.rule.by_coin and agent.rule.floor > -np.inf:
+        lines.append("The floor is on the average over the coin: the policy it selects may be below.")
+    return "\n".join(lines)

@@ -1,0 +1,66 @@
+"""What is mixed with the baseline. Safety rests on the certificate, not on this choice; how fast one learns does.
+
+An explorer is a function of counts and a generator that gives a policy (H, S, A). None stands for the optimist.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Floats
+from surefoot.checks import REWARD_UNITS, freeze, require_number
+from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
+from surefoot.policy import greedy
+from surefoot.problem import Problem
+
+Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Thompson:
+    """Draws a world from the posterior, a Dirichlet for each pair and a Beta for each unknown reward, and plays its
+    best policy. `prior` is the weight of every possible next state before any data."""
+
+    problem: Problem
+    prior: float = 1.0
+
+    def __post_init__(self) -> None:
+        meaning = "a finite number > 0"
+        prior = require_number("prior", self.prior, meaning)
+        if not 0.0 < prior < np.inf:
+            raise InvalidSetting(f"prior is {prior:g}, expected {meaning}.")
+        freeze(self, prior=prior)
+
+    def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        """The best policy of one sampled world."""
+        p = self.problem
+        rows, S, A, _ = counts.n_sas.shape
+        weights = rng.standard_gamma(counts.n_sas + self.prior)
+        if p.support_rows is not None:
+            weights = np.where(p.support_rows.reshape(-1, S, A, S), weights, 0.0)
+        # Gamma(0.05) may underflow to 0 everywhere; then any row will do
+        P = (weights + 1e-300) / (weights + 1e-300).sum(axis=-1, keepdims=True)
+        r = self._rewards(counts, rng)
+        Q, V = np.zeros((p.H, S, A)), np.zeros(S)
+        for h in reversed(range(p.H)):
+            row = P[h % rows]
+            after = 0.0
+            if p.r_next_rows is not None:
+                after = (row * p.r_next_rows[h % len(p.r_next_rows)].reshape(S, A, S)).sum(axis=-1)
+            Q[h] = r[h % len(r)] + after + row @ V
+            V = Q[h].max(axis=1)
+        return greedy(Q)
+
+    def _rewards(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        p = self.problem
+        if p.unknown_rows is None or counts.x_sa is None:
+            return p.r
+        heads = counts.x_sa / REWARD_UNITS
+        drawn = rng.beta(heads + self.prior, np.maximum(counts.n_sa - heads, 0.0) + self.prior)
+        return np.where(p.unknown_rows.reshape(-1, p.S, p.A), drawn, p.r)
+
+    def __repr__(self) -> str:
+        return f"Thompson(prior={self.prior:g})"

@@ -1,0 +1,95 @@
+"""When a learner plans anew. The promise does not depend on it: a policy certified once is certified for ever.
+
+The good event holds for all counts at once and speaks of the world alone, so on it a policy whose lower value reached
+the floor when it was planned is above the floor in every later episode, whatever the moment of the next plan depends
+on. (The paper's event, too, is about all episodes at once.)
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.checks import freeze, require_number
+from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
+
+
+@dataclass(frozen=True)
+class EveryEpisode:
+    """Plan before every episode, as the paper does."""
+
+    @property
+    def pace(self) -> "kernels.Pace":
+        """A block of one episode."""
+        return kernels.Pace(0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Plan when the visits of some pair have grown by this factor since the last plan (a first visit counts)."""
+
+    factor: float = 1.1
+
+    def __post_init__(self) -> None:
+        meaning = "a finite number above 1, such as 1.1"
+        factor = require_number("factor", self.factor, meaning)
+        if not 1.0 < factor < math.inf:
+            raise InvalidSetting(f"factor is {factor:g}, expected {meaning}.")
+        freeze(self, factor=factor)
+
+    @property
+    def pace(self) -> "kernels.Pace":
+        """Growth alone."""
+        return kernels.Pace(math.inf, self.factor)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Plan after a block of episodes whose length, a share of those so far, is fixed when it begins.
+
+    Only this rule lets a simulation draw a whole block at once with the law of the loop: nothing that happens in a
+    block decides when it ends.
+    """
+
+    share: float = 0.01
+
+    def __post_init__(self) -> None:
+        meaning = "a number in (0, 1], such as 0.01"
+        share = require_number("share", self.share, meaning)
+        if not 0.0 < share <= 1.0:
+            raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
+        freeze(self, share=share)
+
+    @property
+    def pace(self) -> "kernels.Pace":
+        """Blocks alone."""
+        return kernels.Pace(self.share, math.inf)
+
+
+Replan = EveryEpisode | Growth | Blocks
+
+
+def block_length(replan: Replan, episodes: int) -> int | None:
+    """How many episodes the plan made now is in force; None where that is not fixed."""
+    share = replan.pace.share
+    return max(1, math.ceil(share * episodes)) if share < math.inf else None
+
+
+def is_due(replan: Replan, then: Counts, now: Counts, H: int) -> bool:
+    """Is it time for another plan, `then` being the counts of the last one?"""
+    length = block_length(replan, int(then.n_sas.sum()) // H)
+    if length is not None:
+        return int(now.n_sas.sum()) // H >= int(then.n_sas.sum()) // H + length
+    before, after = then.n_sa, now.n_sa
+    limits = np.maximum(before + 1, np.ceil(replan.pace.growth * before))
+    return bool((after >= limits).any())
+
+
+def require_replan(replan: object) -> None:
+    """One of the three rules."""
+    if not isinstance(replan, EveryEpisode | Growth | Blocks):
+        raise InvalidSetting(
+            f"replan is {replan!r}, expected sf.EveryEpisode(), sf.Growth(1.1) or sf.Blocks(0.01): when to plan anew."
+        )

@@ -1,0 +1,117 @@
+"""plan.explain(): how delta is spent, which evidence certified, which pairs bind, what is taken on trust."""
+
+import re
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.agents.explaining import binding_pairs
+
+ON_TRUST = "Taken on trust, checked by nobody:"
+
+
+@pytest.fixture(scope="module")
+def lake():
+    world = sf.from_gymnasium("FrozenLake-v1", horizon=20).with_support()
+    return world, 0.8 * sf.solve(world).policy + 0.2 / world.A
+
+
+def test_every_premise_stands_beside_the_certificate(lake):
+    world, baseline = lake
+    agent = sf.EpsMix(world.problem, baseline, 0.01, delta=0.1, pooled=True, returns=sf.Returns())
+    text = agent.plan(sf.simulate(world, agent, 300, seed=0).counts).explain()
+    certificate, premises = text.split(ON_TRUST)
+    assert "Certified: on an event of probability at least 0.9" in certificate
+    for words in ("0.08 on 44 balls (dynamics)", "0.02 on the returns", "by the model", "by the returns of", "visits"):
+        assert words in certificate
+    for words in (
+        "do not depend on the step",
+        "mask",
+        "by next state, are as declared",
+        "returns lie in [0, 1]",
+        "coin",
+    ):
+        assert words in premises
+    assert "owner" not in text
+
+
+def test_trust_is_said_and_never_called_certified(lake):
+    world, baseline = lake
+    agent = sf.StepMix(world.problem, baseline, 0.01, pooled=True)
+    text = agent.plan(sf.Counts.zeros(world.problem, pooled=True)).explain()
+    assert "Trusted, not certified" in text
+    assert "Certified:" not in text
+    assert "the baseline is at or above the floor" in text.split(ON_TRUST)[1]
+    vouched = sf.StepMix(world.problem, baseline, 0.01, pooled=True, baseline_at_least=0.05)
+    plan = vouched.plan(sf.Counts.zeros(world.problem, pooled=True))
+    assert (plan.source, plan.safety) == ("mixture", "trusted")
+    assert "for which the owner vouches" in plan.explain()
+    assert "worth at least 0.05: the owner's word" in plan.explain().split(ON_TRUST)[1]
+
+
+def test_the_owners_word_is_not_needed_once_data_say_more():
+    """Trusted while the vouched value decides, certified when data prove more."""
+    world = sf.world("trap")
+    agent = sf.EpsMix(world.problem, world.baseline, 0.6, delta=0.1, baseline_at_least=0.61)
+    assert agent.plan(sf.Counts.zeros(world.problem)).safety == "trusted"
+    plan = agent.plan(sf.simulate(world, agent, 20_000, seed=0).counts)
+    assert plan.safety == "certified"
+    assert plan.grounds.by_model > 0.61
+
+
+def test_a_bonus_scaled_by_hand_is_not_certified():
+    world = sf.world("trap")
+    agent = sf.StepMix(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=0.5))
+    assert "NOT CERTIFIED: the bonus was scaled by 0.5" in agent.plan(sf.Counts.zeros(world.problem)).explain()
+
+
+def test_what_real_problems_bring_is_listed():
+    rng = np.random.default_rng(0)
+    world = sf.TabularMDP(
+        rng.dirichlet(np.ones(3), size=(3, 2)), rng.random((3, 2)), H=3, start=[0.5, 0.5, 0.0], random_rewards=True
+    )
+    problem = world.problem.forget(rewards=True, start=True)
+    agent = sf.EpsMix(problem, sf.uniform(3, 3, 2), sf.Relative(0.1), pooled=True)
+    run = sf.simulate(world, agent, 50, seed=0)
+    text = agent.plan(run.counts).explain()
+    assert "on 13 balls (dynamics, rewards, start)" in text  # 6 + 6 + 1
+    assert "90 % of the baseline" in text
+    assert "every reward lies in [0, 1] and has a fixed mean" in text
+    assert "unknown but fixed" in text
+    logged = sf.Counts.from_log(problem, [sf.Episode([0, 1, 2, 0], [0, 1, 0], [0.0, 1.0, 0.0])], pooled=True)
+    assert "the log is complete" in agent.plan(logged).explain()
+
+
+def test_values_are_in_the_users_units():
+    world = sf.world("offers")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
+    text = agent.plan(sf.simulate(world, agent, 2000, seed=0).counts).explain()
+    assert f"the floor of {world.in_user_units(agent.floor):.6g}" in text
+
+
+def test_the_pairs_that_bind_are_those_whose_data_help():
+    """Losses add up to about what the certificate is below the estimate, and the largest is where data help most."""
+    world = sf.world("dosing")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1)
+    counts = sf.simulate(world, agent, 500, seed=0).counts
+    model = agent.model(counts)
+    V_low = agent.bounds.evaluate(model, agent.baseline).V_low
+    found = binding_pairs(agent, counts, agent.baseline, V_low)
+    assert [b.cost for b in found] == sorted((b.cost for b in found), reverse=True)
+
+    def lower_with_more(binding):
+        more = counts.copy()
+        more.n_sas[binding.step, binding.state, binding.action] *= 4
+        return agent.plan(more).grounds.by_model
+
+    seldom = binding_pairs(agent, counts, agent.baseline, V_low)[-1]
+    gains = [lower_with_more(binding) - agent.plan(counts).grounds.by_model for binding in (found[0], seldom)]
+    assert gains[0] > 0
+    assert gains[0] > 0.5 * gains[1]
+
+
+def test_a_plan_of_somebody_else_says_so():
+    plan = sf.Plan(sf.uniform(1, 1, 2), "baseline", 1, 0.0, 0.0, 1.0, [0.0], "trusted")
+    assert "says no more" in plan.explain()
+    assert re.search(r"Plan\(baseline, trusted", plan.explain())

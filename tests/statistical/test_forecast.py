@@ -1,0 +1,137 @@
+"""The forecast against what happens: within a factor of two, for both families of bounds."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.forecasting import MOST, lemma_finite
+
+SEEDS = range(9)
+
+
+def agents(name):
+    world = sf.world(name)
+    for kind in (sf.StepMix, sf.EpsMix):
+        yield world, kind(world.problem, world.baseline, world.suggested_floor, delta=0.1, pooled=world.stationary)
+
+
+def close(forecast, measured):
+    """Within a factor of two, a handful of episodes forgiven where it is a matter of a handful."""
+    return forecast <= 2 * measured + 5 and measured <= 2 * forecast + 5
+
+
+def medians(world, agent, episodes=12_000):
+    runs = sf.simulate_many(world, agent, episodes, SEEDS, jobs=2)
+    return [statistics.median(getattr(run, what) for run in runs) for what in ("off_baseline", "first_optimistic")]
+
+
+@pytest.mark.parametrize("name", ["trap", "river-swim", "deep-sea", "dosing", "offers", "queue", "inventory"])
+def test_within_a_factor_of_two_with_kl(name):
+    """Medians of nine runs; single runs of the trap scatter by about a factor of 1.7."""
+    for world, agent in agents(name):
+        ours = sf.forecast(agent, world=world).outlooks[0]
+        off, optimistic = medians(world, agent)
+        assert close(ours.first_mixture, off), (ours, off)
+        assert close(ours.first_optimistic, optimistic), (ours, optimistic)
+
+
+@pytest.mark.parametrize("name", ["trap", "dosing", "offers"])
+def test_within_a_factor_of_two_with_the_papers_bounds(name):
+    """One run of up to 10^8 episodes, in blocks; runs scatter by a per mille there."""
+    for world, agent in agents(name):
+        paper = sf.forecast(agent, world=world).outlooks[1]
+        literal = type(agent)(
+            world.problem,
+            world.baseline,
+            agent.floor,
+            delta=0.1,
+            pooled=agent.pooled,
+            bounds=sf.Bernstein(),
+            replan=sf.Blocks(),
+        )
+        run = sf.simulate(world, literal, 100_000_000, seed=0)
+        assert close(paper.first_mixture, run.off_baseline)
+        assert close(paper.first_optimistic, run.first_optimistic)
+
+
+def test_returns_are_part_of_it():
+    world = sf.world("deep-sea")
+    settings = {"delta": 0.1, "pooled": True}
+    plain = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, **settings)
+    more = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, returns=sf.Returns(), **settings)
+    sooner, later = (sf.forecast(agent, world=world).outlooks[0].first_mixture for agent in (more, plain))
+    assert sooner < later
+    assert close(sooner, medians(world, more)[0])
+
+
+def test_from_counts_it_goes_on_from_there():
+    """Frequencies seen stand for the world, and what was seen need not be seen again."""
+    world = sf.world("dosing")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1, pooled=True)
+    begun = sf.simulate(world, agent, 1200, seed=3).counts
+    left = sf.forecast(agent, counts=begun).outlooks[0].first_mixture
+    runs = [sf.simulate(world, agent, 5000, seed=seed, counts=begun) for seed in SEEDS]
+    assert close(left, statistics.median(run.off_baseline for run in runs))
+    assert left < sf.forecast(agent, world=world).outlooks[0].first_mixture
+
+
+def test_a_guess_of_kappa():
+    """More room, sooner; and it says what it took for the world."""
+    world = sf.world("dosing")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
+    near, far = (sf.forecast(agent, kappa=kappa) for kappa in (0.1, 0.5))
+    assert near.outlooks[0].first_mixture > far.outlooks[0].first_mixture
+    assert "equally likely" in near.grounds
+    assert math.isclose(near.kappa, 0.1)
+
+
+def test_practically_never_is_said_plainly():
+    world = sf.random_mdp(20, 5, 10, seed=0)
+    baseline = sf.boltzmann(sf.solve(world).Q, 10.0)
+    value = float(sf.policy_value(world, baseline)[0, 0])
+    found = sf.forecast(sf.StepMix(world.problem, baseline, value - 0.01), world=world)
+    assert found.outlooks[1].first_mixture is None
+    assert "practically never" in str(found)
+    assert found.lemma > MOST
+    below = sf.forecast(sf.StepMix(world.problem, baseline, value + 0.01), world=world)
+    assert below.outlooks == ()
+    assert "not above the floor" in str(below)
+
+
+def test_the_lemmas_number_is_its_fixed_point():
+    """The smallest K with (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) <= K."""
+    problem = sf.random_mdp(5, 5, 3, seed=0).problem
+    K = lemma_finite(problem, 0.5)
+    c = (4608 * math.e**26 / 0.25 + 2688 * math.e**13 * 5 / 0.5) * 27 * 25
+    assert math.isclose(c * math.log(K + 1) ** 2, K, rel_tol=1e-9)
+    assert c * math.log(K / 2 + 1) ** 2 > K / 2  # control: not yet
+
+
+def test_what_it_refuses():
+    world = sf.world("trap")
+    agent = sf.StepMix(world.problem, world.baseline, 0.6)
+    with pytest.raises(sf.InvalidSetting, match="one of world, counts or kappa"):
+        sf.forecast(agent)
+    with pytest.raises(sf.InvalidSetting, match=r"one of world, counts or kappa.*world, kappa"):
+        sf.forecast(agent, world=world, kappa=0.1)
+    with pytest.raises(sf.InvalidSetting, match="with a floor"):
+        sf.forecast(sf.BPIUCBVI(world.problem), world=world)
+    explorer = sf.StepMix(world.problem, world.baseline, 0.6, explorer=sf.Thompson(world.problem))
+    with pytest.raises(sf.InvalidSetting, match="optimistic explorer"):
+        sf.forecast(explorer, world=world)
+    other = sf.world("trap-long")
+    with pytest.raises(sf.InvalidModel, match=r"Build the agent from world.problem"):
+        sf.forecast(agent, world=other)
+
+
+def test_control_a_radius_scaled_by_hand_is_seen():
+    """A forecast that did not follow the bounds would miss this: a hundredth of the radius leaves at once."""
+    world = sf.world("dosing")
+    settings = {"delta": 0.1, "pooled": True}
+    wrong = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.01), **settings)
+    right = sf.StepMix(world.problem, world.baseline, world.suggested_floor, **settings)
+    assert not close(sf.forecast(wrong, world=world).outlooks[0].first_mixture, medians(world, right)[0])
+    assert np.isfinite(sf.forecast(wrong, world=world).kappa)
