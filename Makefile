@@ -31,10 +31,10 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 
 test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
-	$(BIN)/pytest -m "not full"
+	$(BIN)/pytest -n auto -m "not full"
 
 test-full: check  ## as test, with the long runs and the slow statistics
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 docs: setup  ## write the pages that are made from the code
 	$(BIN)/python docs/worlds_page.py

@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
     parser.add_argument(
-        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, kl, episodes, peers"
+        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, kl, paces, episodes, peers"
     )
     options = parser.parse_args()
     one_core()
@@ -55,6 +55,7 @@ def measure(with_peers: bool, only: list[str] | None) -> None:
 def items(with_peers: bool) -> dict:
     """Name -> function that returns rows, in the order they are measured."""
     import episodes
+    import paces
     import peers
     import planning
     import processes
@@ -66,6 +67,7 @@ def items(with_peers: bool) -> dict:
         "taxi": processes.taxi,
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
+        "paces": paces.time_of_paces,
         "episodes": episodes.time_of_episodes,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
     }

@@ -58,12 +58,9 @@ def require_distributions(name: str, array: Floats, meaning: str, error: type[Su
         raise error(f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be {meaning}.")
     sums = array.sum(axis=-1)
     bad = np.argwhere(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if bad.size:
-        found = sums[tuple(bad[0])]
-        raise error(
-            f"{where(name, bad[0])} sums to {found:.10g}, expected 1 within {ROW_SUM_TOLERANCE:g}. "
-            f"Rows must be {meaning}."
-        )
+    if len(bad):  # of one row alone the place has no index, and no size
+        found, place = sums[tuple(bad[0])], where(name, bad[0]) if bad.size else name
+        raise error(f"{place} sums to {found:.10g}, expected 1 within {ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.")
 
 
 def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:

@@ -358,13 +358,13 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
             "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
-    if problem.support_rows is not None:
-        _require_possible(counts, problem)
     if counts.n_sas.shape != expected or counts.pooled != pooled or counts.H not in (None, problem.H):
         raise InvalidCounts(
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
         )
+    if problem.support_rows is not None:
+        _require_possible(counts, problem)
 
 
 def _require_possible(counts: Counts, problem: Problem) -> None:

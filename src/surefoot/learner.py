@@ -93,11 +93,14 @@ class Learner:
         if counts.planned is None or is_due(when_to_plan(self.agent), counts.planned, counts, H):
             counts.planned = counts.copy()
             return plan_next(self.agent, counts, self._rng)
-        if self.plan is not None:
-            return self.plan
-        # What an explorer drew then came from the stream of that episode.
+        # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
         made = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // H
-        return plan_next(self.agent, counts.planned, self._stream(made))
+        if made < 0:  # planned before this learner's first episode: its streams do not reach back
+            counts.planned = counts.copy()
+            return plan_next(self.agent, counts, self._rng)
+        if made == self.episodes:
+            return plan_next(self.agent, counts.planned, self._rng)
+        return self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
 
     def _stream(self, episode: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))

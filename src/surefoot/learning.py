@@ -266,7 +266,8 @@ def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
     for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
         digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     if counts.n_sas.any():
-        digest.update(counts.n_sas.tobytes())
+        for held in (counts.n_sas, counts.x_sa, counts.n_start, counts.record):
+            digest.update(b"-" if held is None else held.tobytes())
     if setting.world is not None:
         digest.update(setting.world.P_rows.tobytes())
     if isinstance(agent, SpliceAgent):

@@ -71,6 +71,8 @@ class TabularMDP(Record):
     ) -> None:
         """Validate once; nothing is repaired."""
         given_P = as_floats("P", P, InvalidModel)
+        if (r is None) == (r_next is None):
+            raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         rewards = as_floats(word, r if r_next is None else r_next, InvalidModel)
         if H is None and given_P.ndim == 4:
@@ -88,8 +90,6 @@ class TabularMDP(Record):
         require_distributions("P", given_P, "distributions over next states", InvalidModel)
         if isinstance(start, str):
             raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for learners.")
-        if r is not None and r_next is not None:
-            raise InvalidModel("Give the rewards either as r or as r_next, not both.")
         stationary = given_P.ndim == 3
         problem = Problem(
             r if r_next is None else None,

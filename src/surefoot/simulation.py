@@ -330,7 +330,9 @@ def begin(agent: Agent, counts: Counts | None) -> Counts:
         check_counts(counts, agent.problem, agent.pooled)
     mine = counts.copy()
     mine.H = agent.problem.H
-    if mine.x_sa is None and agent.problem.unknown_rows is not None:
+    if agent.problem.unknown_rows is None:
+        mine.x_sa = None  # sums of rewards that this learner knows: neither loop goes on with them
+    elif mine.x_sa is None:
         mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
     return mine
 
@@ -432,16 +434,14 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
         raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
     if its.start is not None and not np.array_equal(its.start, world.start):
         raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
-    if its.r_next_rows is not None or mine.r_next_rows is not None:
-        same = its.unknown_rows is not None or (
-            np.array_equal(its.r_next_rows, mine.r_next_rows)
-            if its.r_next_rows is not None and mine.r_next_rows is not None
-            else its.r_next_rows is None and np.allclose(its.r, world.r, rtol=0.0, atol=1e-12)
-        )
+    hidden = np.zeros_like(its.r, dtype=np.bool_)
+    if its.unknown_rows is not None:
+        hidden = np.broadcast_to(its.unknown_rows.reshape(-1, its.S, its.A), hidden.shape)
+    if its.r_next_rows is not None:
+        same = mine.r_next_rows is not None and np.array_equal(its.r_next_rows, mine.r_next_rows)
+    elif mine.r_next_rows is not None:  # told the means
+        same = np.allclose(its.r[~hidden], world.r[~hidden], rtol=0.0, atol=1e-12)
     else:
-        hidden = np.zeros_like(its.r, dtype=np.bool_)
-        if its.unknown_rows is not None:
-            hidden = np.broadcast_to(its.unknown_rows.reshape(-1, its.S, its.A), hidden.shape)
         same = np.array_equal(mine.r[~hidden], its.r[~hidden])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
@@ -449,6 +449,10 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
         possible = its.support_rows.reshape(-1, its.S, its.A, its.S)
         if ((world.P > 0.0) & ~possible).any():
             raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
+    if agent.pooled and (np.ptp(world.r, axis=0) > 1e-12)[hidden.any(axis=0)].any():
+        raise InvalidModel(
+            "The agent pools rewards that it does not know over steps, but in this world they depend on the step."
+        )
     if agent.pooled and not mine.stationary:
         raise InvalidModel("The agent pools its counts over steps, but the dynamics of this world depend on the step.")
 

@@ -28,6 +28,8 @@ class Thompson:
     prior: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise InvalidSetting(f"The first argument is a {type(self.problem).__name__}, expected a Problem.")
         meaning = "a finite number > 0"
         prior = require_number("prior", self.prior, meaning)
         if not 0.0 < prior < np.inf:

@@ -660,5 +660,7 @@ class FloorAgent(SpliceAgent):
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.when}"]
         extras = ("returns", "baseline_at_least", "explorer", "bisections")
-        settings += [f"{name}={getattr(self, name)}" for name in extras if getattr(self, name, None)]
+        # A function's own repr holds its address, which is another one in every process.
+        shown = {name: getattr(self, name, None) for name in extras}
+        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]
         return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

@@ -86,16 +86,21 @@ class KL:
         """Nothing is refused: the event speaks of the dynamics alone, and rewards and start have balls of their own."""
 
     def radius(self, model: Model) -> Floats:
-        """eps (H, S, A): (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
+        """eps (H, S, A) of all pairs."""
+        return np.stack([self.radius_at(model, h) for h in range(model.H)])
+
+    def radius_at(self, model: Model, h: int) -> Floats:
+        """eps (S, A): (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
 
         delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
         possible next states.
         """
-        n, n_i, S = model.n_sa, model.n_sas, model.possible.sum(axis=-1)
+        n, n_i, possible = model.n_sa[h], model.n_sas[h], model.possible[h]
+        S = possible.sum(axis=-1)
         alpha = np.asarray(1.0 / S if self.alpha == "1/S" else np.full(S.shape, float(self.alpha)))
-        ratios = np.where(model.possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
+        ratios = np.where(possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
         log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
-        log_p = (n_i * np.log(np.where(n_i > 0, model.P_hat, 1.0))).sum(axis=-1)
+        log_p = (n_i * np.log(np.where(n_i > 0, model.P_hat[h], 1.0))).sum(axis=-1)
         radius = self.scale * (self.log_union(model) + log_p - log_m)
         return np.where(n >= 1, radius / np.maximum(n, 1), np.inf)
 
@@ -103,21 +108,20 @@ class KL:
         """log(1/delta_0)."""
         return math.log(self.events(model.problem, model.pooled) / model.delta_prime)
 
-    def rewards(self, model: Model) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of the mean rewards (H, S, A); both are r where it is known.
+    def rewards_at(self, model: Model, h: int) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
 
         An unknown reward in [0, 1] is a coin with fractional counts (n - sum X, sum X) for the outcomes (0, 1): its
         likelihood ratio is convex in X, so the mixture is a supermartingale and the same ball holds its mean.
         """
         p = model.problem
-        r_low, r_up = p.r.copy(), p.r.copy()
+        r_low, r_up = p.r[h].copy(), p.r[h].copy()
         if p.unknown_rows is None:
             return r_low, r_up
-        unknown = np.broadcast_to(p.unknown_rows.reshape(-1, p.S, p.A), r_low.shape)
-        for place in np.argwhere(unknown):
-            n, x = float(model.n_sa[tuple(place)]), float(model.x_sa[tuple(place)])
-            low, up = mean_bounds(n, x, self.log_union(model), self.scale)
-            r_low[tuple(place)], r_up[tuple(place)] = low, min(1.0, up + 1.0 / REWARD_UNITS)
+        for place in np.argwhere(p.unknown_rows[h % len(p.unknown_rows)].reshape(p.S, p.A)):
+            s, a = (int(i) for i in place)
+            low, up = mean_bounds(model.n_sa[h, s, a], model.x_sa[h, s, a], self.log_union(model), self.scale)
+            r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
         return r_low, r_up
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
@@ -126,16 +130,16 @@ class KL:
         A reward that depends on the next state belongs inside: V(s') becomes r(s,a,s') + V(s').
         """
         p = model.problem
-        eps, P_hat = self.radius(model)[h], model.P_hat[h]
-        r_low, r_up = (bound[h] for bound in self.rewards(model))
+        eps, P_hat = self.radius_at(model, h), model.P_hat[h]
+        r_low, r_up = self.rewards_at(model, h)
         Q_up, Q_low = r_up.copy(), r_low.copy()
         for s, a in np.ndindex(*Q_up.shape):
             at = model.possible[h, s, a]
             after = 0.0
             if p.r_next_rows is not None:
                 after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
-            Q_up[s, a] += -worst_mean(P_hat[s, a][at], eps[s, a], -(after + V_up[at]))
-            Q_low[s, a] += worst_mean(P_hat[s, a][at], eps[s, a], after + V_low[at])
+            Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
+            Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
         return Q_up, Q_low
 
     def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
@@ -199,7 +203,9 @@ def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[flo
     """Bounds, for all n at once, of the mean of n observations in [0, 1] that sum to x: a coin's ball, alpha = 1/2."""
     if n == 0:
         return 0.0, 1.0
-    heads, tails = min(max(x, 0.0), n), n - min(max(x, 0.0), n)
+    n = float(n)
+    heads = float(min(max(x, 0.0), n))
+    tails = n - heads
     log_m = -math.lgamma(n + 1.0)
     log_m += math.lgamma(heads + 0.5) + math.lgamma(tails + 0.5) - 2.0 * math.lgamma(0.5)
     log_p = sum(k * math.log(k / n) for k in (heads, tails) if k > 0)

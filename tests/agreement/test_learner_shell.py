@@ -1,0 +1,192 @@
+"""The shell for people who own the loop: stopping and going on changes nothing, whatever the learner knows."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+
+EXPLORERS = {"optimist": lambda problem: None, "thompson": sf.Thompson}
+
+
+def build(case, explorer="optimist", **changes):
+    settings = {"delta": 0.3, "replan": sf.Growth(2.0), "explorer": EXPLORERS[explorer](case.problem), **changes}
+    return sf.StepMix(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
+
+
+def go_on(learner, world, episodes):
+    """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
+    out = []
+    for _ in range(episodes):
+        rng = np.random.default_rng([7, learner.episodes])
+        learner.begin()
+        s = int(rng.choice(world.S, p=world.start))
+        for h in range(world.H):
+            a = learner.act(s)
+            t = int(rng.choice(world.S, p=world.P[h, s, a]))
+            after = world.problem.r_next_rows
+            x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, t]
+            learner.observe(t, float(rng.random() < x) if world.random_rewards else x)
+            s = t
+        out.append(learner.end())
+    return out
+
+
+def same(one, other):
+    fields = ("states", "actions", "rewards")
+    alike = all(np.array_equal(getattr(a, f), getattr(b, f)) for a, b in zip(one, other, strict=True) for f in fields)
+    return alike and [a.baseline for a in one] == [b.baseline for b in other]
+
+
+@pytest.mark.parametrize("explorer", EXPLORERS)
+@pytest.mark.parametrize("kind", ["plain", "unknown-random", "unknown-start", "all-together"])
+def test_saved_in_the_middle_of_a_plan(kind, explorer, case_of, tmp_path):
+    """Counts keep those of the plan in force: a learner that loads them goes on with that very plan."""
+    case = case_of(kind, False)
+    agent = build(case, explorer)
+    whole = go_on(sf.Learner(agent, 5), case.world, 90)
+    middles = 0
+    for stop in (1, 30, 47, 60):
+        learner = sf.Learner(agent, 5)
+        first = go_on(learner, case.world, stop)
+        learner.counts.save(tmp_path / f"{stop}.npz")
+        loaded = sf.Counts.load(tmp_path / f"{stop}.npz")
+        assert loaded == learner.counts
+        assert loaded.planned == learner.counts.planned
+        middles += loaded.planned.episodes < stop - 1
+        assert same(first + go_on(sf.Learner(agent, 5, loaded), case.world, 90 - stop), whole)
+    assert middles > 0
+    assert not same(whole, go_on(sf.Learner(agent, 6), case.world, 90))  # control
+
+
+@pytest.mark.parametrize("explorer", EXPLORERS)
+def test_an_abandoned_episode_is_played_again(explorer, case_of, tmp_path):
+    """From the same numbers: also where an explorer drew for its plan first, and also after loading."""
+    case = case_of("plain", False)
+    agent = build(case, explorer, floor=2.9)  # the baseline, whose actions are drawn
+    whole = go_on(sf.Learner(agent, 5), case.world, 40)
+    for reload in (False, True):
+        learner, played = sf.Learner(agent, 5), []
+        for _ in range(40):
+            learner.begin()
+            learner.act(1)
+            learner.abandon()
+            if reload:
+                learner.counts.save(tmp_path / "counts.npz")
+                learner = sf.Learner(agent, 5, sf.Counts.load(tmp_path / "counts.npz"))
+            played += go_on(learner, case.world, 1)
+        assert same(played, whole)
+
+
+def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
+    """With its own number of episodes a learner does not know the streams of the plan in force: it plans anew."""
+    case = case_of("plain", False)
+    agent = build(case)
+    learner = sf.Learner(agent, 5)
+    go_on(learner, case.world, 47)
+    assert learner.counts.planned.episodes < 47
+    other = sf.Learner(agent, 5, learner.counts, episodes=0)
+    np.testing.assert_array_equal(other.begin().candidates, agent.plan(learner.counts).candidates)
+
+
+def test_rewards_and_starts_are_asked_for(case_of):
+    """What a certificate needs is not guessed, and what was refused is not counted."""
+    case = case_of("all-together", False)
+    learner = sf.Learner(build(case), 0)
+    learner.begin()
+    with pytest.raises(sf.InvalidEpisode, match=r"several states.*act\(state\)"):
+        learner.act()
+    with pytest.raises(sf.InvalidEpisode, match=r"first state is 7, expected one of 0..2"):
+        learner.act(7)
+    learner.act(2)
+    with pytest.raises(sf.InvalidEpisode, match=r"rewards are unknown: call observe\(next_state, reward\)"):
+        learner.observe(0)
+    for wrong in (1.5, -0.1, np.nan):
+        with pytest.raises(sf.InvalidEpisode, match="declared range"):
+            learner.observe(0, wrong)
+    learner.abandon()
+    assert learner.counts == sf.Counts.zeros(case.problem)
+
+
+class Slots(gymnasium.Env):
+    """Three places, two actions, random rewards of -2 or 4, two first states; no model, no table of rewards."""
+
+    observation_space, action_space = Discrete(3), Discrete(2)
+
+    def __init__(self, too_much_at=None):
+        self.steps, self.too_much_at = 0, too_much_at
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = int(self.np_random.integers(2))
+        return self.s, {}
+
+    def step(self, action):
+        won = self.np_random.random() < (0.2 + 0.3 * action + 0.2 * self.s)
+        self.s = int(self.np_random.integers(3)) if action else self.s
+        self.steps += 1
+        return self.s, 9.0 if self.steps == self.too_much_at else 4.0 if won else -2.0, False, False, {}
+
+
+def slots(explorer):
+    problem = sf.from_gymnasium(Slots(), horizon=3, reward_range=(-2, 4), stationary=True)
+    baseline = sf.embed_policy(problem, np.full((3, 2), 0.5))
+    more = {"explorer": sf.Thompson(problem)} if explorer == "thompson" else {}
+    return sf.StepMix(problem, baseline, problem.from_user_units(-5.5), delta=0.5, pooled=True, **more)
+
+
+@pytest.mark.parametrize("explorer", EXPLORERS)
+def test_learn_goes_on_after_a_reward_out_of_range(explorer, tmp_path, assert_same_run):
+    """The episode is refused and not counted; going on in an environment that keeps its word ends as if it had."""
+    agent = slots(explorer)
+    assert agent.problem.unknown_rows.any()
+    whole = sf.learn(Slots(), agent, 150, seed=1)
+    assert whole.off_baseline is not None
+    assert whole.violations is None  # nobody knows
+    path = tmp_path / "run.npz"
+    with pytest.raises(sf.InvalidEpisode, match=r"reward is 9, outside the declared range \(-2, 4\).*Nothing was"):
+        sf.learn(Slots(too_much_at=3 * 80 + 2), agent, 150, seed=1, save=path)
+    resumed = sf.learn(Slots(), agent, 150, seed=1, save=path, resume=True)
+    assert_same_run(resumed, whole)
+    assert resumed.counts.x_sa.any()
+    assert sf.learn(Slots(), agent, 150, seed=2).counts != whole.counts  # control
+
+
+def test_warm_starts(case_of, assert_same_run):
+    """learn and simulate go on from counts and leave them alone; the first plan is that of these counts."""
+    agent = slots("optimist")
+    first = sf.learn(Slots(), agent, 60, seed=1).counts
+    before = first.copy()
+    warm = sf.learn(Slots(), agent, 60, seed=2, counts=first)
+    assert first == before
+    assert warm.counts.episodes == 120
+    assert (warm.counts.n_sas >= first.n_sas).all()
+    assert_same_run(warm, sf.learn(Slots(), agent, 60, seed=2, counts=first))
+    assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(first)  # control: warmth matters
+    known, hidden = case_of("plain", False), case_of("unknown-random", False)
+    told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor)
+    counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts  # they hold sums of rewards, now known
+    both = [run(hidden.world, told, 20, 1, counts=counts) for run in (sf.simulate, sf.simulate_plainly)]
+    assert_same_run(*both)
+    with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
+        sf.simulate(hidden.world, build(hidden), 20, 1, counts=sf.simulate(known.world, build(known), 9, 0).counts)
+
+
+def test_logs_are_for_kl(case_of):
+    """The paper's proof needs a baseline from before the data."""
+    case = case_of("plain", False)
+    rng = np.random.default_rng(0)
+    log = [sf.play(case.world, case.baseline, rng) for _ in range(30)]
+    counts = sf.Counts.from_log(case.problem, log)
+    assert counts.episodes == 30
+    paper, sharp = build(case, bounds=sf.Bernstein()), build(case)
+    for use in (
+        lambda agent: agent.plan(counts),
+        lambda agent: sf.simulate(case.world, agent, 5, seed=0, counts=counts),
+        lambda agent: sf.Learner(agent, 0, counts),
+        lambda agent: agent.plan(counts.merge(sf.Counts.zeros(case.problem))),
+    ):
+        with pytest.raises(sf.InvalidCounts, match=r"logged episodes, which the paper's bounds do not cover.*sf.KL"):
+            use(paper)
+        use(sharp)

@@ -1,0 +1,126 @@
+"""The fused loop is the plain loop to the last bit: for every rule of replanning, every kind of knowledge, every
+setting. (Blocks are drawn at once, with the same law and other bits: see test_blocks.py.)"""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+EPISODES = 160
+RULES = (sf.EveryEpisode(), sf.Growth(1.1), sf.Growth(2.0))
+SETTINGS = {
+    "returns": lambda case: {"returns": sf.Returns()},
+    "declared returns": lambda case: {"returns": sf.Returns(0.5, low=0.0, high=3.0)},
+    "vouched": lambda case: {"baseline_at_least": 1.1 * case.floor},
+    "relative": lambda case: {"floor": sf.Relative(0.1)},
+    "relative and returns": lambda case: {"floor": sf.Relative(0.3), "returns": sf.Returns()},
+    "bisections": lambda case: {"bisections": 8},
+    "sparse prior": lambda case: {"bounds": sf.KL("1/S")},
+}
+
+
+def build(kind, case, pooled, replan, **changes):
+    """A learner that knows what the case's problem says."""
+    settings = {"delta": 0.3, "pooled": pooled, "replan": replan, **changes}
+    if kind is sf.BPIUCBVI:
+        return kind(case.problem, **settings)
+    return kind(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
+
+
+def assert_drivers_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
+    """The run, after comparing both; counts are compared array by array, beyond their ==."""
+    fused = sf.simulate(world, agent, episodes, seed=3, **settings)
+    plain = sf.simulate_plainly(world, agent, episodes, seed=3, **settings)
+    assert_same_run(fused, plain)
+    one, other = fused.counts.arrays(), plain.counts.arrays()
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    return fused
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
+    """All learners and rules of replanning, for what this learner knows; all three exits are taken."""
+    case = case_of(kind, pooled)
+    seen = dict.fromkeys(("baseline", "mixture", "optimistic"), 0)
+    for replan in RULES:
+        for learner in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI):
+            agent = build(learner, case, pooled, replan)
+            run = assert_drivers_agree(case.world, agent, assert_same_run, floor=case.floor)
+            if learner in (sf.StepMix, sf.EpsMix):
+                assert run.sources["mixture"] > 0, (learner, replan)
+                seen = {source: n + run.sources[source] for source, n in seen.items()}
+            counts = run.counts
+            assert counts.n_start.sum() == counts.episodes == EPISODES
+            assert (counts.x_sa is not None) == (case.problem.unknown_rows is not None)
+            if learner is not sf.BPIUCBVI:
+                assert counts.record[0] >= run.sources["baseline"]
+    assert min(seen.values()) > 0
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("kind", ["plain", "by-next-state", "all-together"])
+def test_plain_is_fused_with_every_setting(kind, setting, case_of, assert_same_run):
+    """What else is known of the baseline, other floors, other weights: and each of them does change the run."""
+    changed = []
+    for pooled in (False, True):
+        case = case_of(kind, pooled)
+        for replan in RULES[:2]:
+            for learner in (sf.StepMix, sf.EpsMix):
+                if setting == "bisections" and learner is sf.EpsMix:
+                    continue
+                agent = build(learner, case, pooled, replan, **SETTINGS[setting](case))
+                run = assert_drivers_agree(case.world, agent, assert_same_run)
+                without = sf.simulate(case.world, build(learner, case, pooled, replan), EPISODES, seed=3)
+                changed.append(run.regret != without.regret and run.off_baseline is not None)
+    assert any(changed)
+
+
+@pytest.mark.parametrize("replan", RULES[1:])
+def test_plain_is_fused_with_the_papers_bounds(replan, case_of, assert_same_run):
+    """Growth is for any bounds."""
+    case = case_of("plain", False)
+    for learner in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI):
+        agent = build(learner, case, False, replan, bounds=sf.Bernstein(1e-4))
+        run = assert_drivers_agree(case.world, agent, assert_same_run, episodes=600, floor=case.floor)
+        assert run.off_baseline is not None
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("replan", RULES)
+def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_run):
+    """Counts to start from are copied, and both loops go on from all of them: visits, rewards, starts, returns."""
+    case = case_of("all-together", pooled)
+    agent = build(sf.EpsMix, case, pooled, replan, returns=sf.Returns())
+    first = sf.simulate(case.world, agent, 60, seed=8)
+    before = first.counts.copy()
+    run = assert_drivers_agree(case.world, agent, assert_same_run, episodes=60, counts=first.counts)
+    assert first.counts == before
+    assert run.counts.episodes == 120
+    assert before.record[0] > 0
+    assert (run.counts.x_sa >= before.x_sa).all()
+    assert run.counts != sf.simulate(case.world, agent, 60, seed=3).counts.merge(before)  # control: warmth matters
+
+
+def test_rules_and_seeds_tell_runs_apart(case_of):
+    """Control: what is compared above differs between rules, between seeds, and between kinds of knowledge."""
+    case = case_of("all-together", False)
+    runs = [sf.simulate(case.world, build(sf.StepMix, case, False, rule), EPISODES, seed=3) for rule in RULES]
+    runs.append(sf.simulate(case.world, build(sf.StepMix, case, False, RULES[0]), EPISODES, seed=4))
+    for i, one in enumerate(runs):
+        for other in runs[:i]:
+            assert one.counts != other.counts
+            assert one.regret != other.regret
+    told = case._replace(problem=case.world.problem)
+    knows = sf.simulate(case.world, build(sf.StepMix, told, False, RULES[0]), EPISODES, seed=3)
+    assert not np.array_equal(knows.counts.n_sas, runs[0].counts.n_sas)
+
+
+def test_a_reward_that_is_known_is_drawn_all_the_same(case_of):
+    """Random rewards cost a random number whoever looks: without them the same seed gives another run."""
+    case = case_of("by-next-state-random", False)
+    agent = build(sf.StepMix, case, False, RULES[0])
+    known = sf.TabularMDP(case.world.P, r_next=case.world.problem.r_next_rows.reshape(3, 3, 2, 3), s1=1)
+    one, other = (sf.simulate(world, agent, EPISODES, seed=3) for world in (case.world, known))
+    assert one.counts != other.counts

@@ -1,0 +1,166 @@
+"""The kernel plans what the readable version plans, whatever the learner knows; and what bisection adds is proved."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+CLOSE = 1e-9
+LEARNERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI)
+SETTINGS = {
+    "nothing": {},
+    "sparse prior": {"bounds": sf.KL("1/S")},
+    "scaled": {"bounds": sf.KL(0.5, scale=0.1)},
+    "returns": {"returns": sf.Returns()},
+    "declared returns": {"returns": sf.Returns(0.5, low=0.0, high=3.0)},
+    "vouched": {"baseline_at_least": 0.7},
+}
+
+
+def build(learner, case, pooled, floor, **settings):
+    settings = {"delta": 0.3, "pooled": pooled, **settings}
+    if learner is sf.BPIUCBVI:
+        return learner(case.problem, **{k: v for k, v in settings.items() if k in ("delta", "pooled", "bounds")})
+    return learner(case.problem, case.baseline, floor, **settings)
+
+
+def data_of(case, pooled):
+    """Counts of the first episode in which StepMix mixes, and of forty episodes."""
+    agent = build(sf.StepMix, case, pooled, case.floor, replan=sf.EveryEpisode())
+    first = sf.simulate(case.world, agent, 160, seed=3).first_mixture
+    for episodes in (first, 40):
+        run = episodes and sf.simulate(case.world, agent, episodes, seed=3)
+        yield run.counts if run else sf.Counts.zeros(case.problem, pooled)
+
+
+def differences(plan, book):
+    """What a reader would notice between two plans; empty when they agree."""
+    found = [name for name in ("source", "h", "safety") if getattr(plan, name) != getattr(book, name)]
+    c = min(plan.h, len(plan.candidates) - 1)
+    apart = plan.candidates[c] - plan.candidates[c - 1] if c else 1.0  # rho is a quotient by this
+    for name, unit in (("candidates", 1.0), ("lower", 1.0), ("upper", 1.0), ("rho", min(1.0, abs(apart)))):
+        gap = unit * np.abs(np.asarray(getattr(plan, name)) - np.asarray(getattr(book, name))).max()
+        if not gap <= CLOSE:  # nan is a difference, too
+            found.append(f"{name}, by {gap}")
+    return found
+
+
+def floors_of(L, case):
+    """0, the case's own, the top, and the middle of every climb of the candidates, where a mixture is planned."""
+    middles = [(low + high) / 2 for low, high in pairwise(L) if high - low > 1e-4]
+    return [0.0, case.floor, float(case.problem.H), *middles[:1]]
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_kernel_plans_by_the_book(kind, pooled, case_of):
+    case = case_of(kind, pooled)
+    seen = set()
+    for counts in data_of(case, pooled):
+        before = counts.copy()
+        for learner in LEARNERS:
+            known = build(learner, case, pooled, 0.0).plan(counts).candidates
+            for floor in floors_of(known, case)[: 1 if learner is sf.BPIUCBVI else None]:
+                agent = build(learner, case, pooled, floor)
+                plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+                assert not differences(plan, book), (learner, floor, plan, book)
+                seen.add((learner, plan.source))
+        assert counts == before  # planning reads
+    assert {source for _, source in seen} == {"baseline", "mixture", "optimistic"}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_kernel_plans_by_the_book_with_every_setting(kind, setting, case_of):
+    case = case_of(kind, False)
+    for counts in data_of(case, False):
+        for learner in LEARNERS[:3]:
+            agent = build(learner, case, False, case.floor, **SETTINGS[setting])
+            plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+            found = differences(plan, book)
+            if setting == "vouched" and found == ["safety"]:  # the book does not say whose word it is
+                assert plan.safety == "trusted"
+                continue
+            assert not found, (learner, plan, book)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_relative_floor_is_planned_by_the_book(kind, pooled, case_of):
+    """The choice is the book's. What is then called proved is the mixture of lower values, not of the baseline's upper
+    one, which stands for it in the choice."""
+    case = case_of(kind, pooled)
+    weights = set()
+    for counts in data_of(case, pooled):
+        for learner in LEARNERS[:3]:
+            for give, settings in ((0.05, {}), (0.5, {"returns": sf.Returns()})):
+                agent = build(learner, case, pooled, sf.Relative(give), **settings)
+                plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+                assert (plan.source, plan.h) == (book.source, book.h), (plan, book)
+                np.testing.assert_allclose(plan.candidates[:-1], book.candidates[:-1], rtol=0.0, atol=CLOSE)
+                assert abs(plan.upper - book.upper) <= CLOSE
+                assert abs(plan.rho - book.rho) <= 100 * CLOSE  # rho divides by the gap between neighbours
+                assert plan.lower <= book.lower + CLOSE
+                weights.add(plan.rho)
+    assert len(weights) > 2
+
+
+def test_differences_are_seen(case_of):
+    """Control: other data, another delta, another prior, another floor, another knowledge."""
+    case = case_of("all-together", False)
+    few, more = list(data_of(case, False))[-2:]
+    agent = build(sf.StepMix, case, False, 0.2)
+    book = agent.plan_by_the_book(more)
+    told = case._replace(problem=case.world.problem)
+    for other, counts in (
+        (agent, few),
+        (build(sf.StepMix, case, False, 0.2, delta=0.29), more),
+        (build(sf.StepMix, case, False, 0.2, bounds=sf.KL(0.499)), more),
+        (build(sf.StepMix, case, False, 2.9), more),
+        (build(sf.StepMix, told, False, 0.2), more),
+    ):
+        assert differences(other.plan(counts), book), other
+
+
+# ---- bisection
+
+
+def mixtures(case, pooled):
+    """StepMix without and with bisection, and data, wherever the former mixes."""
+    for counts in data_of(case, pooled):
+        known = build(sf.StepMix, case, pooled, 0.0).plan(counts).candidates
+        for floor in floors_of(known, case):
+            linear, larger = (build(sf.StepMix, case, pooled, floor, bisections=times) for times in (0, 20))
+            if linear.plan(counts).source == "mixture":
+                yield linear, larger, counts
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_bisection_is_bolder_and_proved(kind, pooled, case_of):
+    """rho is at least the paper's, and the mixed policy's own lower value, by the readable version, is at the floor."""
+    found = 0
+    for linear, larger, counts in mixtures(case_of(kind, pooled), pooled):
+        paper, plan = linear.plan(counts), larger.plan(counts)
+        assert plan.rho >= paper.rho
+        assert (plan.h, plan.source, plan.safety, plan.lower) == (paper.h, "mixture", "certified", linear.floor)
+        own = larger.bounds.lower(larger.model(counts), plan.policy)
+        assert own >= larger.floor - CLOSE
+        if plan.rho < 1.0 - 2.0**-19:
+            assert own <= larger.floor + 1e-3
+        found += 1
+    assert found > 0
+
+
+def test_bisection_is_strictly_bolder_somewhere(case_of):
+    """And the paper's weight is then strictly above the floor when it is evaluated as the policy it is. Control: a
+    weight a little larger still is not certified."""
+    gains = []
+    for linear, larger, counts in mixtures(case_of("all-but-rewards", False), False):
+        paper, plan = linear.plan(counts), larger.plan(counts)
+        gains.append(plan.rho - paper.rho)
+        model, bounds = larger.model(counts), larger.bounds
+        if gains[-1] > 1e-3:
+            assert bounds.lower(model, paper.policy) > larger.floor + 1e-6
+            explorer = bounds.optimistic(model).policy
+            safe, bold = (sf.splice(larger.baseline, explorer, h) for h in (plan.h, plan.h - 1))
+            assert bounds.lower(model, sf.step_mixture(safe, bold, min(1.0, plan.rho + 1e-3))) < larger.floor
+    assert max(gains) > 1e-3
