@@ -168,7 +168,7 @@ class KL:
             Q_up, Q_low = self.q_bounds(model, h, V_up[h + 1], V_low[h + 1])
             a = first_best(Q_up)
             chosen[h][np.arange(S), a] = 1.0
-            V_up[h], V_low[h] = Q_up[np.arange(S), a], Q_low[np.arange(S), a]
+            V_up[h], V_low[h] = Q_up.max(axis=1), Q_low[np.arange(S), a]
         return Values(greedy(chosen), V_up, V_low)
 
     def evaluate(self, model: Model, pi: Floats) -> Values:

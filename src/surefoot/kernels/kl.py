@@ -15,7 +15,7 @@ from surefoot.kernels.jit import compiled
 
 ITERATIONS = 30
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
-SLACK = 2.0**-49  # of everything summed, added to the radius: more than the rounding errors of lgamma and log
+SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
 
 
@@ -60,7 +60,7 @@ def coin_radius(n: float, x: float, log_union: float, scale: float) -> float:
     log_m = -math.lgamma(n + 1.0) + log_gamma_ratio(x, 0.5) + log_gamma_ratio(y, 0.5)
     log_p = (x * math.log(x / n) if x > 0.0 else 0.0) + (y * math.log(y / n) if y > 0.0 else 0.0)
     size = math.lgamma(n + 1.0) + abs(math.lgamma(x + 0.5)) + abs(math.lgamma(y + 0.5)) + abs(log_p)
-    return scale * (log_union + log_p - log_m + SLACK * size) / n
+    return scale * (log_union + log_p - log_m + 10.0 * SLACK * size) / n
 
 
 @compiled
@@ -102,15 +102,16 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
     alpha = balls.alpha if balls.alpha > 0.0 else 1.0 / m
     log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
     log_p = 0.0
-    size = abs(log_m)
+    size = balls.log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
     for j in range(m):
         n_i = balls.n_sas[row, pair, succ[j]]
         balls.P_hat[row, pair, j] = n_i / n
         log_m += log_gamma_ratio(n_i, alpha)
         if n_i > 0:
             log_p += n_i * math.log(n_i / n)
-            size += abs(math.lgamma(n_i + alpha))
-    balls.eps[row, pair] = balls.scale * (balls.log_union + log_p - log_m + SLACK * (size + abs(log_p))) / n
+            size += abs(math.lgamma(n_i + alpha)) + abs(math.lgamma(alpha))
+    slack = (m + 8) * SLACK * (size + abs(log_p))
+    balls.eps[row, pair] = balls.scale * (balls.log_union + log_p - log_m + slack) / n
 
 
 @compiled

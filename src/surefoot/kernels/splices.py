@@ -35,16 +35,20 @@ class Splices(NamedTuple):
 def read_optimistic(
     Q_up: Floats, Q_low: Floats, A: int, tie: float, s_lo: int, s_hi: int, pi_bar: Ints, V_up: Floats, V_low: Floats
 ) -> tuple[bool, bool]:
-    """pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values: did the policy move, did they?"""
+    """pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values: did the policy move, did they?
+
+    V_up is the largest Q_up, also where it is another action's by less than the tie.
+    """
     policy_moved = False
     values_moved = False
     for s in range(s_lo, s_hi):
         first = (s - s_lo) * A
-        best = 0
+        best, up = 0, Q_up[first]
         for a in range(1, A):
             if Q_up[first + a] > Q_up[first + best] + tie:
                 best = a
-        up, low = Q_up[first + best], Q_low[first + best]
+            up = max(up, Q_up[first + a])
+        low = Q_low[first + best]
         if pi_bar[s] != best:
             pi_bar[s] = best
             policy_moved = True

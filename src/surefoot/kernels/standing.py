@@ -61,15 +61,16 @@ def refresh_start(start: Start) -> None:
         return
     log_m = math.lgamma(S * start.alpha) - math.lgamma(n + S * start.alpha)
     log_p = 0.0
-    size = abs(log_m)
+    size = start.log_union + abs(math.lgamma(S * start.alpha)) + abs(math.lgamma(n + S * start.alpha))
     for s in range(S):
         n_i = start.n[s]
         start.weights[s] = n_i / n
         log_m += log_gamma_ratio(n_i, start.alpha)
         if n_i > 0:
             log_p += n_i * math.log(n_i / n)
-            size += abs(math.lgamma(n_i + start.alpha))
-    start.eps[0] = start.scale * (start.log_union + log_p - log_m + SLACK * (size + abs(log_p))) / n
+            size += abs(math.lgamma(n_i + start.alpha)) + abs(math.lgamma(start.alpha))
+    slack = (S + 8) * SLACK * (size + abs(log_p))
+    start.eps[0] = start.scale * (start.log_union + log_p - log_m + slack) / n
 
 
 @compiled
