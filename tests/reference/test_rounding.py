@@ -514,3 +514,11 @@ def test_a_floor_of_zero_is_certified(kind, pooled, H):
         world = World(sf.Problem(r, stationary=pooled), world.baseline, counts, 0.1, 0.5, pooled)
         plan = world.plan(0.0, kind)
         assert 0.4 < plan.candidates[-1] < Exact(world).lower(world.baseline)
+
+
+def test_a_floor_that_is_an_exact_sum_is_certified():
+    """Rewards of 0.5 + 0.5 certify a floor of 1 without data; the sum of 0.1 and 0.2, rounded up, is not certified."""
+    for rewards, floor, certified in (((0.5, 0.5), 1.0, True), ((0.1, 0.2), 0.1 + 0.2, False), ((0.1, 0.2), 0.3, True)):
+        problem = sf.Problem(np.array(rewards)[:, None, None])
+        plan = sf.StepMix(problem, sf.uniform(2, 1, 1), floor, bounds=sf.KL()).plan(sf.Counts.zeros(problem))
+        assert plan.certified == certified, (rewards, floor, plan)

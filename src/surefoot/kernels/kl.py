@@ -171,10 +171,15 @@ def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin
 
 
 @compiled
-def down(x: float, y: float) -> float:
-    """x + y of two numbers >= 0, not above the exact sum; exact where one of them is 0."""
+def add(x: float, y: float, sign: float) -> float:
+    """x + y of two numbers >= 0, not above the exact sum (sign 1) or not below it (sign -1); exact where floats can be.
+
+    The rounding error of a sum is itself a float (Knuth): it says which way the sum was rounded.
+    """
     total = x + y
-    return total if x == 0.0 or y == 0.0 else total - ROUNDING * total
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    return total - sign * ROUNDING * total if sign * error < 0.0 else total
 
 
 @compiled
@@ -209,12 +214,12 @@ def q_kl(
             if not everywhere:
                 gather(balls, h, pair, m, succ, V_up, -1.0)
                 V = balls.gathered
-            Q_up[i] = (1.0 + ROUNDING) * (r_up[pair] - worst_mean(p_hat, V, m, -1.0, eps, balls.margin))
+            Q_up[i] = add(r_up[pair], -worst_mean(p_hat, V, m, -1.0, eps, balls.margin), -1.0)
         V = V_low
         if not everywhere:
             gather(balls, h, pair, m, succ, V_low, 1.0)
             V = balls.gathered
-        Q_low[i] = down(r_low[pair], worst_mean(p_hat, V, m, 1.0, eps, balls.margin))
+        Q_low[i] = add(r_low[pair], worst_mean(p_hat, V, m, 1.0, eps, balls.margin), 1.0)
 
 
 @compiled
@@ -225,8 +230,7 @@ def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign:
     for j in range(m):
         W[j] = V[succ[j]] if V.shape[0] > 0 else 0.0
         if rows > 0:
-            total = balls.r_next[h % rows, pair, succ[j]] + W[j]
-            W[j] = total - sign * ROUNDING * total
+            W[j] = add(balls.r_next[h % rows, pair, succ[j]], W[j], sign)
 
 
 def balls_from(
