@@ -13,7 +13,7 @@ from surefoot.errors import InvalidSetting, SurefootError
 
 ROW_SUM_TOLERANCE = 1e-9
 VIOLATION_TOLERANCE = 1e-12  # exact values carry rounding errors of about this size: below floor - 1e-12 is below
-REWARD_UNITS = 2**32  # rewards are summed as whole multiples of 2^-32, rounded down: sums are exact in any order
+REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
 SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
 
 

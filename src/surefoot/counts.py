@@ -86,6 +86,7 @@ class Episode(Record):
 
     def as_learnt(self, problem: Problem, baseline: bool) -> "Episode":
         """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; and its mark."""
+        _require_problem(problem)
         for name, values, size in (("states", self.states, problem.S), ("actions", self.actions, problem.A)):
             _require_indices(name, values, size)
         h = np.arange(self.actions.size)
@@ -108,16 +109,17 @@ class Counts:
 
     Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
     and number and sum of the returns of whole baseline episodes (record). Rewards are summed in whole multiples of
-    2^-32, so no sum depends on the order of its parts.
+    2^-20, so no sum depends on the order of its parts.
 
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
-    __slots__ = ("H", "logged", "n_sas", "n_start", "planned", "pooled", "record", "s1", "x_sa")
+    __slots__ = ("H", "logged", "n_sas", "n_start", "planned", "pooled", "record", "record_of", "s1", "x_sa")
     n_sas: Ints
-    x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-32; None where rewards are known
+    x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
-    record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-32
+    record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    record_of: str | None  # whose returns these are, and by which rewards (`agent.mark`); None where nobody said
     planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
     logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
     pooled: bool  # one row for all steps?
@@ -133,6 +135,7 @@ class Counts:
         x_sa: ArrayLike | None = None,
         n_start: ArrayLike | None = None,
         record: ArrayLike | None = None,
+        record_of: str | None = None,
         logged: bool = False,
     ) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
@@ -165,12 +168,18 @@ class Counts:
                 raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.record = _whole("record", np.zeros(2) if record is None else record, (2,), np.iinfo(np.int64).max)
+        if self.H is not None and self.record[1] > self.record[0] * self.H * REWARD_UNITS:
+            raise InvalidCounts(
+                f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
+            )
+        self.record_of = record_of
         self.logged = require_bool("logged", logged)
         self.planned = None
 
     @classmethod
     def zeros(cls, problem: Problem, pooled: bool = False) -> Self:
         """No episode seen. `pooled` needs a problem that is stationary."""
+        _require_problem(problem)
         if require_bool("pooled", pooled):
             require_stationary(problem)
         steps = () if pooled else (problem.H,)
@@ -193,6 +202,8 @@ class Counts:
         """
         counts = cls.zeros(problem, pooled)
         for episode in episodes:
+            if not isinstance(episode, Episode):
+                raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
             counts.add(Episode(episode.states, episode.actions, episode.rewards))
         counts.logged = True
         return counts
@@ -239,7 +250,7 @@ class Counts:
         return self
 
     def _paid(self, episode: Episode) -> Ints:
-        """The rewards in whole multiples of 2^-32, rounded down."""
+        """The rewards in whole multiples of 2^-20, rounded down."""
         if episode.rewards is None:
             why = "its rewards are unknown" if self.x_sa is not None else "it is marked as played by the baseline"
             raise InvalidEpisode(
@@ -263,7 +274,12 @@ class Counts:
         both = self.copy()
         both.n_sas += other.n_sas
         both.n_start += other.n_start
+        if self.record[0] and other.record[0] and self.record_of != other.record_of:
+            raise InvalidCounts(
+                "These counts hold returns of different baselines. Use forget_returns() on one of them."
+            )
         both.record += other.record
+        both.record_of = self.record_of if self.record[0] else other.record_of
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
@@ -279,9 +295,16 @@ class Counts:
             return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
         return self._like(self.n_sas, self.x_sa)
 
+    def forget_returns(self) -> "Counts":
+        """New counts without the returns of baseline episodes: for a learner with another baseline."""
+        kept = self.copy()
+        kept.record[:] = 0
+        kept.record_of = None
+        return kept
+
     def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
         rest = {"n_start": self.n_start, "record": self.record}
-        return Counts(n_sas, self.H, self.s1, x_sa=x_sa, logged=self.logged, **rest)
+        return Counts(n_sas, self.H, self.s1, x_sa=x_sa, record_of=self.record_of, logged=self.logged, **rest)
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
@@ -295,6 +318,8 @@ class Counts:
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
         arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
         arrays |= {"n_start": self.n_start, "record": self.record, "logged": np.bool_(self.logged)}
+        if self.record_of is not None:
+            arrays["record_of"] = np.array(self.record_of)
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
         if self.planned is not None:
@@ -315,7 +340,8 @@ class Counts:
                 raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
         more = {name: arrays[name] for name in ("x_sa", "n_start", "record") if name in arrays}
-        counts = cls(arrays["n_sas"], H, s1, logged=bool(arrays.get("logged", False)), **more)
+        whose = str(arrays["record_of"]) if "record_of" in arrays else None
+        counts = cls(arrays["n_sas"], H, s1, record_of=whose, logged=bool(arrays.get("logged", False)), **more)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:
             counts.planned = Counts.from_arrays(path, before)
@@ -339,6 +365,11 @@ class Counts:
         return f"Counts({over}, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
 
 
+def _require_problem(problem: object) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
+
+
 def require_stationary(problem: Problem) -> None:
     """Pooling counts over steps is sound only where the dynamics do not depend on the step."""
     if not problem.stationary:
@@ -358,7 +389,9 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
             "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
-    if counts.n_sas.shape != expected or counts.pooled != pooled or counts.H not in (None, problem.H):
+    if counts.n_sas.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+        raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
+    if counts.n_sas.shape != expected or counts.pooled != pooled:
         raise InvalidCounts(
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."

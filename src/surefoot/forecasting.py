@@ -24,6 +24,7 @@ from surefoot.problem import Problem
 from surefoot.simulation import check_same_problem
 
 MOST = 10**10  # episodes: later is "practically never"
+KAPPA = "how far the baseline is above the floor, in units of return (0..H), > 0"
 GROWTH = 0.05  # of a block, in episodes so far
 
 
@@ -53,6 +54,7 @@ class Forecast:
     scale: float  # of the user's units
     outlooks: tuple[Outlook, ...]
     lemma: float
+    covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
 
     def __str__(self) -> str:
         lines = [
@@ -63,9 +65,14 @@ class Forecast:
             return lines[0] + "\nThe baseline is not above the floor: the promise has no premise. Lower the floor."
         for outlook in self.outlooks:
             mixture, optimistic = (about(k) for k in (outlook.first_mixture, outlook.first_optimistic))
-            lines.append(f"  {outlook.bounds}: first mixture after {mixture}, fully explorative after {optimistic}")
+            lines.append(f"  {outlook.bounds}: first mixture after {mixture}, the optimist alone after {optimistic}")
             lines += [f"    held back by {binding}" for binding in outlook.holds_back[:3]]
-        lines.append(f"  the paper's Lemma (finite) guarantees an optimistic episode only after {about(self.lemma)}")
+        if self.covered:
+            lines.append(
+                f"  the paper's Lemma (finite) guarantees an optimistic episode only after {about(self.lemma)}"
+            )
+        else:
+            lines.append("  the paper's bounds and its lemma do not cover this problem")
         return "\n".join(lines)
 
 
@@ -91,8 +98,9 @@ def forecast(
     """About how many episodes until the first mixture, and until the explorer is played alone.
 
     Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose frequencies are taken for the
-    world and which are where it goes on from; `kappa`, a guess of how far the baseline is above the floor (in units of
-    return): then all possible next states are taken to be equally likely, and the floor to be kappa below the baseline.
+    world and which are where it goes on from; `kappa`, a guess of how far the baseline is above the floor (in 0..H, as
+    floors are): then all possible next states are taken to be equally likely, and the floor to be kappa below the
+    baseline.
 
     It is an expectation, not a promise: runs scatter around it, on easy worlds by a few episodes, on hard ones by a
     factor of about two.
@@ -107,6 +115,12 @@ def forecast(
             f"Give one of world, counts or kappa to forecast from, found {', '.join(given) or 'none'}."
         )
     problem, floor = agent.problem, agent.floor
+    if kappa is not None and isinstance(floor, Relative):
+        raise InvalidSetting("A relative floor has no kappa: the room is a share of what the baseline is worth.")
+    if counts is not None and not counts.n_sas.any():
+        raise InvalidSetting(
+            "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
+        )
     if world is not None:
         check_same_problem(world, agent)
         model, grounds = world, "in this world"
@@ -117,7 +131,9 @@ def forecast(
         model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"
     V_b = value_of(model, agent.pi_b)
     if kappa is not None:
-        room = require_number("kappa", kappa, "how far the baseline is above the floor, in units of return, > 0")
+        room = require_number("kappa", kappa, KAPPA)
+        if room <= 0.0:
+            raise InvalidSetting(f"kappa is {room:g}, expected {KAPPA}.")
         floor = require_floor(V_b - room, problem.H, "baseline - kappa")
     level = floor.of(V_b, problem) if isinstance(floor, Relative) else floor
     learners = [(_called(agent), _with(agent, floor))]
@@ -134,7 +150,8 @@ def forecast(
         floor=problem.in_user_units(level),
         scale=problem.units.scale,
         outlooks=outlooks,
-        lemma=lemma_finite(problem, room),
+        lemma=lemma_finite(problem, room) if problem.plain else math.inf,
+        covered=problem.plain,
     )
 
 

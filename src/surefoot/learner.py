@@ -48,6 +48,7 @@ class Learner:
         check_counts(self.counts, agent.problem, agent.pooled)
         if isinstance(agent, SpliceAgent):
             agent.check_counts(self.counts)
+            agent.claim(self.counts)
         held = int(self.counts.n_sas.sum()) // agent.problem.H
         self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
@@ -129,7 +130,11 @@ class Learner:
         S = self.agent.problem.S
         if state is None:
             raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
-        return _state(state, S, "The first state")
+        s = _state(state, S, "The first state")
+        start = self.agent.problem.start
+        if start is not None and start[s] == 0.0:
+            raise InvalidEpisode(f"The first state is {s}, which the problem says is impossible. Nothing was counted.")
+        return s
 
     def _draw(self, pi: Floats) -> int:
         a = draw(pi[self.step, self._states[-1]], self._rng)
@@ -145,6 +150,13 @@ class Learner:
         problem = self.agent.problem
         last = self.step + 1 == problem.H
         s = _state(next_state, problem.S, "The next state")
+        if problem.support_rows is not None and not terminated:
+            row, pair = self.step % len(problem.support_rows), self.state * problem.A + self._actions[-1]
+            if not problem.support_rows[row, pair, s]:
+                raise InvalidEpisode(
+                    f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
+                    "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
+                )
         if reward is None and self._reward_unknown():
             raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
         if reward is not None:
@@ -188,7 +200,8 @@ class Learner:
         while self._over and self.rest is not None and self.step < self.agent.problem.H:
             self._draw(self._pi)
             self._states.append(self.rest)
-            self._rewards.append(self.agent.problem.units.low)
+            units = self.agent.problem.units
+            self._rewards.append(min(max(0.0, units.low), units.high))  # nothing is earned at rest
         if self.step != self.agent.problem.H:
             raise InvalidEpisode(
                 f"The episode has {self.step} of {self.agent.problem.H} steps. Go on, or abandon() it. Nothing was "

@@ -60,7 +60,8 @@ def learn(
     observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
     `save` a run can be interrupted at any time and taken up again with `resume=True`: it ends with the same bits.
 
-    `counts` starts the learner warm (they are copied), on the conditions that `Counts.from_log` states.
+    `counts` starts the learner warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
+    then numbered on from those they hold, so that no draw comes twice.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
     error; the episode in hand is not counted. Going on after an error is sound because the same episode is played again
@@ -308,7 +309,7 @@ def _play(
     agent, problem = setting.agent, setting.agent.problem
     yardstick = None if setting.world is None else Yardstick(setting.world)
     level = math.nan if setting.floor is None or yardstick is None else setting.floor
-    learner = Learner(agent, seed, state.counts, state.tally.done, table.rest)
+    learner = Learner(agent, seed, state.counts, state.counts.episodes, table.rest)
     started = saved = time.perf_counter()
     if save is not None:
         state.save(save, mark)  # a folder that does not exist is heard of now, not after the last episode

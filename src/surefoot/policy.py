@@ -114,6 +114,9 @@ class EpisodicMixture(Record):
             return self.second
         return self.second if rng.random() < self.rho else self.first
 
+    def __getitem__(self, place: object) -> Floats:
+        raise InvalidPolicy("An EpisodicMixture is a coin, not an array. Toss it first: policy = mixture.draw(rng).")
+
     def __repr__(self) -> str:
         return f"EpisodicMixture(rho={self.rho:g}, shape={self.first.shape})"
 

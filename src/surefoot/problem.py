@@ -1,5 +1,6 @@
 """Problem: everything a learner may know before the first episode."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from surefoot.checks import (
     require_distributions,
     require_finite,
     require_integer,
+    require_number,
     where,
 )
 from surefoot.errors import InvalidModel
@@ -29,7 +31,13 @@ class Units:
 
     low: float = 0.0
     high: float = 1.0
-    steps: int = 0
+    steps: int = 0  # 0: those of the problem
+
+    def __post_init__(self) -> None:
+        low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
+        if not -math.inf < low < high < math.inf:
+            raise InvalidModel(f"units are ({low:g}, {high:g}), expected the lowest and the highest reward of a step.")
+        freeze(self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel))
 
     @property
     def scale(self) -> float:
@@ -101,7 +109,10 @@ class Problem(Record):
         """Validate once; nothing is repaired."""
         after = None
         if (r is None) == (r_next is None):
-            raise InvalidModel("Give the rewards either as r (they depend on state and action) or as r_next.")
+            raise InvalidModel(
+                "Give the rewards either as r (they depend on state and action) or as r_next. Where they are unknown, "
+                "give r=np.zeros((S, A)): only its shape is read."
+            )
         if r_next is not None:
             given, steps = per_step("r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H)
             _require_rewards("r_next", given, np.ndim(r_next))
@@ -137,7 +148,7 @@ class Problem(Record):
             r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
             start=_start(start, s1, S),
             stationary=stationary,
-            units=units,
+            units=_checked_units(units, steps),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
             unknown_rows=None if hidden is None else hidden.reshape(len(hidden), S * A).copy(),
@@ -223,6 +234,15 @@ def _rebuilt(arguments: dict[str, Any]) -> Problem:
     return Problem(**arguments)
 
 
+def _checked_units(units: object, H: int) -> Units:
+    """The user's units for episodes of H steps."""
+    if not isinstance(units, Units):
+        raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
+    if units.steps not in (0, H, H - 1):  # one less where a common start was added
+        raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
+    return Units(units.low, units.high, H) if units.steps == 0 and units.low != 0.0 else units
+
+
 def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
     """Finite and in [0, 1]; the place is named as in the array that was given (ndim axes)."""
     bad = np.argwhere(~np.isfinite(rewards))
@@ -252,6 +272,8 @@ def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: 
 def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
     """The probabilities of the first state; None where they are unknown."""
     first = require_integer("s1", s1, 0, InvalidModel)
+    if start is not None and first != 0:
+        raise InvalidModel(f"s1 is {first}, but start was given, too. Leave one of them out.")
     if start is None:
         if first >= S:
             raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")

@@ -28,7 +28,7 @@ from surefoot.run import Run, run_from
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
-MOST_EPISODES = 10**15
+MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 Seed = int | np.random.SeedSequence
 Stop = Callable[[], bool]
@@ -60,8 +60,8 @@ def simulate(
     """Play `episodes` episodes and keep the account.
 
     `counts` starts the learner warm (they are copied): those of an earlier run, or of a log, on the conditions that
-    `Counts.from_log` states. With `replan=Blocks(...)` whole blocks are drawn at once, with the law of the loop but
-    other bits.
+    `Counts.from_log` states. It then draws other numbers than a run that starts cold with the same seed. With
+    `replan=Blocks(...)` whole blocks are drawn at once, with the law of the loop but other bits.
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
     floor for an agent without one. Values are exact, not sampled. Splice agents run in compiled code, to the same
@@ -296,7 +296,7 @@ def _exactly(p: Floats) -> Floats:
 
 
 def _paid(world: TabularMDP, told: "kernels.Told", h: int, went: Ints, rng: np.random.Generator) -> Ints:
-    """Sums of rewards (S, A) as the learner goes by them, in units of 2^-32, of these transitions (S, A, S)."""
+    """Sums of rewards (S, A) as the learner goes by them, in units of 2^-20, of these transitions (S, A, S)."""
     S, A = world.S, world.A
     after = world.problem.r_next_rows
     mean = world.r[h][..., None] if after is None else after[h % len(after)].reshape(S, A, S)
@@ -322,14 +322,15 @@ def _driver(agent: Agent) -> Driver:
 
 def begin(agent: Agent, counts: Counts | None) -> Counts:
     """The counts a run starts from."""
-    if counts is None:
-        return Counts.zeros(agent.problem, agent.pooled)
+    counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
     if isinstance(agent, SpliceAgent):
         agent.check_counts(counts)
     else:
         check_counts(counts, agent.problem, agent.pooled)
     mine = counts.copy()
     mine.H = agent.problem.H
+    if isinstance(agent, SpliceAgent):
+        agent.claim(mine)
     if agent.problem.unknown_rows is None:
         mine.x_sa = None  # sums of rewards that this learner knows: neither loop goes on with them
     elif mine.x_sa is None:
@@ -359,6 +360,15 @@ def floor_of(agent: Agent, baseline: float | None) -> float | None:
     return agent.floor
 
 
+def _after(seed: Seed, held: int) -> np.random.SeedSequence:
+    """The stream of a run that goes on after `held` episodes: another one than theirs, though the seed be the same.
+
+    Data drawn twice would count double, and what they prove would be false.
+    """
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return root if held == 0 else np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, held))
+
+
 def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
     """The agent's label, or that it says nothing about this other floor."""
     if agent.floor is None or floor == own or agent.promise.startswith("NOT CERTIFIED"):
@@ -373,8 +383,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     if not isinstance(agent, Agent):
         raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See sf.Agent.")
     K = require_integer("episodes", episodes, 1, InvalidSetting)
-    if K > MOST_EPISODES:
-        raise InvalidSetting(f"episodes is {K}, expected at most {MOST_EPISODES}.")
+    if K > MOST_STEPS // world.H:
+        raise InvalidSetting(f"episodes is {K}, expected at most {MOST_STEPS // world.H}, where sums of rewards end.")
     check_same_problem(world, agent)
     baseline = _baseline_value(world, agent)
     own = floor_of(agent, baseline)
@@ -383,17 +393,30 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     promise = promise_for(agent, level, own)
     for at_stake in {level, own} - {None}:
         if baseline is not None and at_stake is not None and baseline < at_stake - VIOLATION_TOLERANCE:
-            reach = (
-                f"no policy reaches it, the best is worth {optimum:.6g}" if optimum < at_stake else "find a better one"
+            worth, asked, best = (f"{world.in_user_units(value):.6g}" for value in (baseline, at_stake, optimum))
+            advice = (
+                f"Lower the floor: no policy reaches it, the best is worth {best}."
+                if optimum < at_stake
+                else "Lower the floor, or find a better baseline."
             )
             warnings.warn(
-                f"The baseline is worth {baseline:.6g}, below the floor of {at_stake:.6g}: the promise presumes a "
-                f"baseline above it, and episodes on the baseline will violate it. Lower the floor ({reach}).",
+                f"The baseline is worth {worth}, below the floor of {asked}: the promise presumes a baseline above it, "
+                f"and episodes on the baseline will violate it. {advice}",
                 FloorAboveBaseline,
                 stacklevel=3,
             )
             if at_stake == own and not promise.startswith("NOT CERTIFIED"):
-                promise = f"no promise: its premise is false, the baseline is worth {baseline:.6g}"
+                promise = f"no promise: its premise is false, the baseline is worth {worth}"
+    word = agent.baseline_at_least if isinstance(agent, SpliceAgent) else None
+    if word is not None and baseline is not None and baseline < word - VIOLATION_TOLERANCE:
+        said, worth = (f"{world.in_user_units(value):.6g}" for value in (word, baseline))
+        warnings.warn(
+            f"baseline_at_least says {said}, but the baseline is worth {worth}: what leans on that word is not safe.",
+            FloorAboveBaseline,
+            stacklevel=3,
+        )
+        if not promise.startswith("NOT CERTIFIED"):
+            promise = f"no promise: its premise is false, the baseline is worth {worth}"
     return Setting(world, agent, K, level, baseline, optimum, promise)
 
 
@@ -404,7 +427,7 @@ def _account(
     _, agent, K, floor, baseline, optimum, promise = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_after(seed, counts.episodes))
     for _ in driver(world, agent, counts, rng, tally, math.nan if floor is None else floor, K):
         report(tally.done)
         if stop():

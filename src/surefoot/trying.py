@@ -91,6 +91,8 @@ def forecast_in(
     assert world.baseline is not None
     level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
     if kappa is not None:
+        if kappa <= 0.0:
+            raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
         baseline = value_of(world, world.baseline)
         level = require_floor(baseline - kappa / world.problem.units.scale, world.H, "baseline - kappa")
     assert level is not None

@@ -48,7 +48,7 @@ def make(kind, pooled):
     world = sf.TabularMDP(
         P,
         None if after else r,
-        s1=1,
+        s1=0 if several else 1,
         H=H,
         start=[0.5, 0.2, 0.3] if several else None,
         r_next=r if after else None,

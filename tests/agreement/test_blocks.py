@@ -31,7 +31,7 @@ def described(runs):
     for run in runs:
         firsts = [EPISODES if first is None else first for first in (run.first_mixture, run.first_optimistic)]
         counts = run.counts
-        paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**32
+        paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**20
         joint = np.zeros(0) if counts.x_sa is None else paid * counts.n_sa
         returns = counts.record / np.array([1.0, 2.0**32])
         parts = [[run.regret], firsts, list(run.sources.values()), counts.n_sas, counts.n_start, paid, joint, returns]
@@ -160,8 +160,8 @@ def test_blocks_of_many_episodes_add_up(case_of):
     np.testing.assert_array_equal(counts.n_sas.sum(axis=(1, 2, 3)), K)
     arrived = counts.n_sas.sum(axis=(1, 2))
     np.testing.assert_array_equal(counts.n_sa.sum(axis=2), [counts.n_start, *arrived[:-1]])
-    assert (counts.x_sa % 2**32 == 0).all()  # rewards are 0 or 1
-    mean = counts.x_sa / 2.0**32 / np.maximum(counts.n_sa, 1)
+    assert (counts.x_sa % 2**20 == 0).all()  # rewards are 0 or 1
+    mean = counts.x_sa / 2.0**20 / np.maximum(counts.n_sa, 1)
     sure = counts.n_sa > 1000
     assert sure.any()
     assert np.abs(mean - case.world.r)[sure].max() < 0.1

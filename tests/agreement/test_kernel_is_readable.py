@@ -149,7 +149,7 @@ def dyadic_case(seed, H):
 
 def lowered(L, agent):
     """The book's lower values as the kernel gives them: directed rounding at the very end, clipped at 0."""
-    return np.maximum(L - margin(agent.problem.H, agent.slop), 0.0)
+    return np.maximum(L - margin(agent.problem.H, agent.slop(None)), 0.0)
 
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix", "step-no-mix"])

@@ -23,13 +23,19 @@ def test_every_premise_stands_beside_the_certificate(lake):
     text = agent.plan(sf.simulate(world, agent, 300, seed=0).counts).explain()
     certificate, premises = text.split(ON_TRUST)
     assert "Certified: on an event of probability at least 0.9" in certificate
-    for words in ("0.08 on 44 balls (dynamics)", "0.02 on the returns", "by the model", "by the returns of", "visits"):
+    for words in (
+        "0.08 on 44 balls (dynamics)",
+        "0.02 on the returns",
+        "by the model",
+        "whole baseline episodes, which lie in [0, 1]",
+        "visits",
+    ):
         assert words in certificate
     for words in (
         "do not depend on the step",
         "mask",
         "by next state, are as declared",
-        "returns lie in [0, 1]",
+        "before they began",
         "coin",
     ):
         assert words in premises
@@ -61,9 +67,23 @@ def test_the_owners_word_is_not_needed_once_data_say_more():
 
 
 def test_a_bonus_scaled_by_hand_is_not_certified():
+    """And no number stands there as if it were proved."""
     world = sf.world("trap")
     agent = sf.StepMix(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=0.5))
-    assert "NOT CERTIFIED: the bonus was scaled by 0.5" in agent.plan(sf.Counts.zeros(world.problem)).explain()
+    text = agent.plan(sf.Counts.zeros(world.problem)).explain()
+    assert "NOT CERTIFIED: the bonus was scaled by 0.5" in text
+    assert "at least" not in text.split(ON_TRUST)[0]
+    assert "certified value" not in text
+
+
+def test_what_is_vouched_for_is_never_called_proved():
+    """plan.lower is what data prove, whatever the owner says."""
+    world = sf.world("trap")
+    nothing = sf.Counts.zeros(world.problem)
+    for floor in (0.5, 0.65):
+        plan = sf.EpsMix(world.problem, world.baseline, floor, baseline_at_least=0.6).plan(nothing)
+        assert plan.safety == "trusted"
+        assert plan.lower == plan.grounds.by_model == 0.0
 
 
 def test_what_real_problems_bring_is_listed():

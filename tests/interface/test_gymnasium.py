@@ -307,7 +307,7 @@ def test_without_model_and_rewards_the_rewards_are_unknown():
     assert problem.unknown_rows is not None and problem.unknown_rows.reshape(-1, 3, 2)[:, :2].all()
     assert problem.units == sf.Units(-1.0, 5.0, 4)
     run = sf.learn(hidden(), sf.StepMix(problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 0.1), 20, seed=0)
-    paid = run.counts.x_sa[:, :2].sum() / 2**32  # observed, in units of this library
+    paid = run.counts.x_sa[:, :2].sum() / 2**20  # observed, in units of this library
     assert 0.0 < paid <= run.counts.n_sas[:, :2].sum()
     with pytest.raises(sf.InvalidSetting, match="not proved for unknown rewards"):
         sf.BPIUCBVI.paper(problem)

@@ -70,7 +70,7 @@ class Truth:
         """Is anything in this plan certified beyond the truth?"""
         values, c, rho = self.of(decision.explorer), decision.c, decision.rho
         played = values[0] if c == 0 else (1 - rho) * values[c] + rho * values[c - 1]
-        lower = proved(decision.L, c, rho, decision.floor, relative=False)
+        lower = proved(decision.L, c, rho, decision.floor, mixed=False)
         above = (values + 1e-12 < decision.L).any() or lower > played + 1e-12
         return bool(above or decision.upper < self.best - 1e-12)
 

@@ -1,6 +1,6 @@
 """Why a plan, in words: how delta is spent, what was proved by what, which pairs bind, and what is taken on trust."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from surefoot.counts import Counts
 SHOWN = 5  # pairs
 
 
-class Binding(NamedTuple):
+@dataclass(frozen=True)
+class Binding:
     """A pair that keeps a lower value low."""
 
     step: int | None  # None: all steps together, where counts are pooled
@@ -85,13 +86,10 @@ def estimated_rewards(agent: SpliceAgent, counts: Counts, h: int, estimate: Floa
 
 def explanation(plan: Plan, grounds: Grounds) -> str:
     """The whole of it, paragraph by paragraph; values in the user's own units."""
-    parts = [
-        _verdict(plan, grounds),
-        _evidence(grounds),
-        _delta(grounds),
-        _binding(plan, grounds),
-        _premises(plan, grounds),
-    ]
+    parts = [_verdict(plan, grounds)]
+    if plan.safety != "NOT CERTIFIED":
+        parts += [_evidence(grounds), _delta(grounds), _binding(plan, grounds)]
+    parts.append(_premises(plan, grounds))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -114,7 +112,7 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
     kept = "the floor"
     relative = agent.floor if isinstance(agent, FloorAgent) and isinstance(agent.floor, Relative) else None
     if relative is not None:
-        kept = f"{relative} (at most {_shown(grounds, grounds.floor)} now)"
+        kept = f"{relative}'s value (a floor of at most {_shown(grounds, grounds.floor)})"
     floor = f"{kept} of {_shown(grounds, grounds.floor)}" if kept == "the floor" else kept
     why = {
         "certified": f"Certified: on an event of probability at least {1 - agent.delta:g} this is worth at least "
@@ -129,15 +127,17 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
             f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
             f"{_shown(grounds, grounds.vouched)}, for which the owner vouches"
         )
-    if plan.source == "baseline" and relative is not None:
+    if plan.source == "baseline" and relative is not None and plan.safety == "certified":
         why = "Certified by definition: the floor is measured from the baseline itself"
     top = f"No policy is worth more than {_shown(grounds, plan.upper)}."
+    if plan.safety == "NOT CERTIFIED":
+        top = "Nothing is proved, neither of this policy nor of any other."
     return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}"
 
 
 def _evidence(grounds: Grounds) -> str:
     agent = grounds.agent
-    if len(agent.h0) == 1:
+    if len(agent.h0) == 1:  # no baseline among the candidates
         return ""
     counted = grounds.counts
     lines = [f"The baseline is worth at least, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
@@ -147,7 +147,9 @@ def _evidence(grounds: Grounds) -> str:
     if agent.returns is not None:
         n = int(counted.record[0])
         value = "nothing" if grounds.by_returns == -np.inf else _shown(grounds, grounds.by_returns)
-        lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes")
+        low, span, _ = returns_range(agent.problem, agent.pi_b, agent.returns)
+        within = f"which lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}]"
+        lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
     if grounds.vouched > -np.inf:
         lines.append(f"  {_shown(grounds, grounds.vouched):>10}  by the owner's word (trusted)")
     return "\n".join(lines)
@@ -190,8 +192,6 @@ def _binding(plan: Plan, grounds: Grounds) -> str:
 
 def _premises(plan: Plan, grounds: Grounds) -> str:
     agent, problem = grounds.agent, grounds.agent.problem
-    units = problem.units
-    range_ = f"[{units.low:g}, {units.high:g}]"
     lines = ["Taken on trust, checked by nobody:"]
     lines.append("  the same state and action (and step) always have the same transition probabilities")
     if agent.pooled:
@@ -199,18 +199,14 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
     if problem.support_rows is not None:
         used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
         lines.append(f"  the mask of possible next states{used}")
-    if problem.unknown_rows is not None:
-        lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
-    else:
-        by_next = ", by next state," if problem.r_next_rows is not None else ""
-        lines.append(f"  the rewards of each state and action{by_next} are as declared")
+    lines += _of_data(agent)
     if not problem.one_start:
         known = "known" if problem.start is not None else "unknown but fixed"
         lines.append(f"  first states are drawn independently from one distribution, {known}")
     if agent.returns is not None:
-        low, span, _ = returns_range(problem, agent.pi_b, agent.returns)
-        declared = "as declared" if agent.returns.low is not None else "which follows from rewards and mask"
-        lines.append(f"  returns lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}], {declared}")
+        lines.append("  baseline episodes were marked as such before they began, and are of this baseline")
+        if agent.returns.low is not None:
+            lines.append("  returns lie in the range declared for them")
     if grounds.vouched > -np.inf:
         lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.vouched)}: the owner's word")
     if plan.safety == "trusted" and grounds.vouched < grounds.floor:
@@ -220,3 +216,21 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
         lines.append("The floor is on the average over the coin: the policy it selects may be below.")
     return "\n".join(lines)
+
+
+def _of_data(agent: SpliceAgent) -> list[str]:
+    """Premises about how data were collected and what rewards are."""
+    problem = agent.problem
+    range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
+    lines = []
+    lines.append("  every episode played is counted once, in order, and none is left out because of how it went")
+    if isinstance(agent.bounds, KL):
+        lines.append("  alpha, mask, ranges and the coding of states were not chosen by looking at the data")
+    elif len(agent.h0) > 1:
+        lines.append("  the baseline was fixed before the counted episodes")
+    if problem.unknown_rows is not None:
+        lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
+    if problem.unknown_rows is None or not problem.unknown_rows.all():
+        by_next = ", by next state," if problem.r_next_rows is not None else ""
+        lines.append(f"  the known rewards of each state and action{by_next} are as declared")
+    return lines

@@ -1,5 +1,6 @@
 """Plan: what a learner will play next, and why that is safe. And the shape that learners have in common."""
 
+import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -302,10 +303,11 @@ class SpliceAgent(Record, ABC):
         """Is `plan` the one below, which the fused loop knows, and not a subclass's own?"""
         return type(self).plan is SpliceAgent.plan
 
-    @property
-    def slop(self) -> float:
-        """What a row of the baseline misses of summing to 1, at most."""
-        return float(np.abs(self.pi_b.sum(axis=-1) - 1.0).max())
+    def slop(self, bold: Floats | None) -> float:
+        """What rows of the baseline, an explorer's policy and the known start miss of summing to 1, at most."""
+        start = np.ones(1) if self.problem.start is None else self.problem.start
+        rows = [self.pi_b, start] if bold is None else [self.pi_b, start, bold]
+        return max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
 
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and does the proof cover them?"""
@@ -315,6 +317,35 @@ class SpliceAgent(Record, ABC):
                 "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
                 "baseline that was fixed before the data. Use bounds=sf.KL()."
             )
+        if self.returns is None or not counts.record[0]:
+            return
+        if counts.record_of not in (None, self.mark):
+            raise InvalidCounts(
+                "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
+                "Use counts.forget_returns(): what was seen of the dynamics stays."
+            )
+        lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
+        mean = counts.record[1] / REWARD_UNITS / counts.record[0]
+        if not lowest - rounding - 1e-9 <= mean <= lowest + span + rounding + 1e-9:
+            low, high, found = (self.problem.in_user_units(x) for x in (lowest + rounding, lowest + span, mean))
+            raise InvalidCounts(
+                f"The baseline's mean return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that its "
+                "returns are said to lie in. The premise is false: correct the range."
+            )
+
+    @property
+    def mark(self) -> str:
+        """By this returns are known to be of this baseline, summed by these rewards."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
+        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
+            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()[:16]
+
+    def claim(self, counts: Counts) -> None:
+        """From now on returns of marked episodes in these counts are this baseline's; another's are dropped."""
+        if counts.record[0] and counts.record_of not in (None, self.mark):
+            counts.record[:] = 0
+        counts.record_of = self.mark
 
     def model(self, counts: Counts) -> Model:
         """What the readable version reads of the counts."""
@@ -355,10 +386,10 @@ class SpliceAgent(Record, ABC):
         U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
         return max((1.0 - rule.give) * U - rule.give * rule.offset, 0.0), U
 
-    def evidence(self, counts: Counts) -> Known:
+    def evidence(self, counts: Counts, bold: Floats | None = None) -> Known:
         """What the kernels read: balls or estimates, start, record of returns. They share the counts' arrays."""
         problem, bounds = self.problem, self.bounds
-        slop = self.slop
+        slop = self.slop(bold)
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
         room = margin(problem.H, slop)
@@ -442,24 +473,34 @@ class SpliceAgent(Record, ABC):
         """The policy of the next episode. Depends on the counts (and what an explorer draws) and on nothing else."""
         self.check_counts(counts)
         kept = counts.copy()
-        decision = self.decide(self.evidence(kept), self.explored(counts, rng))
+        bold = self.explored(counts, rng)
+        decision = self.decide(self.evidence(kept, bold), bold)
         c, L, relative = decision.c, decision.L, self.rule.give >= 0.0
         vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
         by_data = max(decision.by_model, decision.by_returns)
         bolder = max(c - 1, 0)
+        declared = self.returns is not None and self.returns.low is not None  # a range that is somebody's word
+        trusts = (
+            c == len(L) - 1 > 0
+            and not relative
+            and (vouched > by_data or (declared and decision.by_returns > decision.by_model))
+        )
+        in_doubt = L.copy()  # what is proved of the candidates, whatever is vouched for
+        if len(L) > 1:
+            in_doubt[-1] = by_data
         return Plan(
             policy=self.policy_of(decision),
             source=exit_taken(decision.h, decision.rho, self.problem.H),
             h=decision.h,
             rho=decision.rho,
-            lower=proved(L, c, decision.rho, decision.floor, relative),
+            lower=proved(in_doubt, c, decision.rho, decision.floor, relative or trusts),
             upper=decision.upper,
             candidates=L,
             safety=safety(
                 self.bounds,
                 self.rule.floor,
                 decision.reached,
-                trusts=c == len(L) - 1 and not relative and vouched > by_data,
+                trusts=trusts,
             ),
             grounds=Grounds(
                 agent=self,
@@ -493,15 +534,15 @@ def when_to_plan(agent: Agent) -> Replan:
     return rule
 
 
-def proved(L: Floats, c: int, rho: float, floor: float, relative: bool) -> float:
+def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
     """The value proved for a plan: that of the candidate, or the floor where two are mixed at it.
 
-    A mixture with pi_b under a relative floor is above the share of what pi_b IS worth; its own value is at least that
-    of the mixed lower values.
+    `mixed`: the floor itself is not what is proved (a mixture with pi_b under a relative floor is above a share of what
+    pi_b IS worth; one that leans on the owner's word is above the floor if that is true). Then the mixed lower values.
     """
     if c == 0 or rho == 0.0:
         return float(L[c])
-    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if relative else floor
+    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if mixed else floor
 
 
 def user_zero(problem: Problem) -> float:
@@ -513,7 +554,7 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float
     """The lowest return an episode of pi can have, the span to the highest, and what rounding may have taken off.
 
     Declared, or by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
-    Rewards count as they are summed, in whole multiples of 2^-32, rounded down.
+    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
     H, S, A = problem.H, problem.S, problem.A
     rounding = H / REWARD_UNITS
@@ -618,8 +659,12 @@ class FloorAgent(SpliceAgent):
             if isinstance(self.floor, Relative):
                 raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
         if self.explorer is not None:
-            if not callable(self.explorer):
-                raise InvalidSetting(f"explorer is {self.explorer!r}, expected a function of counts and a generator.")
+            try:
+                inspect.signature(self.explorer).bind(None, None)
+            except TypeError:
+                raise InvalidSetting(
+                    f"explorer is {self.explorer!r}, expected a function of counts and a generator, f(counts, rng)."
+                ) from None
             if isinstance(self.bounds, Bernstein):
                 raise InvalidSetting(
                     "The paper's bounds are proved for its own optimistic policy alone, not for another explorer. "

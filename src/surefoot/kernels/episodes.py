@@ -52,7 +52,7 @@ class TrueWorld(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The rewards a learner goes by, in units of 2^-32: what it was told, or, where unknown, what was paid."""
+    """The rewards a learner goes by, in units of 2^-20: what it was told, or, where unknown, what was paid."""
 
     r: Ints  # (rows, S*A)
     r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
@@ -126,7 +126,7 @@ class Desk(NamedTuple):
     V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
     states: Ints  # (H+1,)
     actions: Ints  # (H,)
-    paid: Ints  # (H,) rewards as the learner goes by them, in units of 2^-32
+    paid: Ints  # (H,) rewards as the learner goes by them, in units of 2^-20
     room: Floats  # (3, S)
 
 
@@ -362,7 +362,7 @@ def empty_course(limits: bool, rows: int, pairs: int, episodes: int, value_b: fl
 
 
 def told_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> Told:
-    """Rewards in units of 2^-32, rounded down."""
+    """Rewards in units of 2^-20, rounded down."""
     after = np.zeros((0, 0, 0)) if r_next is None else r_next
     return Told(
         np.floor(r * REWARD_UNITS).astype(np.int64),

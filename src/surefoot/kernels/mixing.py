@@ -74,7 +74,7 @@ def candidate_values(splices: Splices, start: Start, record: Record, rule: Rule,
     L[b] = max(L[b], by_returns, record.vouched)
     if rule.give < 0.0:
         return rule.floor
-    U = min(-start_bound(start, splices.V_up[0, b], -1.0), up)
+    U = min(-start_bound(start, splices.V_up[0, b], -1.0) + start.final, up)
     L[b] = U
     floor = (1.0 - rule.give) * U - rule.give * rule.offset
     return max(floor + 4.0 * ROUNDING * U, 0.0)

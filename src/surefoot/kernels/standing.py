@@ -36,7 +36,7 @@ class Start(NamedTuple):
 class Record(NamedTuple):
     """Returns of whole baseline episodes, and the range they lie in: a coin's tosses with whole and other numbers."""
 
-    seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-32
+    seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-20
     lowest: float  # no episode of the baseline can return less, or more than lowest + span
     span: float
     rounding: float  # what rounding rewards down may have taken from a return

@@ -1,0 +1,122 @@
+"""Returns are evidence of one baseline, summed by one table of rewards; and no draw is counted twice."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+
+@pytest.fixture
+def trap():
+    return sf.world("trap")
+
+
+def other(baseline):
+    return np.ascontiguousarray(baseline[..., ::-1])
+
+
+def test_returns_of_another_baseline_are_refused(trap):
+    good = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=sf.Returns())
+    counts = sf.simulate(trap, good, 300, seed=0).counts
+    assert counts.record[0] > 0
+    assert good.plan(counts).grounds.by_returns > 0.5  # control: its own
+    bad = sf.EpsMix(trap.problem, other(trap.baseline), 0.5, returns=sf.Returns())
+    for ask in (bad.plan, lambda c: sf.Learner(bad, 0, c), lambda c: sf.simulate(trap, bad, 5, 0, counts=c)):
+        with pytest.raises(sf.InvalidCounts, match=r"another baseline.*forget_returns"):
+            ask(counts)
+    assert bad.plan(counts.forget_returns()).grounds.by_returns == -np.inf
+    assert np.array_equal(counts.forget_returns().n_sas, counts.n_sas)
+
+
+def test_a_learner_that_does_not_use_them_does_not_mix_them_up(trap):
+    """Its own returns replace the other's, so that nobody reads a sum of both."""
+    good = sf.StepMix(trap.problem, trap.baseline, 0.6)
+    counts = sf.simulate(trap, good, 300, seed=0).counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sf.FloorAboveBaseline)
+        bad = sf.StepMix(trap.problem, other(trap.baseline), 0.6)
+        after = sf.simulate(trap, bad, 50, seed=0, counts=counts).counts
+    assert after.record[0] <= 50
+    assert after.record_of == bad.mark != good.mark
+    with pytest.raises(sf.InvalidCounts, match="different baselines"):
+        after.merge(counts)
+
+
+def test_the_mark_survives_saving(trap, tmp_path):
+    agent = sf.StepMix(trap.problem, trap.baseline, 0.6)
+    counts = sf.simulate(trap, agent, 20, seed=0).counts
+    counts.save(tmp_path / "counts.npz")
+    assert sf.Counts.load(tmp_path / "counts.npz").record_of == agent.mark == counts.copy().record_of
+
+
+def test_returns_outside_their_range_show_that_it_is_false(trap):
+    agent = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=sf.Returns(low=0.0, high=0.3))
+    counts = sf.simulate(trap, sf.EpsMix(trap.problem, trap.baseline, 0.6), 200, seed=0).counts
+    with pytest.raises(sf.InvalidCounts, match=r"mean return is 0\.7.*outside the range \(0, 0\.3\)"):
+        agent.plan(counts)
+
+
+def test_a_declared_range_is_trusted(trap):
+    counts = sf.simulate(trap, sf.EpsMix(trap.problem, trap.baseline, 0.6), 400, seed=0).counts
+    safety = {}
+    for name, returns in (("found", sf.Returns()), ("declared", sf.Returns(low=0.0, high=1.0))):
+        plan = sf.EpsMix(trap.problem, trap.baseline, 0.55, returns=returns).plan(counts)
+        assert plan.grounds.by_returns > plan.grounds.by_model
+        safety[name] = plan.safety
+    assert safety == {"found": "certified", "declared": "trusted"}
+
+
+def test_a_false_word_is_said_by_who_knows_better(trap):
+    agent = sf.StepMix(trap.problem, trap.baseline, 0.6, baseline_at_least=0.9)
+    with pytest.warns(sf.FloorAboveBaseline, match=r"says 0\.9, but the baseline is worth 0\.685"):
+        run = sf.simulate(trap, agent, 5, seed=0)
+    assert run.promise.startswith("no promise")
+
+
+def test_going_on_with_the_same_seed_draws_other_numbers(trap):
+    """Data counted twice would prove what is not so."""
+    agent = sf.StepMix(trap.problem, trap.baseline, 0.6)
+    first = sf.simulate(trap, agent, 100, seed=0)
+    second = sf.simulate(trap, agent, 100, seed=0, counts=first.counts)
+    assert not np.array_equal(second.counts.n_sas, 2 * first.counts.n_sas)
+    assert sf.simulate(trap, agent, 100, seed=0, counts=first.counts).counts == second.counts
+    env = sf.envs.gymnasium.TabularEnv(trap)
+    live = sf.learn(env, agent, 60, seed=0)
+    more = sf.learn(env, agent, 60, seed=0, counts=live.counts)
+    whole = sf.learn(env, agent, 120, seed=0)
+    assert not np.array_equal(more.counts.n_sas, 2 * live.counts.n_sas)
+    assert more.counts.n_sas.sum() == whole.counts.n_sas.sum()
+
+
+def test_sums_of_rewards_have_room(trap):
+    """10^11 episodes in blocks, and the sums are still right."""
+    agent = sf.StepMix(trap.problem, trap.baseline, 0.68, replan=sf.Blocks(0.5))
+    run = sf.simulate(trap, agent, 10**11, seed=0)
+    n, total = (int(x) for x in run.counts.record)
+    assert n == 0 or abs(total / 2**20 / n - 0.685) < 0.01
+    assert run.counts.n_sas.sum() == 2 * 10**11
+    with pytest.raises(sf.InvalidSetting, match="sums of rewards end"):
+        sf.simulate(trap, agent, 10**13, seed=0)
+
+
+def test_units_are_checked():
+    r = np.full((1, 1), 0.1)
+    assert sf.Problem(r, H=10, units=sf.Units(-1.0, 1.0)).in_user_units(1.0) == pytest.approx(-8.0)
+    for units, message in (((-1, 1), "expected sf.Units"), (sf.Units(-1.0, 1.0, 7), "7 steps, but the problem has 10")):
+        with pytest.raises(sf.InvalidModel, match=message):
+            sf.Problem(r, H=10, units=units)
+    with pytest.raises(sf.InvalidModel, match="lowest and the highest"):
+        sf.Units(1.0, -1.0)
+
+
+def test_rows_that_do_not_quite_sum_to_one_prove_no_more():
+    """A start or an explorer off by 9e-10 is within what is accepted, and is paid for."""
+    problem = sf.Problem(np.full((2, 1), 0.5), H=100, start=[0.5, 0.5 + 9e-10])
+    plan = sf.StepMix(problem, sf.uniform(100, 2, 1), 0.0).plan(sf.Counts.zeros(problem))
+    assert plan.lower <= 50.0
+    one = sf.Problem(np.full((1, 2), 0.5), H=100)
+    off = np.broadcast_to(np.array([0.5, 0.5 + 9e-10]), (100, 1, 2))
+    agent = sf.StepMix(one, sf.uniform(100, 1, 2), 0.0, explorer=lambda counts, rng: off)
+    assert agent.plan(sf.Counts.zeros(one), np.random.default_rng(0)).lower <= 50.0
