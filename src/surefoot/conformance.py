@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from surefoot.agents import Agent, SpliceAgent
-from surefoot.agents.planning import Plan, Relative, plan_next
+from surefoot.agents.floors import Relative
+from surefoot.agents.planning import Plan, plan_next
 from surefoot.arrays import Floats
 from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.counts import Counts
@@ -267,15 +268,12 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
     """A world that this problem could be about."""
     S, A = problem.S, problem.A
-    weights = rng.standard_gamma(1.0, size=(S, A, S))
-    if problem.support_rows is not None:
-        weights = np.where(problem.support_rows.reshape(-1, S, A, S), weights, 0.0)
-        weights = weights[0] if len(weights) == 1 else weights
+    weights = np.where(problem.possible, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
+    weights = weights[0] if len(weights) == 1 else weights
     P = weights / weights.sum(axis=-1, keepdims=True)
     r, after = problem.r, problem.r_next_rows
     if problem.unknown_rows is not None:
-        hidden = np.broadcast_to(problem.unknown_rows.reshape(-1, S, A), r.shape)
-        r = np.where(hidden, rng.random((S, A)), r)
+        r = np.where(problem.hidden, rng.random((S, A)), r)
     start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
     if after is None:
         return TabularMDP(P, r, H=problem.H, start=start)

@@ -24,6 +24,7 @@ from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
 from surefoot.files import read_arrays, write_arrays
 from surefoot.problem import Problem
 
+LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
 
@@ -163,11 +164,11 @@ class Counts:
         if x_sa is not None:
             sums = np.asarray(x_sa)
             sums = sums[None] if sums.ndim == 2 else sums
-            self.x_sa = _whole("x_sa", sums, (rows, S, A), np.iinfo(np.int64).max)
+            self.x_sa = _whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
             if (self.x_sa // REWARD_UNITS > self.n_sas.sum(axis=-1)).any():
                 raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
-        self.record = _whole("record", np.zeros(2) if record is None else record, (2,), np.iinfo(np.int64).max)
+        self.record = _whole("record", np.zeros(2) if record is None else record, (2,), LARGEST_SUM)
         if self.H is not None and self.record[1] > self.record[0] * self.H * REWARD_UNITS:
             raise InvalidCounts(
                 f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
@@ -396,19 +397,18 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
         )
-    if problem.support_rows is not None:
-        _require_possible(counts, problem)
+    _require_possible(counts, problem)
 
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
     """A transition that the owner called impossible shows that the premise is false: nothing rests on it any more."""
-    assert problem.support_rows is not None
-    rows, S, A, _ = counts.n_sas.shape
-    bad = (counts.n_sas.reshape(rows, S * A, S) > 0) & ~problem.support_rows[: max(1, rows)]
-    if bad.any():
-        row, pair, s_next = np.argwhere(bad)[0]
+    if problem.support_rows is None:
+        return
+    bad = np.argwhere((counts.n_sas > 0) & ~problem.possible)
+    if bad.size:
+        row, s, a, s_next = bad[0]
         raise InvalidCounts(
-            f"Action {pair % A} in state {pair // A} (step {row}) led to state {s_next}, which the problem's support "
+            f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
 
@@ -432,7 +432,7 @@ def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> I
             raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
     bad = np.argwhere((given < 0) | (given > most))
     if bad.size:
-        limit = "2^53" if most == LARGEST_COUNT else "2^63"
+        limit = "2^53" if most == LARGEST_COUNT else "2^62"
         raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
     return np.array(given, dtype=np.int64)
 

@@ -11,7 +11,8 @@ from typing import cast
 import numpy as np
 
 from surefoot.agents.explaining import Binding, binding_pairs
-from surefoot.agents.planning import Decision, FloorAgent, Relative, exit_taken
+from surefoot.agents.floors import Relative
+from surefoot.agents.planning import Decision, FloorAgent, exit_taken
 from surefoot.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.checks import REWARD_UNITS, require_floor, require_number
@@ -180,11 +181,7 @@ def _with(agent: FloorAgent, floor: float | Relative) -> FloorAgent:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """What is taken for the world: the frequencies seen; where nothing was seen, every possible next state alike."""
     S, A = problem.S, problem.A
-    possible = np.ones((1, S, A, S), dtype=np.bool_)
-    if problem.support_rows is not None:
-        possible = problem.support_rows.reshape(-1, S, A, S)
-    P = possible / possible.sum(axis=-1, keepdims=True)
-    unknown = problem.unknown_rows
+    P = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
     if counts is not None:
@@ -198,9 +195,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     if problem.r_next_rows is not None:
         after = problem.r_next_rows.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
-    r = problem.r
-    if unknown is not None:
-        r = np.where(unknown.reshape(-1, S, A), np.clip(seen, 0.0, 1.0), r)
+    r = np.where(problem.hidden, np.clip(seen, 0.0, 1.0), problem.r)
     return TabularMDP(P, r, H=problem.H, start=start)
 
 

@@ -29,13 +29,12 @@ from surefoot.simulation import (
     Setting,
     begin,
     check_setting,
-    ctrl_c,
     floor_of,
     name_of,
-    progress_bar,
     promise_for,
     record,
 )
+from surefoot.watching import ctrl_c, progress_bar
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "bin_sum", "bin_min", "bin_below")

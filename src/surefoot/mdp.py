@@ -110,8 +110,7 @@ class TabularMDP(Record):
         mean = problem.r_rows
         if problem.r_next_rows is not None:
             mean = (own.reshape(len(own), S * A, S) * problem.r_next_rows).sum(axis=-1)
-        if problem.support_rows is not None:
-            _require_inside(own, problem.support_rows.reshape(-1, S, A, S))
+        _require_inside(own, problem.possible)
         assert problem.start is not None
         freeze(
             self,

@@ -172,6 +172,20 @@ class Problem(Record):
         """Is this the paper's setting: rewards known for each state and action, one start?"""
         return self.one_start and self.unknown_rows is None and self.r_next_rows is None
 
+    @property
+    def possible(self) -> Bools:
+        """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
+        if self.support_rows is None:
+            return np.ones((1, self.S, self.A, self.S), dtype=np.bool_)
+        return self.support_rows.reshape(-1, self.S, self.A, self.S)
+
+    @property
+    def hidden(self) -> Bools:
+        """Where rewards are unknown (H or 1, S, A); nowhere if all are known."""
+        if self.unknown_rows is None:
+            return np.zeros((1, self.S, self.A), dtype=np.bool_)
+        return self.unknown_rows.reshape(-1, self.S, self.A)
+
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
         """The same task for somebody who knows less: no rewards, no start distribution, no support."""
         known = self._arguments()

@@ -1,39 +1,49 @@
 """A learner meets a known world, episode by episode: a plain loop for any agent, a fused one for splice agents."""
 
 import math
-import signal
-import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.planning import SOURCES, Relative, plan_next, when_to_plan
+from surefoot.agents.floors import Relative
+from surefoot.agents.planning import SOURCES, plan_next, when_to_plan
 from surefoot.agents.replanning import Blocks, block_length, is_due
-from surefoot.arrays import Floats, Ints
+from surefoot.arrays import Floats
+from surefoot.blocks import draw_block
 from surefoot.checks import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
 from surefoot.counts import Counts, Episode, check_counts
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.exact import solve, value_of
 from surefoot.mdp import TabularMDP, require_world
 from surefoot.policy import EpisodicMixture, check_policy, draw
-from surefoot.problem import Problem
 from surefoot.run import Run, run_from
+from surefoot.watching import Report, Stop, ctrl_c, progress_bar
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 Seed = int | np.random.SeedSequence
-Stop = Callable[[], bool]
-Report = Callable[[int], None]
-Driver = Callable[[TabularMDP, Agent, Counts, np.random.Generator, "kernels.Tally", float, int], Iterator[None]]
+
+
+class Ride(NamedTuple):
+    """What a driver is given: who plays where, from what, and where the account is kept."""
+
+    world: TabularMDP
+    agent: Agent
+    counts: Counts
+    rng: np.random.Generator
+    tally: "kernels.Tally"
+    floor: float  # violations are counted against it; nan: none are
+    episodes: int
+
+
+Driver = Callable[[Ride], Iterator[None]]
 
 
 class Setting(NamedTuple):
@@ -154,16 +164,9 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     return Episode(states, actions, rewards)
 
 
-def _plain(
-    world: TabularMDP,
-    agent: Agent,
-    counts: Counts,
-    rng: np.random.Generator,
-    tally: "kernels.Tally",
-    floor: float,
-    episodes: int,
-) -> Iterator[None]:
+def _plain(ride: Ride) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
+    world, agent, counts, rng, tally, floor, episodes = ride
     replan = when_to_plan(agent)
     plan, value, then = None, math.nan, counts
     for _ in range(episodes):
@@ -185,16 +188,9 @@ def record(tally: "kernels.Tally", value: float, plan: Plan, floor: float) -> No
     kernels.record(tally, value, SOURCES.index(plan.source), plan.h, floor)
 
 
-def _fused(
-    world: TabularMDP,
-    agent: Agent,
-    counts: Counts,
-    rng: np.random.Generator,
-    tally: "kernels.Tally",
-    floor: float,
-    episodes: int,
-) -> Iterator[None]:
+def _fused(ride: Ride) -> Iterator[None]:
     """The same work inside one compiled call. Yields about ten times a second."""
+    world, agent, counts, rng, tally, floor, episodes = ride
     assert isinstance(agent, SpliceAgent)
     problem, pace = agent.problem, agent.when.pace
     told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
@@ -228,17 +224,10 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
     )
 
 
-def _blocks(
-    world: TabularMDP,
-    agent: Agent,
-    counts: Counts,
-    rng: np.random.Generator,
-    tally: "kernels.Tally",
-    floor: float,
-    episodes: int,
-) -> Iterator[None]:
+def _blocks(ride: Ride) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
+    world, agent, counts, rng, tally, floor, episodes = ride
     assert isinstance(agent, SpliceAgent)
     done = 0
     while done < episodes:
@@ -258,59 +247,6 @@ def _blocks(
         kernels.record_block(tally, value, SOURCES.index(plan.source), plan.h, floor, n)
         done += n
         yield
-
-
-def draw_block(
-    world: TabularMDP,
-    problem: Problem,
-    pi: Floats,
-    n: int,
-    counts: Counts,
-    rng: np.random.Generator,
-    baseline: bool,
-) -> None:
-    """n episodes of pi, counted: how many are in each state, of those how many take each action, and so on."""
-    if n == 0:
-        return
-    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    here = rng.multinomial(n, _exactly(world.start))
-    counts.n_start += here
-    rows = len(counts.n_sas)
-    earned = 0
-    for h in range(world.H):
-        taken = rng.multinomial(here, _exactly(pi[h]))  # (S, A)
-        went = rng.multinomial(taken, _exactly(world.P[h]))  # (S, A, S)
-        counts.n_sas[h % rows] += went
-        paid = _paid(world, told, h, went, rng)
-        if counts.x_sa is not None:
-            counts.x_sa[h % rows] += paid
-        earned += int(paid.sum())
-        here = went.sum(axis=(0, 1))
-    if baseline:
-        counts.record += np.array([n, earned])
-
-
-def _exactly(p: Floats) -> Floats:
-    """Rows that sum to 1 as closely as numpy's multinomial asks."""
-    return np.asarray(p / p.sum(axis=-1, keepdims=True))
-
-
-def _paid(world: TabularMDP, told: "kernels.Told", h: int, went: Ints, rng: np.random.Generator) -> Ints:
-    """Sums of rewards (S, A) as the learner goes by them, in units of 2^-20, of these transitions (S, A, S)."""
-    S, A = world.S, world.A
-    after = world.problem.r_next_rows
-    mean = world.r[h][..., None] if after is None else after[h % len(after)].reshape(S, A, S)
-    mean = np.broadcast_to(mean, (S, A, S))
-    if world.random_rewards:
-        true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS
-    else:
-        true = (went * np.floor(mean * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
-    known = (went * told.r[h % len(told.r)].reshape(S, A, 1)).sum(axis=-1)
-    if len(told.r_next):
-        known = (went * told.r_next[h % len(told.r_next)].reshape(S, A, S)).sum(axis=-1)
-    if not len(told.unknown):
-        return np.asarray(known)
-    return np.asarray(np.where(told.unknown[h % len(told.unknown)].reshape(S, A), true, known))
 
 
 def _driver(agent: Agent) -> Driver:
@@ -428,7 +364,7 @@ def _account(
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
-    for _ in driver(world, agent, counts, rng, tally, math.nan if floor is None else floor, K):
+    for _ in driver(Ride(world, agent, counts, rng, tally, math.nan if floor is None else floor, K)):
         report(tally.done)
         if stop():
             break
@@ -457,9 +393,7 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
         raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
     if its.start is not None and not np.array_equal(its.start, world.start):
         raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
-    hidden = np.zeros_like(its.r, dtype=np.bool_)
-    if its.unknown_rows is not None:
-        hidden = np.broadcast_to(its.unknown_rows.reshape(-1, its.S, its.A), hidden.shape)
+    hidden = np.broadcast_to(its.hidden, its.r.shape)
     if its.r_next_rows is not None:
         same = mine.r_next_rows is not None and np.array_equal(its.r_next_rows, mine.r_next_rows)
     elif mine.r_next_rows is not None:  # told the means
@@ -468,10 +402,8 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
         same = np.array_equal(mine.r[~hidden], its.r[~hidden])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
-    if its.support_rows is not None:
-        possible = its.support_rows.reshape(-1, its.S, its.A, its.S)
-        if ((world.P > 0.0) & ~possible).any():
-            raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
+    if ((world.P > 0.0) & ~its.possible).any():
+        raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
     if agent.pooled and (np.ptp(world.r, axis=0) > 1e-12)[hidden.any(axis=0)].any():
         raise InvalidModel(
             "The agent pools rewards that it does not know over steps, but in this world they depend on the step."
@@ -485,47 +417,3 @@ def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
     if agent.floor is None or not isinstance(agent, SpliceAgent):
         return None
     return value_of(world, agent.pi_b)
-
-
-@contextmanager
-def ctrl_c() -> Iterator[Stop]:
-    """The first Ctrl-C is a wish, heard between episodes; the second is Python's own. Only the main thread hears it."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def hear(_signal: int, _frame: object) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, hear)
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, silence elsewhere."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} episodes, left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{name} (compiling, the first time)", total=episodes)
-
-        def report(done: int) -> None:
-            bar.update(task, completed=done, description=name if done else None)
-
-        yield report

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.planning import FloorAgent, Grounds, Plan, Relative, SpliceAgent, returns_range
+from surefoot.agents.floors import Relative
+from surefoot.agents.planning import FloorAgent, Grounds, Plan, SpliceAgent
+from surefoot.agents.returns import returns_range
 from surefoot.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.checks import REWARD_UNITS
@@ -41,10 +43,7 @@ def binding_pairs(agent: SpliceAgent, counts: Counts, policy: Floats, V_low: Flo
     kernels.refresh_all(evidence)
     rows = counts.n_sas.shape[0]
     n_sa = counts.n_sas.sum(axis=-1)
-    possible = np.ones((1, S, A, S), dtype=np.bool_)
-    if problem.support_rows is not None:
-        possible = problem.support_rows.reshape(-1, S, A, S)
-    guess = possible / possible.sum(axis=-1, keepdims=True)
+    guess = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
     estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
@@ -80,8 +79,7 @@ def estimated_rewards(agent: SpliceAgent, counts: Counts, h: int, estimate: Floa
     row = h % counts.n_sas.shape[0]
     n = counts.n_sas[row].sum(axis=-1)
     seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
-    hidden = problem.unknown_rows[h % len(problem.unknown_rows)].reshape(r.shape)
-    return np.asarray(np.where(hidden, seen, r))
+    return np.asarray(np.where(problem.hidden[h % len(problem.hidden)], seen, r))
 
 
 def explanation(plan: Plan, grounds: Grounds) -> str:
@@ -205,7 +203,7 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
         lines.append(f"  first states are drawn independently from one distribution, {known}")
     if agent.returns is not None:
         lines.append("  baseline episodes were marked as such before they began, and are of this baseline")
-        if agent.returns.low is not None:
+        if agent.returns.declared:
             lines.append("  returns lie in the range declared for them")
     if grounds.vouched > -np.inf:
         lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.vouched)}: the owner's word")

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from surefoot import kernels
 from surefoot.agents.explorers import Explorer
+from surefoot.agents.floors import Floor, Relative, user_zero
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.agents.returns import Returns, returns_range
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds import KL, Bernstein, Bounds, Model
 from surefoot.bounds.kl import mean_bounds
@@ -148,59 +150,6 @@ class Agent(Protocol):
     @property
     def promise(self) -> str: ...  # noqa: D102
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
-
-
-@dataclass(frozen=True)
-class Relative:
-    """A floor relative to the baseline: never below 1 - `give` of what it is worth, though nobody knows how much that
-    is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
-
-    give: float
-
-    def __post_init__(self) -> None:
-        meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
-        give = require_number("give", self.give, meaning)
-        if not 0.0 < give < 1.0:
-            raise InvalidSetting(f"give is {give:g}, expected {meaning}.")
-        freeze(self, give=give)
-
-    def of(self, value: float, problem: Problem) -> float:
-        """The floor, were this the baseline's value. Shares are of values in the user's units."""
-        return max(0.0, (1.0 - self.give) * value - self.give * user_zero(problem))
-
-    def __str__(self) -> str:
-        return f"{100 * (1 - self.give):g} % of the baseline"
-
-
-Floor = float | Relative
-
-
-@dataclass(frozen=True)
-class Returns:
-    """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
-
-    They are i.i.d. in [low, high], so a coin with fractional counts has their rescaled mean in its ball at all times.
-    The range of one episode's return is worked out from what the problem says is possible; declared (in the user's
-    units) it is narrower on trust.
-    """
-
-    share: float = 0.2
-    low: float | None = None
-    high: float | None = None
-
-    def __post_init__(self) -> None:
-        meaning = "a share of delta strictly between 0 and 1, such as 0.2"
-        share = require_number("share", self.share, meaning)
-        if not 0.0 < share < 1.0:
-            raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
-        freeze(self, share=share)
-        if (self.low is None) != (self.high is None):
-            raise InvalidSetting("A declared range of returns needs both ends: Returns(low=..., high=...).")
-        if self.low is not None and self.high is not None:
-            low, high = (require_number("range", x, "two numbers, low < high") for x in (self.low, self.high))
-            if not -np.inf < low < high < np.inf:
-                raise InvalidSetting(f"The range of returns is ({low:g}, {high:g}), expected two numbers, low < high.")
-            freeze(self, low=low, high=high)
 
 
 class Grounds(NamedTuple):
@@ -479,12 +428,9 @@ class SpliceAgent(Record, ABC):
         vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
         by_data = max(decision.by_model, decision.by_returns)
         bolder = max(c - 1, 0)
-        declared = self.returns is not None and self.returns.low is not None  # a range that is somebody's word
-        trusts = (
-            c == len(L) - 1 > 0
-            and not relative
-            and (vouched > by_data or (declared and decision.by_returns > decision.by_model))
-        )
+        trusts = c == len(L) - 1 > 0 and not relative and vouched > by_data
+        if self.returns is not None and self.returns.declared:  # a range that is somebody's word
+            trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > decision.by_model)
         in_doubt = L.copy()  # what is proved of the candidates, whatever is vouched for
         if len(L) > 1:
             in_doubt[-1] = by_data
@@ -496,12 +442,7 @@ class SpliceAgent(Record, ABC):
             lower=proved(in_doubt, c, decision.rho, decision.floor, relative or trusts),
             upper=decision.upper,
             candidates=L,
-            safety=safety(
-                self.bounds,
-                self.rule.floor,
-                decision.reached,
-                trusts=trusts,
-            ),
+            safety=safety(self.bounds, self.rule.floor, decision.reached, trusts),
             grounds=Grounds(
                 agent=self,
                 counts=kept,
@@ -543,45 +484,6 @@ def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
     if c == 0 or rho == 0.0:
         return float(L[c])
     return float((1.0 - rho) * L[c] + rho * L[c - 1]) if mixed else floor
-
-
-def user_zero(problem: Problem) -> float:
-    """What a return of nothing at all in this library's units is in the user's, measured in this library's."""
-    return problem.units.steps * problem.units.low / problem.units.scale
-
-
-def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float, float, float]:
-    """The lowest return an episode of pi can have, the span to the highest, and what rounding may have taken off.
-
-    Declared, or by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
-    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
-    """
-    H, S, A = problem.H, problem.S, problem.A
-    rounding = H / REWARD_UNITS
-    if returns.low is not None and returns.high is not None:
-        low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
-        return low - rounding, high - low + rounding, rounding
-    known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
-    rows = np.floor(known * REWARD_UNITS)
-    if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
-        rounding = 0.0
-    r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
-    hidden = np.zeros((1, S, A), dtype=np.bool_)
-    if problem.unknown_rows is not None:
-        hidden = problem.unknown_rows.reshape(-1, S, A)
-    mask = np.ones((1, S, A, S), dtype=np.bool_)
-    if problem.support_rows is not None:
-        mask = problem.support_rows.reshape(-1, S, A, S)
-    ends = []
-    for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
-        V = np.zeros(S)
-        for h in reversed(range(H)):
-            paid = np.where(hidden[h % len(hidden)][..., None], unseen, sign * r[h % len(r)])
-            Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
-            V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
-        first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
-        ends.append(sign * float(V[first].min()) / REWARD_UNITS)
-    return ends[0], ends[1] - ends[0], rounding
 
 
 def exit_taken(h: int, rho: float, H: int) -> Source:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
-from surefoot.arrays import Floats
+from surefoot.arrays import AnyArray, Bools, Floats
 from surefoot.bounds.model import Model, Values, evaluate, margin
 from surefoot.checks import REWARD_UNITS, freeze, require_number
 from surefoot.counts import Counts
@@ -95,14 +95,9 @@ class KL:
         delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
         possible next states.
         """
-        n, n_i, possible = model.n_sa[h], model.n_sas[h], model.possible[h]
-        S = possible.sum(axis=-1)
-        alpha = np.asarray(1.0 / S if self.alpha == "1/S" else np.full(S.shape, float(self.alpha)))
-        ratios = np.where(possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
-        log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
-        log_p = (n_i * np.log(np.where(n_i > 0, model.P_hat[h], 1.0))).sum(axis=-1)
-        radius = self.scale * (self.log_union(model) + log_p - log_m)
-        return np.where(n >= 1, radius / np.maximum(n, 1), np.inf)
+        possible = model.possible[h]
+        alpha = 1.0 / possible.sum(axis=-1) if self.alpha == "1/S" else np.full(possible.shape[:-1], float(self.alpha))
+        return self.scale * dirichlet_radius(model.n_sas[h], possible, alpha, self.log_union(model))
 
     def log_union(self, model: Model) -> float:
         """log(1/delta_0)."""
@@ -149,14 +144,9 @@ class KL:
             return float(V_low[p.s1]), float(V_up[p.s1])
         if p.start is not None:
             return float(p.start @ V_low), float(p.start @ V_up)
-        n_i, n = model.n_start, int(model.n_start.sum())
-        eps, alpha = math.inf, self.dirichlet(p.S)
-        if n:
-            log_m = math.lgamma(p.S * alpha) - math.lgamma(n + p.S * alpha)
-            log_m += float((_lgamma(n_i + alpha) - math.lgamma(alpha)).sum())
-            log_p = sum(k * math.log(k / n) for k in n_i.tolist() if k)
-            eps = self.scale * (self.log_union(model) + log_p - log_m) / n
-        frequencies = n_i / max(n, 1)
+        everywhere, alpha = np.ones(p.S, dtype=np.bool_), np.asarray(self.dirichlet(p.S))
+        eps = self.scale * float(dirichlet_radius(model.n_start, everywhere, alpha, self.log_union(model)))
+        frequencies = model.n_start / max(int(model.n_start.sum()), 1)
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
     def optimistic(self, model: Model) -> Values:
@@ -203,15 +193,25 @@ def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[flo
     """Bounds, for all n at once, of the mean of n observations in [0, 1] that sum to x: a coin's ball, alpha = 1/2."""
     if n == 0:
         return 0.0, 1.0
-    n = float(n)
-    heads = float(min(max(x, 0.0), n))
-    tails = n - heads
-    log_m = -math.lgamma(n + 1.0)
-    log_m += math.lgamma(heads + 0.5) + math.lgamma(tails + 0.5) - 2.0 * math.lgamma(0.5)
-    log_p = sum(k * math.log(k / n) for k in (heads, tails) if k > 0)
-    eps = scale * (log_union + log_p - log_m) / n
-    coin = np.array([tails, heads]) / n
-    return worst_mean(coin, eps, np.array([0.0, 1.0])), -worst_mean(coin, eps, np.array([0.0, -1.0]))
+    heads = min(max(float(x), 0.0), float(n))
+    outcomes = np.array([n - heads, heads])
+    eps = scale * float(dirichlet_radius(outcomes, np.ones(2, dtype=np.bool_), np.asarray(0.5), log_union))
+    return worst_mean(outcomes / n, eps, np.array([0.0, 1.0])), -worst_mean(outcomes / n, eps, np.array([0.0, -1.0]))
+
+
+def dirichlet_radius(n_i: AnyArray, possible: Bools, alpha: Floats, log_union: float) -> Floats:
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n over the last axis, infinite where n = 0;
+
+        log m = lgamma(S alpha) - lgamma(n + S alpha) + sum_i [ lgamma(n_i + alpha) - lgamma(alpha) ].
+
+    S is the number of possible outcomes. Counts need not be whole.
+    """
+    n, S = n_i.sum(axis=-1), possible.sum(axis=-1)
+    ratios = np.where(possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
+    log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
+    p_hat = n_i / np.where(n > 0, n, 1)[..., None]
+    log_p = (n_i * np.log(np.where(n_i > 0, p_hat, 1.0))).sum(axis=-1)
+    return np.where(n > 0, (log_union + log_p - log_m) / np.where(n > 0, n, 1), np.inf)
 
 
 def worst_mean(p_hat: Floats, eps: float, V: Floats) -> float:

@@ -58,9 +58,6 @@ class Model(Record):
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
         sums = np.zeros((1, S, A)) if counts.x_sa is None else counts.x_sa / REWARD_UNITS
-        mask = np.ones((1, S, A, S), dtype=np.bool_)
-        if problem.support_rows is not None:
-            mask = problem.support_rows.reshape(-1, S, A, S)
         freeze(
             self,
             problem=problem,
@@ -69,7 +66,7 @@ class Model(Record):
             P_hat=P_hat,
             x_sa=np.broadcast_to(sums, (H, S, A)),
             n_start=counts.n_start.copy(),
-            possible=np.broadcast_to(mask, (H, S, A, S)),
+            possible=np.broadcast_to(problem.possible, (H, S, A, S)),
             delta_prime=delta_prime,
             pooled=counts.pooled,
         )

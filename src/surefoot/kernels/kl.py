@@ -100,18 +100,26 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
         balls.eps[row, pair] = math.inf
         return
     alpha = balls.alpha if balls.alpha > 0.0 else 1.0 / m
+    balls.eps[row, pair] = balls.scale * dirichlet_radius(
+        balls.n_sas[row, pair], succ, m, n, alpha, balls.log_union, balls.P_hat[row, pair]
+    )
+
+
+@compiled
+def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over the m outcomes `succ`; and p_hat."""
     log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
     log_p = 0.0
-    size = balls.log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
+    size = log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
     for j in range(m):
-        n_i = balls.n_sas[row, pair, succ[j]]
-        balls.P_hat[row, pair, j] = n_i / n
-        log_m += log_gamma_ratio(n_i, alpha)
-        if n_i > 0:
-            log_p += n_i * math.log(n_i / n)
-            size += abs(math.lgamma(n_i + alpha)) + abs(math.lgamma(alpha))
+        k = n_i[succ[j]]
+        p_hat[j] = k / n
+        log_m += log_gamma_ratio(k, alpha)
+        if k > 0:
+            log_p += k * math.log(k / n)
+            size += abs(math.lgamma(k + alpha)) + abs(math.lgamma(alpha))
     slack = (m + 8) * SLACK * (size + abs(log_p))
-    balls.eps[row, pair] = balls.scale * (balls.log_union + log_p - log_m + slack) / n
+    return (log_union + log_p - log_m + slack) / n
 
 
 @compiled

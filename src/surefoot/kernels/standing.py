@@ -8,7 +8,7 @@ import numpy as np
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import REWARD_UNITS
 from surefoot.kernels.jit import compiled
-from surefoot.kernels.kl import SLACK, coin_bounds, log_gamma_ratio, worst_mean
+from surefoot.kernels.kl import coin_bounds, dirichlet_radius, worst_mean
 
 ONE, KNOWN, UNKNOWN = 0, 1, 2
 
@@ -20,6 +20,7 @@ class Start(NamedTuple):
     first: int  # the one state
     weights: Floats  # (S,) known, or the frequencies seen
     n: Ints  # (S,) how often each state was the first
+    states: Ints  # (S,) all of them
     eps: Floats  # (1,)
     log_union: float
     alpha: float
@@ -59,18 +60,9 @@ def refresh_start(start: Start) -> None:
     if n == 0:
         start.eps[0] = math.inf
         return
-    log_m = math.lgamma(S * start.alpha) - math.lgamma(n + S * start.alpha)
-    log_p = 0.0
-    size = start.log_union + abs(math.lgamma(S * start.alpha)) + abs(math.lgamma(n + S * start.alpha))
-    for s in range(S):
-        n_i = start.n[s]
-        start.weights[s] = n_i / n
-        log_m += log_gamma_ratio(n_i, start.alpha)
-        if n_i > 0:
-            log_p += n_i * math.log(n_i / n)
-            size += abs(math.lgamma(n_i + start.alpha)) + abs(math.lgamma(start.alpha))
-    slack = (S + 8) * SLACK * (size + abs(log_p))
-    start.eps[0] = start.scale * (start.log_union + log_p - log_m + slack) / n
+    start.eps[0] = start.scale * dirichlet_radius(
+        start.n, start.states, S, n, start.alpha, start.log_union, start.weights
+    )
 
 
 @compiled
@@ -112,4 +104,5 @@ def start_from(
     one = weights is not None and int(np.count_nonzero(weights)) == 1
     own = np.zeros(len(n)) if weights is None else np.array(weights)
     kind = ONE if one else KNOWN if known else UNKNOWN
-    return Start(kind, int(own.argmax()), own, n, np.full(1, np.inf), log_union, alpha, scale, margin, final)
+    states, eps = np.arange(len(n)), np.full(1, np.inf)
+    return Start(kind, int(own.argmax()), own, n, states, eps, log_union, alpha, scale, margin, final)

@@ -1,0 +1,37 @@
+"""Floors: a number, or a share of what the baseline is worth."""
+
+from dataclasses import dataclass
+
+from surefoot.checks import freeze, require_number
+from surefoot.errors import InvalidSetting
+from surefoot.problem import Problem
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A floor relative to the baseline: never below 1 - `give` of what it is worth, though nobody knows how much that
+    is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
+
+    give: float
+
+    def __post_init__(self) -> None:
+        meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
+        give = require_number("give", self.give, meaning)
+        if not 0.0 < give < 1.0:
+            raise InvalidSetting(f"give is {give:g}, expected {meaning}.")
+        freeze(self, give=give)
+
+    def of(self, value: float, problem: Problem) -> float:
+        """The floor, were this the baseline's value. Shares are of values in the user's units."""
+        return max(0.0, (1.0 - self.give) * value - self.give * user_zero(problem))
+
+    def __str__(self) -> str:
+        return f"{100 * (1 - self.give):g} % of the baseline"
+
+
+Floor = float | Relative
+
+
+def user_zero(problem: Problem) -> float:
+    """What a return of nothing at all in this library's units is in the user's, measured in this library's."""
+    return problem.units.steps * problem.units.low / problem.units.scale

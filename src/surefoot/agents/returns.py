@@ -1,0 +1,72 @@
+"""Returns of whole baseline episodes as evidence, and the range they lie in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.arrays import Floats
+from surefoot.checks import REWARD_UNITS, freeze, require_number
+from surefoot.errors import InvalidSetting
+from surefoot.problem import Problem
+
+
+@dataclass(frozen=True)
+class Returns:
+    """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
+
+    They are i.i.d. in [low, high], so a coin with fractional counts has their rescaled mean in its ball at all times.
+    The range of one episode's return is worked out from what the problem says is possible; declared (in the user's
+    units) it is narrower on trust.
+    """
+
+    share: float = 0.2
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        meaning = "a share of delta strictly between 0 and 1, such as 0.2"
+        share = require_number("share", self.share, meaning)
+        if not 0.0 < share < 1.0:
+            raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
+        freeze(self, share=share)
+        if (self.low is None) != (self.high is None):
+            raise InvalidSetting("A declared range of returns needs both ends: Returns(low=..., high=...).")
+        if self.low is not None and self.high is not None:
+            low, high = (require_number("range", x, "two numbers, low < high") for x in (self.low, self.high))
+            if not -np.inf < low < high < np.inf:
+                raise InvalidSetting(f"The range of returns is ({low:g}, {high:g}), expected two numbers, low < high.")
+            freeze(self, low=low, high=high)
+
+    @property
+    def declared(self) -> bool:
+        """Is the range somebody's word, and not found from what is possible?"""
+        return self.low is not None
+
+
+def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float, float, float]:
+    """The lowest return an episode of pi can have, the span to the highest, and what rounding may have taken off.
+
+    Declared, or by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
+    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
+    """
+    H, S, A = problem.H, problem.S, problem.A
+    rounding = H / REWARD_UNITS
+    if returns.low is not None and returns.high is not None:
+        low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
+        return low - rounding, high - low + rounding, rounding
+    known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
+    rows = np.floor(known * REWARD_UNITS)
+    if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
+        rounding = 0.0
+    r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
+    hidden, mask = problem.hidden, problem.possible
+    ends = []
+    for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
+        V = np.zeros(S)
+        for h in reversed(range(H)):
+            paid = np.where(hidden[h % len(hidden)][..., None], unseen, sign * r[h % len(r)])
+            Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
+            V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
+        first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
+        ends.append(sign * float(V[first].min()) / REWARD_UNITS)
+    return ends[0], ends[1] - ends[0], rounding
