@@ -13,11 +13,17 @@ from surefoot.__about__ import __version__ as __version__
 if TYPE_CHECKING:
     from surefoot.agents import AGENTS as AGENTS
     from surefoot.agents import BPIUCBVI as BPIUCBVI
+    from surefoot.agents import DOPE as DOPE
+    from surefoot.agents import UCBVI as UCBVI
     from surefoot.agents import Agent as Agent
     from surefoot.agents import Blocks as Blocks
+    from surefoot.agents import BudgetExploration as BudgetExploration
+    from surefoot.agents import ConservativeUCBVI as ConservativeUCBVI
+    from surefoot.agents import CountingAgent as CountingAgent
     from surefoot.agents import EpsMix as EpsMix
     from surefoot.agents import EveryEpisode as EveryEpisode
     from surefoot.agents import Growth as Growth
+    from surefoot.agents import OptPessLP as OptPessLP
     from surefoot.agents import Plan as Plan
     from surefoot.agents import Relative as Relative
     from surefoot.agents import Returns as Returns
@@ -26,9 +32,14 @@ if TYPE_CHECKING:
     from surefoot.agents import Thompson as Thompson
     from surefoot.bounds import KL as KL
     from surefoot.bounds import Bernstein as Bernstein
+    from surefoot.bounds import BernsteinBox as BernsteinBox
+    from surefoot.bounds import HoeffdingBox as HoeffdingBox
+    from surefoot.bounds import MaurerPontilBox as MaurerPontilBox
     from surefoot.bounds import Model as Model
     from surefoot.conformance import check_agent as check_agent
     from surefoot.conformance import check_world as check_world
+    from surefoot.constrained import ConstrainedOptimum as ConstrainedOptimum
+    from surefoot.constrained import constrained_optimum as constrained_optimum
     from surefoot.counts import Counts as Counts
     from surefoot.counts import Episode as Episode
     from surefoot.envs import FAMILIES as FAMILIES
@@ -78,18 +89,25 @@ _MODULES = {
         "BPIUCBVI",
         "Agent",
         "Blocks",
+        "BudgetExploration",
+        "ConservativeUCBVI",
+        "CountingAgent",
+        "DOPE",
         "EpsMix",
         "EveryEpisode",
         "Growth",
+        "OptPessLP",
         "Plan",
         "Relative",
         "Returns",
         "StepMix",
         "StepNoMix",
         "Thompson",
+        "UCBVI",
     ),
-    "bounds": ("Bernstein", "KL", "Model"),
+    "bounds": ("Bernstein", "BernsteinBox", "HoeffdingBox", "KL", "MaurerPontilBox", "Model"),
     "conformance": ("check_agent", "check_world"),
+    "constrained": ("ConstrainedOptimum", "constrained_optimum"),
     "counts": ("Counts", "Episode"),
     "envs": ("FAMILIES", "world"),
     "envs.gymnasium": ("embed_policy", "from_gymnasium"),

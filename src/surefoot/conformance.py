@@ -7,15 +7,16 @@ from typing import Literal
 
 import numpy as np
 
-from surefoot.agents import Agent, SpliceAgent
+from surefoot.agents import AGENTS, Agent, SpliceAgent
+from surefoot.agents.counting import CountingAgent, plan_next
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import Plan, plan_next
+from surefoot.agents.plans import Plan
 from surefoot.arrays import Floats
 from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.counts import Counts
 from surefoot.envs.gymnasium import Coder, Env, TabularEnv, from_gymnasium, make, time_limit
 from surefoot.errors import SurefootError
-from surefoot.exact import occupancy, solve, value_of
+from surefoot.exact import cost_of, occupancy, solve, value_of
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture, check_policy, uniform
 from surefoot.problem import Problem
@@ -233,7 +234,6 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
     # Any world of these sizes will do to fill the counts; the learner does not know which one it is.
     world = _stand_in(problem, rng)
     counts = Counts.zeros(problem, agent.pooled)
-    best = solve(world).value
     for episodes in (0, 1, 30):
         for _ in range(episodes):
             episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
@@ -254,15 +254,29 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         if not same:
             yield Finding("error", "Two plans from the same counts differ: a plan must depend on the counts alone.")
             return
-        if plan.certified and worth < plan.lower - VIOLATION_TOLERANCE:  # by chance at most once in 1/delta checks
-            true = f"{worth:g} in the world its data came from"
-            yield Finding("error", f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.")
-        if plan.certified and best > plan.upper + 1e-9:
-            yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
+        yield from _of_proof(agent, plan, when, world, worth)
     if "NOT CERTIFIED" in agent.promise:
         yield Finding("note", agent.promise)
-    if isinstance(agent, SpliceAgent) and not agent.plans_itself:
-        yield Finding("note", "It plans by itself, so simulate plays it in the plain loop.")
+    if isinstance(agent, SpliceAgent) and not agent.plans_itself and type(agent) not in AGENTS.values():
+        yield Finding("note", "It plans by itself, in Python; simulate plays each of its plans in compiled code.")
+
+
+def _of_proof(agent: Agent, plan: Plan, when: str, world: TabularMDP, worth: float) -> Iterator[Finding]:
+    """Is what is certified true in the world that the data came from? By chance it is not, once in 1/delta checks."""
+    if not plan.certified:
+        return
+    if worth < plan.lower - VIOLATION_TOLERANCE:
+        true = f"{worth:g} in the world its data came from"
+        yield Finding("error", f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.")
+    costs = agent.cost_budget if isinstance(agent, CountingAgent) else None
+    if costs is not None and plan.cost is not None:
+        paid = cost_of(world, plan.policy, costs.cost)
+        if paid > plan.cost + VIOLATION_TOLERANCE:
+            true = f"{paid:g} in the world its data came from"
+            yield Finding("error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}.")
+    best = solve(world).value
+    if best > plan.upper + 1e-9:
+        yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
 
 
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
@@ -301,6 +315,11 @@ def _of_plan(agent: Agent, plan: Plan, when: str) -> Iterator[Finding]:
         yield Finding("error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}.")
     if not plan.lower <= plan.upper + 1e-9:
         yield Finding("error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}.")
+    costs = agent.cost_budget if isinstance(agent, CountingAgent) else None
+    if costs is not None:
+        if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
+            yield Finding("error", f"The plan {when} is marked certified, but its cost is {plan.cost}.")
+        return
     if isinstance(agent.floor, Relative):
         return  # the floor is measured from a value that nobody knows
     if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):

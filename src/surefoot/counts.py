@@ -18,6 +18,7 @@ from surefoot.checks import (
     require_bool,
     require_finite,
     require_integer,
+    require_number,
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
@@ -25,6 +26,7 @@ from surefoot.files import read_arrays, write_arrays
 from surefoot.problem import Problem
 
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
+ENTRY = "the certified value of a policy, between 0 and the number of steps"
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
 
@@ -33,16 +35,23 @@ class Episode(Record):
     """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
 
     `baseline` marks an episode that was played by the baseline from its first step to its last, and that was destined
-    to be BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value.
+    to be BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is
+    the value that was certified for its policy before it began, where the learner keeps a ledger of those.
     """
 
     states: Ints
     actions: Ints
     rewards: Floats | None = None
     baseline: bool = False
+    entry: float | None = None
 
     def __init__(
-        self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None, baseline: bool = False
+        self,
+        states: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike | None = None,
+        baseline: bool = False,
+        entry: float | None = None,
     ) -> None:
         """Lengths are checked here; whether the states exist is checked where it is counted."""
         s, a = _integers("states", states), _integers("actions", actions)
@@ -58,7 +67,9 @@ class Episode(Record):
                 raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
             require_finite("rewards", x, InvalidEpisode)
         marked = require_bool("baseline", baseline)
-        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=marked)
+        if entry is not None and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size:
+            raise InvalidEpisode(f"entry is {entry:g}, expected {ENTRY}.")
+        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=marked, entry=entry)
 
     @classmethod
     def of(
@@ -68,6 +79,7 @@ class Episode(Record):
         actions: ArrayLike,
         rewards: ArrayLike | None = None,
         baseline: bool = False,
+        entry: float | None = None,
     ) -> "Episode":
         """An episode as a learner of this problem counts it: rewards are in the user's units, and read where unknown.
 
@@ -83,10 +95,10 @@ class Episode(Record):
                     f"{units.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
                 )
             paid = np.clip((paid - units.low) / units.scale, 0.0, 1.0)
-        return cls(states, actions, paid).as_learnt(problem, baseline)
+        return cls(states, actions, paid).as_learnt(problem, baseline, entry)
 
-    def as_learnt(self, problem: Problem, baseline: bool) -> "Episode":
-        """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; and its mark."""
+    def as_learnt(self, problem: Problem, baseline: bool, entry: float | None = None) -> "Episode":
+        """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; its mark and entry."""
         _require_problem(problem)
         for name, values, size in (("states", self.states, problem.S), ("actions", self.actions, problem.A)):
             _require_indices(name, values, size)
@@ -102,7 +114,7 @@ class Episode(Record):
             if self.rewards is None and hidden.any():
                 raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
             learnt = np.where(hidden, 0.0 if self.rewards is None else self.rewards, learnt)
-        return Episode(self.states, self.actions, learnt, baseline)
+        return Episode(self.states, self.actions, learnt, baseline, entry)
 
 
 class Counts:
@@ -110,17 +122,33 @@ class Counts:
 
     Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
     and number and sum of the returns of whole baseline episodes (record). Rewards are summed in whole multiples of
-    2^-20, so no sum depends on the order of its parts.
+    2^-20, so no sum depends on the order of its parts. A learner that keeps a sum above the floor, not each episode,
+    remembers in the ledger what it has played; one that plans by a linear programme, in which basis the last ended.
 
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
-    __slots__ = ("H", "logged", "n_sas", "n_start", "planned", "pooled", "record", "record_of", "s1", "x_sa")
+    __slots__ = (
+        "H",
+        "basis",
+        "ledger",
+        "logged",
+        "n_sas",
+        "n_start",
+        "planned",
+        "pooled",
+        "record",
+        "record_of",
+        "s1",
+        "x_sa",
+    )
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
     record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
     record_of: str | None  # whose returns these are, and by which rewards (`agent.mark`); None where nobody said
+    ledger: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
+    basis: Ints | None  # in which the last linear programme ended; None: none was solved
     planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
     logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
     pooled: bool  # one row for all steps?
@@ -138,6 +166,8 @@ class Counts:
         record: ArrayLike | None = None,
         record_of: str | None = None,
         logged: bool = False,
+        ledger: ArrayLike | None = None,
+        basis: ArrayLike | None = None,
     ) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
 
@@ -173,6 +203,10 @@ class Counts:
             raise InvalidCounts(
                 f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
             )
+        self.ledger = _whole("ledger", np.zeros(3) if ledger is None else ledger, (3,), LARGEST_SUM)
+        if self.H is not None and self.ledger[2] > self.ledger[1] * self.H * REWARD_UNITS:
+            raise InvalidCounts(f"ledger is {self.ledger}: values of more than {self.H} in episodes of {self.H} steps.")
+        self.basis = None if basis is None else _basis(basis)
         self.record_of = record_of
         self.logged = require_bool("logged", logged)
         self.planned = None
@@ -248,6 +282,8 @@ class Counts:
                 np.add.at(self.x_sa, pairs, paid)
             if episode.baseline:
                 self.record += np.array([1, paid.sum()])
+        if episode.entry is not None:
+            self.ledger += entered(episode.baseline, episode.entry)
         return self
 
     def _paid(self, episode: Episode) -> Ints:
@@ -275,12 +311,14 @@ class Counts:
         both = self.copy()
         both.n_sas += other.n_sas
         both.n_start += other.n_start
-        if self.record[0] and other.record[0] and self.record_of != other.record_of:
+        whose = [counts.record_of for counts in (self, other) if counts.record[0] or counts.ledger[0]]
+        if len(set(whose)) > 1:
             raise InvalidCounts(
                 "These counts hold returns of different baselines. Use forget_returns() on one of them."
             )
         both.record += other.record
-        both.record_of = self.record_of if self.record[0] else other.record_of
+        both.ledger += other.ledger
+        both.record_of = whose[0] if whose else self.record_of
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
@@ -297,14 +335,15 @@ class Counts:
         return self._like(self.n_sas, self.x_sa)
 
     def forget_returns(self) -> "Counts":
-        """New counts without the returns of baseline episodes: for a learner with another baseline."""
+        """New counts without the returns of baseline episodes, and without the ledger: for another baseline."""
         kept = self.copy()
         kept.record[:] = 0
+        kept.ledger[:] = 0
         kept.record_of = None
         return kept
 
     def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
-        rest = {"n_start": self.n_start, "record": self.record}
+        rest = {"n_start": self.n_start, "record": self.record, "ledger": self.ledger, "basis": self.basis}
         return Counts(n_sas, self.H, self.s1, x_sa=x_sa, record_of=self.record_of, logged=self.logged, **rest)
 
     def save(self, path: str | Path) -> None:
@@ -319,6 +358,9 @@ class Counts:
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
         arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
         arrays |= {"n_start": self.n_start, "record": self.record, "logged": np.bool_(self.logged)}
+        arrays["ledger"] = self.ledger
+        if self.basis is not None:
+            arrays["basis"] = self.basis
         if self.record_of is not None:
             arrays["record_of"] = np.array(self.record_of)
         if self.x_sa is not None:
@@ -340,7 +382,7 @@ class Counts:
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
-        more = {name: arrays[name] for name in ("x_sa", "n_start", "record") if name in arrays}
+        more = {name: arrays[name] for name in ("x_sa", "n_start", "record", "ledger", "basis") if name in arrays}
         whose = str(arrays["record_of"]) if "record_of" in arrays else None
         counts = cls(arrays["n_sas"], H, s1, record_of=whose, logged=bool(arrays.get("logged", False)), **more)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
@@ -355,7 +397,8 @@ class Counts:
             return NotImplemented
         same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
         mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
-        pairs = ((self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its))
+        pairs = [(self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its)]
+        pairs += [(self.ledger, other.ledger)]
         return same and all(np.array_equal(x, y) for x, y in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
@@ -435,6 +478,21 @@ def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> I
         limit = "2^53" if most == LARGEST_COUNT else "2^62"
         raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
     return np.array(given, dtype=np.int64)
+
+
+def entered(baseline: bool, entry: float) -> Ints:
+    """What one episode adds to a ledger: values are rounded down."""
+    if baseline:
+        return np.array([1, 0, 0])
+    return np.array([0, 1, int(np.floor(entry * REWARD_UNITS))])
+
+
+def _basis(given: ArrayLike) -> Ints:
+    """A plain list of HiGHS's five kinds of status."""
+    kinds = as_array("basis", given, "iu", "numbers in 0..4", InvalidCounts)
+    if kinds.ndim != 1 or ((kinds < 0) | (kinds > 4)).any():
+        raise InvalidCounts("basis is damaged, expected a plain list of numbers in 0..4. Leave it out.")
+    return kinds.astype(np.int8)
 
 
 def _integers(name: str, values: ArrayLike) -> Ints:

@@ -54,6 +54,12 @@ def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
     return world.at_start(policy_value(world, policy)[0])
 
 
+def cost_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture, cost: Floats) -> float:
+    """The expected cost of a policy in this world, by a table of costs (H, S, A) in [0, 1]."""
+    d = occupancy(world, policy)
+    return float((d * cost).sum())
+
+
 def solve(world: TabularMDP) -> Solution:
     """Backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie.
 

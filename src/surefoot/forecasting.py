@@ -12,7 +12,8 @@ import numpy as np
 
 from surefoot.agents.explaining import Binding, binding_pairs
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import Decision, FloorAgent, exit_taken
+from surefoot.agents.planning import Decision, FloorAgent
+from surefoot.agents.plans import exit_taken
 from surefoot.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.checks import REWARD_UNITS, require_floor, require_number

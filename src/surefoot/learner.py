@@ -4,7 +4,8 @@ import operator
 
 import numpy as np
 
-from surefoot.agents.planning import Agent, Plan, SpliceAgent, plan_next, when_to_plan
+from surefoot.agents.counting import Agent, CountingAgent, plan_next, when_to_plan
+from surefoot.agents.plans import Plan
 from surefoot.agents.replanning import is_due
 from surefoot.arrays import Floats
 from surefoot.checks import require_integer, require_number
@@ -46,7 +47,7 @@ class Learner:
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
         self.counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
         check_counts(self.counts, agent.problem, agent.pooled)
-        if isinstance(agent, SpliceAgent):
+        if isinstance(agent, CountingAgent):
             agent.check_counts(self.counts)
             agent.claim(self.counts)
         held = int(self.counts.n_sas.sum()) // agent.problem.H
@@ -90,18 +91,24 @@ class Learner:
 
     def _next_plan(self) -> Plan:
         """A new plan if it is time for one, else the one in force (made again if it is only remembered)."""
-        counts, H = self.counts, self.agent.problem.H
-        if counts.planned is None or is_due(when_to_plan(self.agent), counts.planned, counts, H):
-            counts.planned = counts.copy()
-            return plan_next(self.agent, counts, self._rng)
+        counts, H, rule = self.counts, self.agent.problem.H, when_to_plan(self.agent)
+        if counts.planned is None or is_due(rule, counts.planned, counts, H):
+            return self._plan_anew()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
         made = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // H
         if made < 0:  # planned before this learner's first episode: its streams do not reach back
-            counts.planned = counts.copy()
-            return plan_next(self.agent, counts, self._rng)
+            return self._plan_anew()
         if made == self.episodes:
             return plan_next(self.agent, counts.planned, self._rng)
-        return self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
+        plan = self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
+        return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.lasts) else plan
+
+    def _plan_anew(self) -> Plan:
+        """A plan from these counts, which remember it."""
+        self.counts.planned = self.counts.copy()
+        plan = plan_next(self.agent, self.counts, self._rng)
+        self.counts.basis = plan.basis
+        return plan
 
     def _stream(self, episode: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))
@@ -208,7 +215,14 @@ class Learner:
                 "counted."
             )
         rewards = None if self.agent.problem.unknown_rows is None else self._rewards
-        episode = Episode.of(self.agent.problem, self._states, self._actions, rewards, self._baseline)
+        episode = Episode.of(
+            self.agent.problem,
+            self._states,
+            self._actions,
+            rewards,
+            self._baseline,
+            self.plan.entry if self.plan is not None else None,
+        )
         self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode)
         self.episodes += 1

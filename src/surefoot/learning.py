@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents import Agent, SpliceAgent
+from surefoot.agents import Agent, CountingAgent
+from surefoot.agents.counting import CostBudget
 from surefoot.arrays import Floats
 from surefoot.checks import REWARD_UNITS, require_floor, require_integer
 from surefoot.counts import Counts, check_counts
 from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
-from surefoot.exact import value_of
+from surefoot.exact import cost_of, value_of
 from surefoot.files import read_arrays, write_arrays
 from surefoot.learner import Learner
 from surefoot.mdp import TabularMDP
@@ -33,11 +34,12 @@ from surefoot.simulation import (
     name_of,
     promise_for,
     record,
+    was_told,
 )
 from surefoot.watching import ctrl_c, progress_bar
 
 SAVE_SECONDS = 30.0
-TALLY = ("totals", "by_h", "smallest", "bin_sum", "bin_min", "bin_below")
+TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below")
 
 
 def learn(
@@ -266,11 +268,11 @@ def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
     for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
         digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     if counts.n_sas.any():
-        for held in (counts.n_sas, counts.x_sa, counts.n_start, counts.record):
+        for held in (counts.n_sas, counts.x_sa, counts.n_start, counts.record, counts.ledger, counts.basis):
             digest.update(b"-" if held is None else held.tobytes())
     if setting.world is not None:
         digest.update(setting.world.P_rows.tobytes())
-    if isinstance(agent, SpliceAgent):
+    if isinstance(agent, CountingAgent):
         digest.update(np.ascontiguousarray(agent.pi_b).tobytes())
     return digest.hexdigest()
 
@@ -283,9 +285,11 @@ def episode_seed(seed: int, k: int) -> int:
 class Yardstick:
     """The exact value of what is played; computed again only when the policy changes."""
 
-    def __init__(self, world: TabularMDP) -> None:
-        """In this world."""
+    def __init__(self, world: TabularMDP, costs: CostBudget | None) -> None:
+        """In this world; with costs, those are what is held against the floor."""
         self.world = world
+        self.costs = costs
+        self.kept = math.nan
         self._policy: Floats | EpisodicMixture | None = None
         self._value = math.nan
 
@@ -293,6 +297,9 @@ class Yardstick:
         """V_1(s1) of this policy."""
         if not self._same(policy):
             self._policy, self._value = policy, value_of(self.world, policy)
+            self.kept = self._value
+            if self.costs is not None:
+                self.kept = -cost_of(self.world, policy, self.costs.cost)
         return self._value
 
     def _same(self, policy: Floats | EpisodicMixture) -> bool:
@@ -306,8 +313,8 @@ def _play(
     table: Table, setting: Setting, seed: int, state: State, mark: str, save: str | Path | None, progress: bool | None
 ) -> Run:
     agent, problem = setting.agent, setting.agent.problem
-    yardstick = None if setting.world is None else Yardstick(setting.world)
-    level = math.nan if setting.floor is None or yardstick is None else setting.floor
+    yardstick = None if setting.world is None else Yardstick(setting.world, setting.costs)
+    level = math.nan if yardstick is None else setting.level
     learner = Learner(agent, seed, state.counts, state.counts.episodes, table.rest)
     started = saved = time.perf_counter()
     if save is not None:
@@ -319,8 +326,9 @@ def _play(
                 plan = learner.plan
                 assert plan is not None
                 value = problem.from_user_units(earned) if yardstick is None else yardstick.value(plan.policy)
+                kept = value if yardstick is None else yardstick.kept
                 state.whole = False
-                record(state.tally, value, plan, level)
+                record(state.tally, value, kept, plan, level)
                 learner.end()
                 state.earned += earned
                 state.whole = True
@@ -346,4 +354,7 @@ def _play(
         interrupted=interrupted,
         units=problem.units,
         mean_return=problem.from_user_units(state.earned / state.tally.done) if state.tally.done else None,
+        costs=setting.costs,
+        baseline_cost=setting.baseline_cost,
+        told=was_told(agent),
     )

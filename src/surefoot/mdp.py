@@ -122,7 +122,7 @@ class TabularMDP(Record):
             random_rewards=require_bool("random_rewards", random_rewards),
             problem=problem,
             name=name,
-            cost=None if cost is None else _signal("cost", cost, problem),
+            cost=None if cost is None else signal("cost", cost, problem),
             baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
             suggested_floor=None if suggested_floor is None else require_floor(suggested_floor, steps),
         )
@@ -223,7 +223,7 @@ def _require_inside(P: Floats, support: Bools) -> None:
         raise InvalidModel(f"{where('P', bad[0])} is {P[tuple(bad[0])]:g}, but support says it is impossible.")
 
 
-def _signal(name: str, values: ArrayLike, problem: Problem) -> Floats:
+def signal(name: str, values: ArrayLike, problem: Problem) -> Floats:
     """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
     array = as_floats(name, values, InvalidModel)
     require_finite(name, array, InvalidModel)

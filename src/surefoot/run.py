@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.planning import SOURCES, Source
+from surefoot.agents.counting import CostBudget
+from surefoot.agents.plans import SOURCES, Source
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
 from surefoot.counts import Counts
@@ -65,6 +66,11 @@ class Run(Record):
     interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
     mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
     units: Units = Units()  # noqa: RUF009  (frozen) what values are in the user's own units
+    min_cumulative: float | None = None  # the smallest, over k, of the sum of V^{pi_j} - floor over j <= k
+    told: bool = False  # was the learner told what the baseline is worth?
+    budget: float | None = None  # of a learner that keeps costs, not returns: then violations are of this budget
+    baseline_cost: float | None = None
+    max_cost: float | None = None  # the largest exact cost of a policy played
 
     @property
     def off_baseline(self) -> int | None:
@@ -79,6 +85,8 @@ class Run(Record):
 
     def __repr__(self) -> str:
         floor = None if self.floor is None else f"{self.units.to_user(self.floor):g}"
+        if self.budget is not None:
+            floor = f"the budget of {self.budget:g}"
         violations = (
             "no floor"
             if floor is None
@@ -102,13 +110,16 @@ def run_from(
     interrupted: bool,
     units: Units,
     mean_return: float | None = None,
+    costs: CostBudget | None = None,
+    baseline_cost: float | None = None,
+    told: bool = False,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
     bins = math.ceil(tally.done / tally.width)
     start = np.arange(bins, dtype=np.int64) * tally.width
     size = np.minimum(start + tally.width, tally.done) - start
     losses = (math.nan if optimum is None else optimum) * size - tally.bin_sum[:bins]
-    counted = floor is not None and optimum is not None
+    counted = (floor is not None or costs is not None) and optimum is not None
     curve = Curve(
         episode=start,
         episodes=size,
@@ -138,4 +149,9 @@ def run_from(
         interrupted=interrupted,
         mean_return=mean_return,
         units=units,
+        min_cumulative=float(tally.surplus[1]) if counted and tally.done else None,
+        told=told,
+        budget=None if costs is None else costs.budget,
+        baseline_cost=baseline_cost,
+        max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
     )

@@ -10,22 +10,25 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
+from surefoot.agents.counting import CostBudget, CountingAgent, plan_next, when_to_plan
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import SOURCES, plan_next, when_to_plan
-from surefoot.agents.replanning import Blocks, block_length, is_due
-from surefoot.arrays import Floats
+from surefoot.agents.plans import SOURCES
+from surefoot.agents.replanning import Blocks, block_length, is_due, limits
+from surefoot.arrays import Floats, read_only
 from surefoot.blocks import draw_block
 from surefoot.checks import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
-from surefoot.counts import Counts, Episode, check_counts
+from surefoot.counts import Counts, Episode, check_counts, entered
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
-from surefoot.exact import solve, value_of
+from surefoot.exact import cost_of, solve, value_of
 from surefoot.mdp import TabularMDP, require_world
 from surefoot.policy import EpisodicMixture, check_policy, draw
+from surefoot.problem import Problem
 from surefoot.run import Run, run_from
 from surefoot.watching import Report, Stop, ctrl_c, progress_bar
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
+STRETCH = 50_000  # episodes of one plan before Ctrl-C is listened for
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 Seed = int | np.random.SeedSequence
@@ -41,6 +44,12 @@ class Ride(NamedTuple):
     tally: "kernels.Tally"
     floor: float  # violations are counted against it; nan: none are
     episodes: int
+    costs: CostBudget | None  # given: what is held against the floor is minus the expected cost
+
+    def measure(self, policy: Floats | EpisodicMixture) -> tuple[float, float]:
+        """The exact value of a policy, and what is held against the floor."""
+        value = value_of(self.world, policy)
+        return value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost)
 
 
 Driver = Callable[[Ride], Iterator[None]]
@@ -56,6 +65,15 @@ class Setting(NamedTuple):
     baseline: float | None
     optimum: float | None
     promise: str
+    costs: CostBudget | None = None  # violations are of this budget, not of a floor
+    baseline_cost: float | None = None
+
+    @property
+    def level(self) -> float:
+        """What kept values are held against; nan: nothing is."""
+        if self.costs is not None:
+            return -self.costs.budget
+        return math.nan if self.floor is None else self.floor
 
 
 def simulate(
@@ -166,31 +184,97 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
 
 def _plain(ride: Ride) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
-    world, agent, counts, rng, tally, floor, episodes = ride
+    world, agent, counts, rng, tally, floor, episodes, _ = ride
     replan = when_to_plan(agent)
-    plan, value, then = None, math.nan, counts
+    plan, value, kept, then = None, math.nan, math.nan, counts
     for _ in range(episodes):
-        if plan is None or is_due(replan, then, counts, world.H):
+        if plan is None or is_due(replan, then, counts, world.H, plan.lasts):
             plan, then = plan_next(agent, counts, rng), counts.copy()
-            value = value_of(world, plan.policy)
+            counts.basis = plan.basis
+            value, kept = ride.measure(plan.policy)
         drawn = plan.draw(rng)
         episode = play(world, drawn.policy, rng)
-        counts.add(episode.as_learnt(agent.problem, drawn.baseline))
-        record(tally, value, plan, floor)
+        counts.add(episode.as_learnt(agent.problem, drawn.baseline, plan.entry))
+        record(tally, value, kept, plan, floor)
         yield
 
 
-def record(tally: "kernels.Tally", value: float, plan: Plan, floor: float) -> None:
+def record(tally: "kernels.Tally", value: float, kept: float, plan: Plan, floor: float) -> None:
     """Enter one planned episode. The kernel trusts its numbers, so they are looked at here."""
-    H = len(tally.by_h) - 1
+    check_step(plan, len(tally.by_h) - 1)
+    kernels.record(tally, value, kept, SOURCES.index(plan.source), plan.h, floor)
+
+
+def check_step(plan: Plan, H: int) -> None:
+    """Does the plan's h exist?"""
     if plan.h > H:
         raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{H}.")
-    kernels.record(tally, value, SOURCES.index(plan.source), plan.h, floor)
+
+
+def _held(ride: Ride) -> Iterator[None]:
+    """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is in force.
+
+    The same bits as the plain loop. Yields after every stretch.
+    """
+    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    problem, replan = agent.problem, when_to_plan(agent)
+    told, true_world = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows), the_world(world)
+    rows, pairs = len(counts.n_sas), world.S * world.A
+    states, actions, paid = (np.zeros(size, dtype=np.int64) for size in (world.H + 1, world.H, world.H))
+    x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
+    done = 0
+    while done < episodes:
+        plan = plan_next(agent, counts, rng)
+        counts.basis = plan.basis
+        check_step(plan, world.H)
+        n_sa = counts.n_sas.sum(axis=-1).reshape(rows, pairs)
+        memory = kernels.Memory(
+            n_sas=counts.n_sas.reshape(rows, pairs, world.S),
+            n_sa=n_sa,
+            x_sa=x_sa,
+            n_start=counts.n_start,
+            record=counts.record,
+            ledger=counts.ledger,
+            limits=limits(replan, n_sa),
+        )
+        held = held_from(plan, *ride.measure(plan.policy), problem)
+        block = block_length(replan, counts.episodes)
+        left = min(length for length in (episodes - done, block, plan.lasts) if length is not None)
+        while left > 0:
+            chunk = min(left, STRETCH)
+            played = kernels.play_on(true_world, told, held, memory, tally, floor, chunk, rng, states, actions, paid)
+            done += played
+            left = 0 if _reached(memory) else left - played
+            yield
+
+
+def _reached(memory: "kernels.Memory") -> bool:
+    """Did the visits of some pair reach the limit that ends the plan?"""
+    return bool(memory.limits.size and (memory.n_sa >= memory.limits).any())
+
+
+def held_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kernels.Held":
+    """A plan as the kernels read it."""
+    policy = plan.policy
+    coin = isinstance(policy, EpisodicMixture)
+    sides = (policy.first, policy.second) if isinstance(policy, EpisodicMixture) else (policy, policy)
+    first, second = (read_only(np.ascontiguousarray(check_policy(side, problem))) for side in sides)
+    return kernels.Held(
+        first=first,
+        second=second,
+        rho=policy.rho if isinstance(policy, EpisodicMixture) else 0.0,
+        baseline=coin or plan.source == "baseline",
+        entry=-1 if plan.entry is None else int(entered(False, plan.entry)[2]),
+        value=value,
+        kept=kept,
+        source=SOURCES.index(plan.source),
+        h=plan.h,
+    )
 
 
 def _fused(ride: Ride) -> Iterator[None]:
     """The same work inside one compiled call. Yields about ten times a second."""
-    world, agent, counts, rng, tally, floor, episodes = ride
+    world, agent, counts, rng, tally, floor, episodes, _ = ride
     assert isinstance(agent, SpliceAgent)
     problem, pace = agent.problem, agent.when.pace
     told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
@@ -227,16 +311,15 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
 def _blocks(ride: Ride) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    world, agent, counts, rng, tally, floor, episodes = ride
-    assert isinstance(agent, SpliceAgent)
-    done = 0
+    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    replan, done = when_to_plan(agent), 0
     while done < episodes:
-        plan = agent.plan(counts, rng)
-        length = block_length(agent.when, counts.episodes)
-        assert length is not None
-        n = min(length, episodes - done)
+        plan = plan_next(agent, counts, rng)
+        counts.basis = plan.basis
+        length = block_length(replan, counts.episodes)
+        n = min(most for most in (length, episodes - done, plan.lasts) if most is not None)
         policy = plan.policy
-        value = value_of(world, policy)
+        value, kept = ride.measure(policy)
         by_baseline = n if plan.source == "baseline" else 0
         if isinstance(policy, EpisodicMixture):
             by_baseline = n - int(rng.binomial(n, policy.rho))
@@ -244,28 +327,32 @@ def _blocks(ride: Ride) -> Iterator[None]:
             draw_block(world, agent.problem, policy.first, by_baseline, counts, rng, baseline=True)
         else:
             draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
-        kernels.record_block(tally, value, SOURCES.index(plan.source), plan.h, floor, n)
+        if plan.entry is not None:
+            counts.ledger += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
+        kernels.record_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
         done += n
         yield
 
 
 def _driver(agent: Agent) -> Driver:
     """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it."""
-    if not isinstance(agent, SpliceAgent) or not agent.plans_itself or agent.explorer is not None:
-        return _plain
-    return _blocks if isinstance(agent.when, Blocks) else _fused
+    if isinstance(agent, CountingAgent) and isinstance(agent.when, Blocks):
+        return _blocks
+    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None:
+        return _fused
+    return _held
 
 
 def begin(agent: Agent, counts: Counts | None) -> Counts:
     """The counts a run starts from."""
     counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
-    if isinstance(agent, SpliceAgent):
+    if isinstance(agent, CountingAgent):
         agent.check_counts(counts)
     else:
         check_counts(counts, agent.problem, agent.pooled)
     mine = counts.copy()
     mine.H = agent.problem.H
-    if isinstance(agent, SpliceAgent):
+    if isinstance(agent, CountingAgent):
         agent.claim(mine)
     if agent.problem.unknown_rows is None:
         mine.x_sa = None  # sums of rewards that this learner knows: neither loop goes on with them
@@ -276,7 +363,7 @@ def begin(agent: Agent, counts: Counts | None) -> Counts:
 
 def name_of(agent: Agent) -> str:
     """As the literature writes it, or as its class is called."""
-    return agent.name if isinstance(agent, SpliceAgent) else type(agent).__name__
+    return agent.name if isinstance(agent, CountingAgent) else type(agent).__name__
 
 
 def _check_seed(seed: Seed) -> Seed:
@@ -307,6 +394,8 @@ def _after(seed: Seed, held: int) -> np.random.SeedSequence:
 
 def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
     """The agent's label, or that it says nothing about this other floor."""
+    if isinstance(agent, CountingAgent) and agent.cost_budget is not None and floor is not None:
+        return f"no promise for this floor: the learner keeps costs within {agent.cost_budget.budget:g}"
     if agent.floor is None or floor == own or agent.promise.startswith("NOT CERTIFIED"):
         return agent.promise
     kept = str(agent.floor) if isinstance(agent.floor, Relative) else f"{agent.floor:g}"
@@ -322,6 +411,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     if K > MOST_STEPS // world.H:
         raise InvalidSetting(f"episodes is {K}, expected at most {MOST_STEPS // world.H}, where sums of rewards end.")
     check_same_problem(world, agent)
+    if isinstance(agent, CountingAgent):
+        agent.check_episodes(K)
     baseline = _baseline_value(world, agent)
     own = floor_of(agent, baseline)
     level = own if floor is None else require_floor(floor, world.H)
@@ -343,7 +434,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
             )
             if at_stake == own and not promise.startswith("NOT CERTIFIED"):
                 promise = f"no promise: its premise is false, the baseline is worth {worth}"
-    word = agent.baseline_at_least if isinstance(agent, SpliceAgent) else None
+    word = agent.vouched if isinstance(agent, CountingAgent) else None
     if word is not None and baseline is not None and baseline < word - VIOLATION_TOLERANCE:
         said, worth = (f"{world.in_user_units(value):.6g}" for value in (word, baseline))
         warnings.warn(
@@ -353,18 +444,30 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
         )
         if not promise.startswith("NOT CERTIFIED"):
             promise = f"no promise: its premise is false, the baseline is worth {worth}"
-    return Setting(world, agent, K, level, baseline, optimum, promise)
+    costs = agent.cost_budget if isinstance(agent, CountingAgent) and floor is None else None
+    baseline_cost = None
+    if costs is not None and isinstance(agent, CountingAgent):
+        baseline_cost = cost_of(world, agent.pi_b, costs.cost)
+        if baseline_cost > costs.budget + VIOLATION_TOLERANCE:
+            warnings.warn(
+                f"The baseline costs {baseline_cost:.6g}, above the budget of {costs.budget:.6g}: the promise presumes "
+                "a baseline within it. Raise the budget, or find a cheaper baseline.",
+                FloorAboveBaseline,
+                stacklevel=3,
+            )
+            promise = f"no promise: its premise is false, the baseline costs {baseline_cost:.6g}"
+    return Setting(world, agent, K, level, baseline, optimum, promise, costs, baseline_cost)
 
 
 def _account(
     world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, counts: Counts, report: Report, stop: Stop
 ) -> Run:
     """Drive, and add up."""
-    _, agent, K, floor, baseline, optimum, promise = setting
+    _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
-    for _ in driver(Ride(world, agent, counts, rng, tally, math.nan if floor is None else floor, K)):
+    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs)):
         report(tally.done)
         if stop():
             break
@@ -380,7 +483,15 @@ def _account(
         seconds=time.perf_counter() - started,
         interrupted=stop(),
         units=world.problem.units,
+        costs=costs,
+        baseline_cost=baseline_cost,
+        told=was_told(agent),
     )
+
+
+def was_told(agent: Agent) -> bool:
+    """Does the learner know what its baseline is worth, and not only we?"""
+    return isinstance(agent, CountingAgent) and agent.told_value is not None
 
 
 def check_same_problem(world: TabularMDP, agent: Agent) -> None:
@@ -414,6 +525,6 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
 
 def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
     """What only the simulator knows: the true value of the baseline."""
-    if agent.floor is None or not isinstance(agent, SpliceAgent):
+    if not isinstance(agent, CountingAgent) or (agent.floor is None and agent.cost_budget is None):
         return None
     return value_of(world, agent.pi_b)

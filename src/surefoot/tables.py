@@ -28,6 +28,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_off_baseline": None,
                 "first_optimistic": None,
                 "seconds": None,
+                "smallest_sum": None,
+                "told": None,
+                "cost": known.baseline_cost,
                 "promise": "none needed: it is what you have today",
                 "interrupted": False,
             }
@@ -44,6 +47,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_off_baseline": run.off_baseline,
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,
+                "smallest_sum": None if run.min_cumulative is None else run.units.scale * run.min_cumulative,
+                "told": "yes" if run.told else "no",
+                "cost": run.max_cost,
                 "promise": run.promise,
                 "interrupted": run.interrupted,
             }
@@ -59,6 +65,9 @@ COLUMNS = (
     ("mean_return", "return an\nepisode", "{:.4f}"),
     ("first_off_baseline", "off baseline\nat episode", "{:,}"),
     ("first_optimistic", "optimistic\nat episode", "{:,}"),
+    ("smallest_sum", "smallest sum\nabove floor", "{:,.2f}"),
+    ("told", "told what the\nbaseline is worth", "{}"),
+    ("cost", "largest\ncost", "{:.4f}"),
     ("seconds", "time\n(s)", "{:.1f}"),
 )
 
@@ -71,7 +80,10 @@ def print_runs(runs: Sequence[Run]) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     uneven = len({run.episodes for run in runs}) > 1  # somebody was interrupted
-    columns = [column for column in COLUMNS if column[0] != "episodes" or uneven]
+    told = any(run.told for run in runs)
+    costs = any(run.budget is not None for run in runs)
+    shown = {"episodes": uneven, "smallest_sum": told and not costs, "told": told, "cost": costs}
+    columns = [column for column in COLUMNS if shown.get(column[0], True)]
     for _, heading, _ in columns:
         table.add_column(heading, justify="left" if heading == "learner" else "right")
     for row in rows(runs):

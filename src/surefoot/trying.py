@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 
-from surefoot.agents import AGENTS, BPIUCBVI, Agent, Returns, SpliceAgent
+from surefoot.agents import (
+    AGENTS,
+    BPIUCBVI,
+    DOPE,
+    UCBVI,
+    Agent,
+    BudgetExploration,
+    ConservativeUCBVI,
+    CountingAgent,
+    OptPessLP,
+    Returns,
+)
 from surefoot.agents.planning import FloorAgent
-from surefoot.bounds import KL, Bernstein, Bounds
+from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, HoeffdingBox, MaurerPontilBox
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family
 from surefoot.errors import InvalidSetting
@@ -72,7 +83,7 @@ def build_bounds(name: str, scale: float) -> Bounds:
     return BOUNDS[name](scale=scale)
 
 
-def _kind(name: str) -> type[SpliceAgent]:
+def _kind(name: str) -> type[CountingAgent]:
     kind = AGENTS.get(name.lower())
     if kind is None:
         raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
@@ -84,8 +95,8 @@ def forecast_in(
 ) -> Forecast:
     """A forecast for a learner by name, with the world's usual baseline."""
     kind = _kind(name)
-    if not issubclass(kind, FloorAgent):
-        raise InvalidSetting(f"{name} has no floor, so there is nothing to wait for. Try stepmix or epsmix.")
+    if not issubclass(kind, FloorAgent) or kind is BudgetExploration:
+        raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
     if floor is not None and kappa is not None:
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
     assert world.baseline is not None
@@ -101,13 +112,37 @@ def forecast_in(
     return forecast(agent, world=world)
 
 
-def build_agent(name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool) -> Agent:
-    """A learner by name, with the world's usual baseline."""
-    kind = _kind(name)
+def build_agent(
+    name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool, episodes: int
+) -> Agent:
+    """A learner by name, with the world's usual baseline. Those that must be told what it is worth are told.
+
+    With KL the rivals have the sharpest certificate that is theirs; with the paper's bounds, their printed constants.
+    """
+    kind, problem, pi_b = _kind(name), world.problem, world.baseline
+    assert pi_b is not None
+    sharp, scale = isinstance(bounds, KL), bounds.scale
+    if kind is BPIUCBVI:
+        return BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
+    if kind is UCBVI:
+        return UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
     if issubclass(kind, FloorAgent):
-        assert world.baseline is not None
-        return kind(world.problem, world.baseline, floor, delta=delta, bounds=bounds, pooled=pooled)
-    return BPIUCBVI(world.problem, delta=delta, bounds=bounds, pooled=pooled)
+        return kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled)
+    told, K = value_of(world, pi_b), episodes
+    if kind is DOPE:
+        box = MaurerPontilBox(scale) if sharp else BernsteinBox(scale)
+        return DOPE(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=box, pooled=pooled)
+    if kind is OptPessLP:
+        ball = MaurerPontilBox(scale) if sharp else HoeffdingBox(scale)
+        return OptPessLP(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=ball, pooled=pooled)
+    inside: CountingAgent = (
+        BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
+        if sharp
+        else UCBVI(problem, episodes=K, delta=delta, scale=scale, pooled=pooled)
+    )
+    return ConservativeUCBVI(
+        problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, pooled=pooled, learner=inside
+    )
 
 
 def try_agents(
@@ -125,7 +160,7 @@ def try_agents(
     assert level is not None
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
-        agent = build_agent(name, world, level, delta, bounds, pooled)
+        agent = build_agent(name, world, level, delta, bounds, pooled, episodes)
         runs.append(simulate(world, agent, episodes, seed, floor=level))
         if runs[-1].interrupted:
             break

@@ -7,23 +7,51 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
 
 NAMES = sorted(sf.AGENTS)
+SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
+K = 4 * 10**7  # what the rivals' logarithms are told
+
+
+def scaled(kind, scale):
+    """The learner's own constants times a scale."""
+    if issubclass(kind, SpliceAgent):
+        return {"bounds": sf.Bernstein(scale)}
+    if kind is sf.DOPE:
+        return {"bounds": sf.BernsteinBox(scale)}
+    return {"bounds": sf.HoeffdingBox(scale)} if kind is sf.OptPessLP else {"scale": scale}
+
+
+def maker(name, world):
+    """A function that builds the learner with given settings."""
+    kind = sf.AGENTS[name]
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
+    told = float(sf.policy_value(world, baseline)[0, 0])
+
+    def build(floor=2.0, **settings):
+        if kind is sf.BPIUCBVI:
+            return kind(world.problem, **settings)
+        if kind is sf.UCBVI:
+            return kind(world.problem, **{"episodes": K, **settings})
+        if not issubclass(kind, SpliceAgent):
+            settings = {"baseline_value": told, "episodes": K, **settings}
+        return kind(world.problem, baseline, floor, **settings)
+
+    return build
 
 
 @pytest.fixture(params=NAMES)
 def make(request, paper_world):
-    """A function that builds the learner with given settings."""
-    baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
+    """Of every learner."""
+    return maker(request.param, paper_world)
 
-    def build(floor=2.0, **settings):
-        kind = sf.AGENTS[request.param]
-        if kind is sf.BPIUCBVI:
-            return kind(paper_world.problem, **settings)
-        return kind(paper_world.problem, baseline, floor, **settings)
 
-    return build
+@pytest.fixture(params=SPLICES)
+def make_splice(request, paper_world):
+    """Of those that take KL or the paper's bounds."""
+    return maker(request.param, paper_world)
 
 
 def informed(world, counts_of, episodes=3 * 10**7):
@@ -48,17 +76,28 @@ def test_it_is_frozen(make):
 def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
-    assert agent.bounds == sf.KL(0.5)
     assert agent.pooled is False
     assert agent.when == Growth(1.1)
+    assert make(replan=Blocks(0.1)).when == Blocks(0.1)
+    assert "NOT CERTIFIED" not in agent.promise
+
+
+def test_default_bounds_are_sharp(make_splice):
+    make, agent = make_splice, make_splice()
+    assert agent.bounds == sf.KL(0.5)
     assert agent.bounds.certified
     # With the paper's bounds the default is the paper's, too; and what is said is kept.
     assert make(bounds=sf.Bernstein()).when == EveryEpisode()
-    assert make(replan=Blocks(0.1)).when == Blocks(0.1)
 
 
-def test_the_preset_is_the_papers(make):
-    plain = make()
+def test_the_rivals_constants_are_the_printed_ones(paper_world):
+    assert maker("dope", paper_world)().bounds == sf.BernsteinBox(1.0)
+    assert maker("optpess-lp", paper_world)().bounds == sf.HoeffdingBox(1.0)
+    assert maker("conservative-ucbvi", paper_world)().inside.scale == 1.0
+
+
+def test_the_preset_is_the_papers(make_splice):
+    plain = make_splice()
     kind = type(plain)
     arguments = (plain.problem,) if plain.floor is None else (plain.problem, plain.baseline, plain.floor)
     agent = kind.paper(*arguments, delta=0.1)
@@ -92,6 +131,8 @@ def test_a_plan_says_what_it_is(make, paper_world, counts_of):
         assert plan.safety in repr(plan)
         if plan.certified:
             assert plan.lower >= agent.floor
+        if plan.entry is not None:
+            assert 0.0 <= plan.entry <= paper_world.H
 
 
 def test_without_data_safety_is_trust(make, paper_world):
@@ -109,14 +150,16 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
-    if agent.floor is not None:
+    if isinstance(agent, sf.ConservativeUCBVI):
+        assert plan.safety == "trusted"  # what it is told of the baseline is somebody's word, and it has saved nothing
+    elif agent.floor is not None:
         assert plan.source != "baseline" or isinstance(agent, sf.StepNoMix)
         assert plan.safety == "certified"
 
 
 def test_a_scaled_bonus_is_never_certified(make, paper_world, counts_of):
     for scale in (0.0, 0.5, 0.999999, 2.0):
-        agent = make(bounds=sf.Bernstein(scale))
+        agent = make(**scaled(type(make()), scale))
         for counts in (sf.Counts.zeros(paper_world.problem), informed(paper_world, counts_of)):
             plan = agent.plan(counts)
             assert plan.safety == "NOT CERTIFIED"
@@ -126,7 +169,7 @@ def test_a_scaled_bonus_is_never_certified(make, paper_world, counts_of):
 
 
 def test_episodes_per_source_sum_to_all(make, paper_world):
-    run = sf.simulate(paper_world, make(bounds=sf.Bernstein(1e-4)), 3000, seed=1, floor=2.0)
+    run = sf.simulate(paper_world, make(**scaled(type(make()), 1e-4)), 3000, seed=1, floor=2.0)
     assert sum(run.sources.values()) == run.by_h.sum() == run.episodes == 3000
     assert run.counts.n_sas.sum() == 3000 * paper_world.H
 
@@ -138,7 +181,7 @@ def test_counts_of_another_problem_are_refused(make):
 
 
 def test_it_resumes_from_saved_counts(make, paper_world, tmp_path):
-    agent = make(bounds=sf.Bernstein(1e-4))
+    agent = make(**scaled(type(make()), 1e-4))
     counts = sf.simulate(paper_world, agent, 2000, seed=1).counts
     counts.save(tmp_path / "counts.npz")
     again = agent.plan(sf.Counts.load(tmp_path / "counts.npz"))

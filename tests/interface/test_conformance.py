@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
 from surefoot.envs.gymnasium import env_id
+from surefoot.trying import build_agent
 
 
 class Bandit(gymnasium.Env):
@@ -283,11 +284,7 @@ def world():
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 def test_our_agents_are_left_in_peace(name, pooled, scale, world):
-    settings = {"pooled": pooled, "bounds": sf.Bernstein(scale)}
-    if name == "bpi-ucbvi":
-        agent = sf.BPIUCBVI(world.problem, **settings)
-    else:
-        agent = sf.AGENTS[name](world.problem, world.baseline, 0.1, **settings)
+    agent = build_agent(name, world, 0.1, 0.05, sf.Bernstein(scale), pooled, episodes=1000)
     for seed in range(3):
         findings = sf.check_agent(agent, seed=seed)
         assert_quiet(findings)

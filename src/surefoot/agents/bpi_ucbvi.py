@@ -6,7 +6,9 @@ from typing import final
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.planning import Plan, SpliceAgent, check_settings, safety
+from surefoot.agents.counting import check_settings
+from surefoot.agents.planning import SpliceAgent
+from surefoot.agents.plans import Plan, safety
 from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.arrays import Floats, Ints, read_only
 from surefoot.bounds import KL, Bernstein, Bounds, Model

@@ -6,7 +6,8 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import FloorAgent, Grounds, Plan, SpliceAgent
+from surefoot.agents.planning import FloorAgent, Grounds, SpliceAgent
+from surefoot.agents.plans import Plan
 from surefoot.agents.returns import returns_range
 from surefoot.arrays import Floats
 from surefoot.bounds import KL

@@ -1,155 +1,28 @@
-"""Plan: what a learner will play next, and why that is safe. And the shape that learners have in common."""
+"""Learners that choose among splices of a baseline with an explorer: what StepMix and its kin have in common."""
 
-import hashlib
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from surefoot import kernels
+from surefoot.agents.counting import CountingAgent, check_settings
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Floor, Relative, user_zero
-from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.agents.plans import Plan, exit_taken, proved, safety
+from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds import KL, Bernstein, Bounds, Model
 from surefoot.bounds.kl import mean_bounds
 from surefoot.bounds.model import margin
-from surefoot.checks import (
-    REWARD_UNITS,
-    Record,
-    freeze,
-    require_bool,
-    require_delta,
-    require_floor,
-    require_integer,
-    require_number,
-)
-from surefoot.counts import Counts, check_counts, require_stationary
+from surefoot.checks import REWARD_UNITS, freeze, require_delta, require_floor
+from surefoot.counts import Counts
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.policy import EpisodicMixture, check_policy, splice
 from surefoot.problem import Problem
-
-Source = Literal["baseline", "mixture", "optimistic"]
-Safety = Literal["certified", "trusted", "NOT CERTIFIED", "no floor"]
-
-SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")  # in the order of the kernels' numbers
-
-
-@dataclass(frozen=True, init=False, eq=False, repr=False)
-class Plan(Record):
-    """The next episode's policy.
-
-    - source: which of the paper's three exits was taken; h and rho are the paper's (baseline: h = H, rho = 0;
-      optimistic: h = 0, rho = 1; a mixture with h mixes at row h-1 and rho is the weight of the LESS conservative side)
-    - lower: the value proved for this policy (the floor for a mixture; below the floor for a trusted baseline)
-    - upper: no policy at all is worth more
-    - candidates: the lower values L(h0) from which h was chosen, boldest first
-    - safety: "certified" is proved from data at level delta. "trusted" is the owner's word that the baseline is above
-      the floor. "NOT CERTIFIED" is computed with a bonus scaled by hand. "no floor" comes from a learner without one.
-    """
-
-    policy: Floats | EpisodicMixture
-    source: Source
-    h: int
-    rho: float
-    lower: float
-    upper: float
-    candidates: Floats
-    safety: Safety
-    grounds: "Grounds | None"  # what `explain` speaks about
-
-    def __init__(
-        self,
-        policy: ArrayLike | EpisodicMixture,
-        source: Source,
-        h: int,
-        rho: float,
-        lower: float,
-        upper: float,
-        candidates: ArrayLike,
-        safety: Safety,
-        grounds: "Grounds | None" = None,
-    ) -> None:
-        """Fields as named; arrays become read-only."""
-        if source not in SOURCES:
-            raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
-        if safety not in get_args(Safety):
-            raise InvalidSetting(f"safety is {safety!r}, expected one of {', '.join(get_args(Safety))}.")
-        require_integer("h", h, 0, InvalidSetting)
-        if not 0.0 <= require_number("rho", rho, "a weight in [0, 1]") <= 1.0:
-            raise InvalidSetting(f"rho is {rho}, expected a weight in [0, 1].")
-        freeze(
-            self,
-            policy=policy if isinstance(policy, EpisodicMixture) else np.asarray(policy, dtype=np.float64),
-            source=source,
-            h=h,
-            rho=rho,
-            lower=lower,
-            upper=upper,
-            candidates=np.asarray(candidates, dtype=np.float64),
-            safety=safety,
-            grounds=grounds,
-        )
-
-    def draw(self, rng: np.random.Generator) -> "Drawn":
-        """The policy (H, S, A) of one episode, the coin tossed if there is one, and whether it is the baseline's own.
-
-        Only an episode that was so marked before it began may later count as evidence of the baseline's value.
-        """
-        if isinstance(self.policy, EpisodicMixture):
-            chosen = self.policy.draw(rng)
-            return Drawn(chosen, chosen is self.policy.first)
-        return Drawn(self.policy, self.source == "baseline")
-
-    def explain(self) -> str:
-        """Why this policy, and what its safety rests on: how delta is spent, the evidence, the pairs that bind, and
-        every premise that nobody checks."""
-        if self.grounds is None:
-            return f"{self!r}: the learner that made this plan says no more about it."
-        from surefoot.agents.explaining import explanation
-
-        return explanation(self, self.grounds)
-
-    @property
-    def certified(self) -> bool:
-        """Is the floor proved from data for this very policy?"""
-        return self.safety == "certified"
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{value:.6g}" for value in self.candidates)
-        return (
-            f"Plan({self.source}, {self.safety}, h={self.h}, rho={self.rho:.6g}, lower={self.lower:.6g}, "
-            f"upper={self.upper:.6g}, candidates=[{values}])"
-        )
-
-
-class Drawn(NamedTuple):
-    """What is played in one episode."""
-
-    policy: Floats
-    baseline: bool  # is it the baseline alone, from the first step to the last?
-
-
-@runtime_checkable
-class Agent(Protocol):
-    """What `simulate` asks of a learner: it plans from counts, and from nothing else.
-
-    A learner that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
-    """
-
-    @property
-    def problem(self) -> Problem: ...  # noqa: D102
-    @property
-    def floor(self) -> "Floor | None": ...  # noqa: D102
-    @property
-    def pooled(self) -> bool: ...  # noqa: D102
-    @property
-    def promise(self) -> str: ...  # noqa: D102
-    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
 
 
 class Grounds(NamedTuple):
@@ -163,6 +36,12 @@ class Grounds(NamedTuple):
     vouched: float  # by the owner's word; -inf where there is none
     bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
+
+    def explain(self, plan: Plan) -> str:
+        """In words."""
+        from surefoot.agents.explaining import explanation
+
+        return explanation(plan, self)
 
 
 class Decision(NamedTuple):
@@ -184,28 +63,17 @@ class Decision(NamedTuple):
 Known = tuple["kernels.Evidence", "kernels.Start", "kernels.Record"]
 
 
-class SpliceAgent(Record, ABC):
+class SpliceAgent(CountingAgent):
     """A learner that chooses among splices of its baseline with an explorer, the optimistic policy if nothing is said.
 
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
 
-    name: ClassVar[str]  # as the literature writes it
-    floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
     parts: ClassVar[int] = 4  # into how many events the paper's proof divides delta
-    problem: Problem
     bounds: Bounds
-    delta: float
-    pooled: bool
-    replan: Replan | None
     explorer: Explorer | None = None
     returns: Returns | None = None
     baseline_at_least: float | None = None
-
-    @property
-    @abstractmethod
-    def pi_b(self) -> Floats:
-        """The policy before row h0 of each candidate."""
 
     @property
     @abstractmethod
@@ -227,6 +95,11 @@ class SpliceAgent(Record, ABC):
         if self.replan is not None:
             return self.replan
         return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
+
+    @property
+    def vouched(self) -> float | None:
+        """What the owner says the baseline is worth at least."""
+        return self.baseline_at_least
 
     @property
     def delta_model(self) -> float:
@@ -260,7 +133,7 @@ class SpliceAgent(Record, ABC):
 
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and does the proof cover them?"""
-        check_counts(counts, self.problem, self.pooled)
+        super().check_counts(counts)
         if counts.logged and isinstance(self.bounds, Bernstein):
             raise InvalidCounts(
                 "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
@@ -282,20 +155,6 @@ class SpliceAgent(Record, ABC):
                 "returns are said to lie in. The premise is false: correct the range."
             )
 
-    @property
-    def mark(self) -> str:
-        """By this returns are known to be of this baseline, summed by these rewards."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
-        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
-            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
-        return digest.hexdigest()[:16]
-
-    def claim(self, counts: Counts) -> None:
-        """From now on returns of marked episodes in these counts are this baseline's; another's are dropped."""
-        if counts.record[0] and counts.record_of not in (None, self.mark):
-            counts.record[:] = 0
-        counts.record_of = self.mark
-
     def model(self, counts: Counts) -> Model:
         """What the readable version reads of the counts."""
         self.check_counts(counts)
@@ -311,6 +170,12 @@ class SpliceAgent(Record, ABC):
 
     def of_baseline(self, counts: Counts) -> tuple[float, float]:
         """Bounds of the baseline's value apart from the model, readable: its returns and the owner's word."""
+        low, up = self.by_returns(counts)
+        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        return max(low, vouched), up
+
+    def by_returns(self, counts: Counts) -> tuple[float, float]:
+        """Bounds of the baseline's value by its returns, where these are evidence."""
         low, up = -np.inf, np.inf
         n = float(counts.record[0])
         if self.returns is not None and n > 0:
@@ -319,8 +184,7 @@ class SpliceAgent(Record, ABC):
             log_union = -np.log(self.delta * self.returns.share)
             mean_low, mean_up = mean_bounds(n, x, float(log_union), self.bounds.scale)
             low, up = lowest + span * mean_low, lowest + span * mean_up + rounding
-        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
-        return max(low, vouched), up
+        return low, up
 
     def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
         """The floor as a number, and what may stand for pi_b's lower value beside the model's (readable version).
@@ -456,67 +320,6 @@ class SpliceAgent(Record, ABC):
         )
 
 
-def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
-    """The agent's plan; one that draws at random is handed the generator."""
-    if (isinstance(agent, SpliceAgent) and agent.plans_itself) or "rng" in inspect.signature(agent.plan).parameters:
-        return agent.plan(counts, rng)
-    return agent.plan(counts)
-
-
-def when_to_plan(agent: Agent) -> Replan:
-    """The agent's rule of replanning; every episode where it has none."""
-    if isinstance(agent, SpliceAgent):
-        return agent.when
-    rule = getattr(agent, "replan", None)
-    if rule is None:
-        return EveryEpisode()
-    require_replan(rule)
-    assert isinstance(rule, EveryEpisode | Growth | Blocks)
-    return rule
-
-
-def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
-    """The value proved for a plan: that of the candidate, or the floor where two are mixed at it.
-
-    `mixed`: the floor itself is not what is proved (a mixture with pi_b under a relative floor is above a share of what
-    pi_b IS worth; one that leans on the owner's word is above the floor if that is true). Then the mixed lower values.
-    """
-    if c == 0 or rho == 0.0:
-        return float(L[c])
-    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if mixed else floor
-
-
-def exit_taken(h: int, rho: float, H: int) -> Source:
-    """Which of the three exits (h, rho) is. With h = H and rho = 0 it is pi_b that is played, certified or not."""
-    return SOURCES[kernels.exit_taken(h, rho, H)]
-
-
-def safety(bounds: Bounds, floor: float, reached: bool, trusts: bool = False) -> Safety:
-    """The mark of a plan: what its safety rests on. `trusts`: on the owner's word for what the baseline is worth."""
-    if not bounds.certified:
-        return "NOT CERTIFIED"
-    if floor == -np.inf:
-        return "no floor"
-    return "certified" if reached and not trusts else "trusted"
-
-
-def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
-    """What every learner's constructor asks."""
-    if not isinstance(problem, Problem):
-        raise InvalidSetting(
-            f"The first argument is a {type(problem).__name__}, expected a Problem: what a learner may know. "
-            "Of a world that is world.problem."
-        )
-    if type(bounds) not in (Bernstein, KL):
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
-    assert isinstance(bounds, Bernstein | KL)
-    bounds.require(problem)
-    if require_bool("pooled", pooled):
-        require_stationary(problem)
-    if replan is not None:
-        require_replan(replan)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FloorAgent(SpliceAgent):
     """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
@@ -606,7 +409,7 @@ class FloorAgent(SpliceAgent):
         floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.when}"]
-        extras = ("returns", "baseline_at_least", "explorer", "bisections")
+        extras = ("returns", "baseline_at_least", "explorer", "bisections", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
         settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
+from surefoot.arrays import Ints
 from surefoot.checks import freeze, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
@@ -77,14 +78,22 @@ def block_length(replan: Replan, episodes: int) -> int | None:
     return max(1, math.ceil(share * episodes)) if share < math.inf else None
 
 
-def is_due(replan: Replan, then: Counts, now: Counts, H: int) -> bool:
-    """Is it time for another plan, `then` being the counts of the last one?"""
+def limits(replan: Replan, n_sa: Ints) -> Ints:
+    """The visits of each pair that end a plan made now; of size 0 where they do not matter."""
+    growth = replan.pace.growth
+    if growth == math.inf:
+        return np.zeros((0, 0), dtype=np.int64)
+    return np.asarray(np.maximum(n_sa + 1, np.ceil(growth * n_sa)).astype(np.int64))
+
+
+def is_due(replan: Replan, then: Counts, now: Counts, H: int, lasts: int | None = None) -> bool:
+    """Is it time for another plan, `then` being the counts of the last one, which `lasts` so many episodes at most?"""
+    if lasts is not None and int(now.n_sas.sum()) - int(then.n_sas.sum()) >= lasts * H:
+        return True
     length = block_length(replan, int(then.n_sas.sum()) // H)
     if length is not None:
         return int(now.n_sas.sum()) // H >= int(then.n_sas.sum()) // H + length
-    before, after = then.n_sa, now.n_sa
-    limits = np.maximum(before + 1, np.ceil(replan.pace.growth * before))
-    return bool((after >= limits).any())
+    return bool((now.n_sa >= limits(replan, then.n_sa)).any())
 
 
 def require_replan(replan: object) -> None:

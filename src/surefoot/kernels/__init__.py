@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surefoot.kernels.bernstein import estimate_from as estimate_from
+    from surefoot.kernels.episodes import Held as Held
+    from surefoot.kernels.episodes import Memory as Memory
     from surefoot.kernels.episodes import Pace as Pace
     from surefoot.kernels.episodes import Tally as Tally
     from surefoot.kernels.episodes import Told as Told
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from surefoot.kernels.episodes import empty_course as empty_course
     from surefoot.kernels.episodes import empty_desk as empty_desk
     from surefoot.kernels.episodes import empty_tally as empty_tally
+    from surefoot.kernels.episodes import play_on as play_on
     from surefoot.kernels.episodes import record as record
     from surefoot.kernels.episodes import record_block as record_block
     from surefoot.kernels.episodes import run_episodes as run_episodes
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "bernstein": ("estimate_from",),
     "episodes": (
+        "Held",
+        "Memory",
         "Pace",
         "Tally",
         "Told",
@@ -51,6 +56,7 @@ _MODULES = {
         "empty_course",
         "empty_desk",
         "empty_tally",
+        "play_on",
         "record",
         "record_block",
         "run_episodes",

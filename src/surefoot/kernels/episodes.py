@@ -84,7 +84,8 @@ class Tally(NamedTuple):
 
     totals: Ints  # (TOTALS,)
     by_h: Ints  # (H+1,) episodes per h
-    smallest: Floats  # (1,)
+    smallest: Floats  # (2,) value, and what is held against the floor (the same, but for budgets of cost)
+    surplus: Floats  # (2,) the sum so far of what was above the floor minus what was below, and its smallest
     bin_sum: Floats
     bin_min: Floats
     bin_below: Ints
@@ -131,8 +132,8 @@ class Desk(NamedTuple):
 
 
 @compiled
-def record(tally: Tally, value: float, source: int, h: int, floor: float) -> None:
-    """Enter one episode. A floor of nan counts no violations."""
+def record(tally: Tally, value: float, kept: float, source: int, h: int, floor: float) -> None:
+    """Enter one episode; `kept` is held against the floor. A floor of nan counts no violations."""
     k = tally.totals[DONE]
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
         tally.totals[FIRST_MIXTURE] = k
@@ -141,17 +142,20 @@ def record(tally: Tally, value: float, source: int, h: int, floor: float) -> Non
     tally.totals[EPISODES_BY_SOURCE + source] += 1
     tally.by_h[h] += 1
     tally.smallest[0] = min(tally.smallest[0], value)
+    tally.smallest[1] = min(tally.smallest[1], kept)
+    tally.surplus[0] += kept - floor
+    tally.surplus[1] = min(tally.surplus[1], tally.surplus[0])
     b = k // tally.width
     tally.bin_sum[b] += value
     tally.bin_min[b] = min(tally.bin_min[b], value)
-    if value < floor - VIOLATION_TOLERANCE:
+    if kept < floor - VIOLATION_TOLERANCE:
         tally.totals[VIOLATIONS] += 1
         tally.bin_below[b] += 1
     tally.totals[DONE] = k + 1
 
 
 @compiled
-def record_block(tally: Tally, value: float, source: int, h: int, floor: float, episodes: int) -> None:
+def record_block(tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int) -> None:
     """`record` for so many episodes of the same value."""
     k, left = tally.totals[DONE], episodes
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
@@ -161,12 +165,16 @@ def record_block(tally: Tally, value: float, source: int, h: int, floor: float, 
     tally.totals[EPISODES_BY_SOURCE + source] += episodes
     tally.by_h[h] += episodes
     tally.smallest[0] = min(tally.smallest[0], value)
+    tally.smallest[1] = min(tally.smallest[1], kept)
+    tally.surplus[1] = min(tally.surplus[1], tally.surplus[0] + (kept - floor))  # linear within a block
+    tally.surplus[0] += episodes * (kept - floor)
+    tally.surplus[1] = min(tally.surplus[1], tally.surplus[0])
     while left > 0:
         b = k // tally.width
         n = min(left, (b + 1) * tally.width - k)
         tally.bin_sum[b] += n * value
         tally.bin_min[b] = min(tally.bin_min[b], value)
-        if value < floor - VIOLATION_TOLERANCE:
+        if kept < floor - VIOLATION_TOLERANCE:
             tally.totals[VIOLATIONS] += n
             tally.bin_below[b] += n
         k += n
@@ -205,18 +213,20 @@ def play(
 
 
 @compiled
-def count(evidence: Evidence, limits: Ints, start: Start, A: int, states: Ints, actions: Ints, paid: Ints) -> bool:
+def count(
+    n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: int, states: Ints, actions: Ints, paid: Ints
+) -> bool:
     """Add one episode to the counts. Did the visits of some pair reach their limit?"""
-    rows = evidence.n_sa.shape[0]
-    start.n[states[0]] += 1
+    rows = n_sa.shape[0]
+    n_start[states[0]] += 1
     reached = False
     for h in range(actions.shape[0]):
         row, pair = h % rows, states[h] * A + actions[h]
-        evidence.n_sas[row, pair, states[h + 1]] += 1
-        evidence.n_sa[row, pair] += 1
-        if evidence.x_sa.shape[0] > 0:
-            evidence.x_sa[row, pair] += paid[h]
-        if limits.shape[0] > 0 and evidence.n_sa[row, pair] >= limits[row, pair]:
+        n_sas[row, pair, states[h + 1]] += 1
+        n_sa[row, pair] += 1
+        if x_sa.shape[0] > 0:
+            x_sa[row, pair] += paid[h]
+        if limits.shape[0] > 0 and n_sa[row, pair] >= limits[row, pair]:
             reached = True
     return reached
 
@@ -341,8 +351,8 @@ def run_episodes(
                 by_baseline = True
         else:
             play(world, told, mixed, rng, states, actions, paid)
-        record(tally, values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
-        reached = count(evidence, course.limits, start, A, states, actions, paid)
+        record(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
+        reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, course.limits, A, states, actions, paid)
         if by_baseline:
             record_b.seen[0] += 1
             for h in range(paid.shape[0]):
@@ -350,6 +360,71 @@ def run_episodes(
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
+
+
+class Held(NamedTuple):
+    """A plan in force, whoever made it: what is played, what it is worth, what its episodes are entered as."""
+
+    first: Floats  # (H, S, A)
+    second: Floats  # (H, S, A): with probability rho, by a coin at the start of each episode
+    rho: float
+    baseline: bool  # is `first` the baseline?
+    entry: int  # what other episodes enter in the ledger, in units of 2^-20; -1: no ledger is kept
+    value: float
+    kept: float
+    source: int
+    h: int
+
+
+class Memory(NamedTuple):
+    """The arrays of the counts, which grow in place, and the visits that end the plan."""
+
+    n_sas: Ints  # (rows, S*A, S)
+    n_sa: Ints  # (rows, S*A)
+    x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
+    n_start: Ints  # (S,)
+    record: Ints  # (2,)
+    ledger: Ints  # (3,)
+    limits: Ints  # (rows, S*A); of size 0 where growth does not matter
+
+
+@compiled
+def play_on(
+    world: TrueWorld,
+    told: Told,
+    held: Held,
+    memory: Memory,
+    tally: Tally,
+    floor: float,
+    episodes: int,
+    rng: np.random.Generator,
+    states: Ints,
+    actions: Ints,
+    paid: Ints,
+) -> int:
+    """Play this plan for so many episodes, or until some pair's visits reach their limit. How many were played?"""
+    A = held.first.shape[2]
+    for done in range(episodes):
+        chosen_first = held.rho == 0.0 or (held.rho < 1.0 and not rng.random() < held.rho)
+        if chosen_first:
+            play(world, told, held.first, rng, states, actions, paid)
+        else:
+            play(world, told, held.second, rng, states, actions, paid)
+        record(tally, held.value, held.kept, held.source, held.h, floor)
+        reached = count(memory.n_sas, memory.n_sa, memory.x_sa, memory.n_start, memory.limits, A, states, actions, paid)
+        by_baseline = chosen_first and held.baseline
+        if by_baseline:
+            memory.record[0] += 1
+            for h in range(paid.shape[0]):
+                memory.record[1] += paid[h]
+        if held.entry >= 0 and by_baseline:
+            memory.ledger[0] += 1
+        elif held.entry >= 0:
+            memory.ledger[1] += 1
+            memory.ledger[2] += held.entry
+        if reached:
+            return done + 1
+    return episodes
 
 
 def empty_course(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> Course:
@@ -380,7 +455,8 @@ def empty_tally(H: int, episodes: int, points: int) -> Tally:
     return Tally(
         totals=totals,
         by_h=np.zeros(H + 1, dtype=np.int64),
-        smallest=np.full(1, np.inf),
+        smallest=np.full(2, np.inf),
+        surplus=np.array([0.0, np.inf]),
         bin_sum=np.zeros(bins),
         bin_min=np.full(bins, np.inf),
         bin_below=np.zeros(bins, dtype=np.int64),

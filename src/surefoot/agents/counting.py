@@ -1,0 +1,173 @@
+"""What every learner of ours has in common: a problem, counts to plan from, a promise, a moment to plan anew."""
+
+import hashlib
+import inspect
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from surefoot.agents.floors import Floor
+from surefoot.agents.plans import Plan
+from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.arrays import Floats
+from surefoot.bounds import KL, Bernstein
+from surefoot.checks import Record, require_bool
+from surefoot.counts import Counts, check_counts, require_stationary
+from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.problem import Problem
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """What `simulate` asks of a learner: it plans from counts, and from nothing else.
+
+    A learner that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
+    """
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102
+    @property
+    def floor(self) -> "Floor | None": ...  # noqa: D102
+    @property
+    def pooled(self) -> bool: ...  # noqa: D102
+    @property
+    def promise(self) -> str: ...  # noqa: D102
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
+
+
+class CountingAgent(Record, ABC):
+    """A learner of ours: frozen configuration, and a plan that depends on counts alone."""
+
+    name: ClassVar[str]  # as the literature writes it
+    floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
+    problem: Problem
+    delta: float
+    pooled: bool
+    replan: Replan | None
+
+    if TYPE_CHECKING:  # a field of some, a property of others
+
+        @property
+        def floor(self) -> "Floor | None": ...  # noqa: D102
+
+    @property
+    @abstractmethod
+    def pi_b(self) -> Floats:
+        """The baseline; of a learner without one, any policy."""
+
+    @property
+    @abstractmethod
+    def promise(self) -> str:
+        """The label of everything this learner produces."""
+
+    @abstractmethod
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode. Depends on the counts (and what is drawn from rng) and on nothing else."""
+
+    @property
+    def when(self) -> Replan:
+        """The rule of replanning in force."""
+        return Growth() if self.replan is None else self.replan
+
+    @property
+    def told_value(self) -> float | None:
+        """What the learner was told of the baseline's value, where it was told at all."""
+        return None
+
+    @property
+    def vouched(self) -> float | None:
+        """What the owner says the baseline is worth at least, where safety leans on it."""
+        return None
+
+    @property
+    def most_episodes(self) -> int | None:
+        """How many episodes its proof covers; None: any number."""
+        return None
+
+    @property
+    def cost_budget(self) -> "CostBudget | None":
+        """The costs that it keeps within a budget, where its promise is about those."""
+        return None
+
+    def check_counts(self, counts: Counts) -> None:
+        """Do these counts fit, and does the proof cover them?"""
+        check_counts(counts, self.problem, self.pooled)
+        held = int(counts.n_sas.sum()) // self.problem.H
+        if self.most_episodes is not None and held > self.most_episodes:
+            raise InvalidCounts(
+                f"These counts hold {held:,} episodes, but the bounds of {self.name} are for {self.most_episodes:,} in "
+                "all: that number is inside their logarithm. Give it a larger episodes=."
+            )
+
+    def check_episodes(self, episodes: int) -> None:
+        """Does the proof cover so many?"""
+        if self.most_episodes is not None and episodes > self.most_episodes:
+            raise InvalidSetting(
+                f"{episodes:,} episodes are asked for, but the bounds of {self.name} are for {self.most_episodes:,} in "
+                "all: that number is inside their logarithm. Give it a larger episodes=."
+            )
+
+    @property
+    def mark(self) -> str:
+        """By this returns, and entries in the ledger, are known to be of this baseline, summed by these rewards."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
+        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
+            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()[:16]
+
+    def claim(self, counts: Counts) -> None:
+        """From now on returns and entries in these counts are of this baseline; another's are dropped."""
+        if counts.record_of not in (None, self.mark):
+            counts.record[:] = 0
+            counts.ledger[:] = 0
+        counts.record_of = self.mark
+
+
+class CostBudget(NamedTuple):
+    """A promise about costs."""
+
+    cost: Floats  # (H, S, A)
+    budget: float  # the expected cost of an episode stays at or below it
+
+
+def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
+    """The agent's plan; one that draws at random is handed the generator."""
+    if "rng" in inspect.signature(agent.plan).parameters:
+        return agent.plan(counts, rng)
+    return agent.plan(counts)
+
+
+def when_to_plan(agent: Agent) -> Replan:
+    """The agent's rule of replanning; every episode where it has none."""
+    if isinstance(agent, CountingAgent):
+        return agent.when
+    rule = getattr(agent, "replan", None)
+    if rule is None:
+        return EveryEpisode()
+    require_replan(rule)
+    assert isinstance(rule, EveryEpisode | Growth | Blocks)
+    return rule
+
+
+def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
+    """What the constructor of a learner with KL or the paper's bounds asks."""
+    known = check_problem(problem, pooled, replan)
+    if type(bounds) not in (Bernstein, KL):
+        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
+    assert isinstance(bounds, Bernstein | KL)
+    bounds.require(known)
+
+
+def check_problem(problem: object, pooled: object, replan: object) -> Problem:
+    """What every learner's constructor asks."""
+    if not isinstance(problem, Problem):
+        raise InvalidSetting(
+            f"The first argument is a {type(problem).__name__}, expected a Problem: what a learner may know. "
+            "Of a world that is world.problem."
+        )
+    if require_bool("pooled", pooled):
+        require_stationary(problem)
+    if replan is not None:
+        require_replan(replan)
+    return problem

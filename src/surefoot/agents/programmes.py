@@ -1,0 +1,248 @@
+"""Learners that plan by a linear programme, for costs within a budget: what DOPE and OptPess-LP have in common."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.agents.counting import CostBudget, CountingAgent, check_problem
+from surefoot.agents.plans import Plan, Safety, Source
+from surefoot.agents.replanning import Replan
+from surefoot.arrays import Floats, Ints
+from surefoot.bounds.boxes import Box
+from surefoot.bounds.model import MARGIN, Model
+from surefoot.checks import as_floats, freeze, require_delta, require_finite, require_floor, require_integer
+from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
+from surefoot.policy import check_policy
+from surefoot.problem import Problem
+
+SOLVER = 1e-9  # what the programme's budget is tightened by, for the solver's tolerance
+
+
+class Found(NamedTuple):
+    """What a method found for the next episode."""
+
+    policy: Floats
+    source: Source
+    cost: float  # pessimistic: proved of this policy
+    why: str
+    basis: Ints | None  # where the next programme may begin
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProgrammeAgent(CountingAgent):
+    """A learner whose expected cost stays within a budget in every episode, given a baseline that is within it.
+
+    The paper's mapping: `floor`, which is cost = 1 - r with budget H - floor; `baseline_value` is what the baseline is
+    worth. Or any cost in [0, 1] (H, S, A): `cost`, `budget`, and `baseline_cost`, what the baseline costs. One of the
+    two is told to the learner: these methods scale their optimism by the room it leaves. Safety does not lean on it.
+
+    - episodes: how many there will be at most; the number is inside the logarithm of the bounds
+    - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
+    - delta, pooled, replan: as for every learner; by default it plans at growth 1.1
+
+    A mask of possible transitions is not used: the methods do not know one.
+    """
+
+    problem: Problem
+    baseline: Floats
+    floor: float | None = None
+    _: KW_ONLY
+    episodes: int
+    cost: Floats | None = None
+    budget: float | None = None
+    baseline_value: float | None = None
+    baseline_cost: float | None = None
+    delta: float = 0.05
+    bounds: Box
+    pooled: bool = False
+    replan: Replan | None = None
+
+    def __post_init__(self) -> None:
+        problem = check_problem(self.problem, self.pooled, self.replan)
+        self._require(problem)
+        freeze(
+            self,
+            baseline=check_policy(self.baseline, problem, "baseline").copy(),
+            episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
+            delta=require_delta(self.delta),
+        )
+        H = problem.H
+        given = (self.cost, self.budget, self.baseline_cost)
+        if (self.floor is None) == (self.cost is None):
+            raise InvalidSetting(
+                f"{self.name} takes either floor= and baseline_value= (the paper's mapping, cost = 1 - r), or cost=, "
+                "budget= and baseline_cost=."
+            )
+        if self.floor is not None:
+            if self.baseline_value is None or given != (None, None, None):
+                raise InvalidSetting(
+                    f"{self.name} with a floor needs baseline_value=, what the baseline is worth, and no costs: the "
+                    "method is told that value. StepMix and EpsMix are not."
+                )
+            floor = require_floor(self.floor, H)
+            value = require_floor(self.baseline_value, H, "baseline_value")
+            freeze(self, floor=floor, baseline_value=value)
+        else:
+            if self.budget is None or self.baseline_cost is None or self.baseline_value is not None:
+                raise InvalidSetting(
+                    f"{self.name} with costs needs budget= and baseline_cost=, what the baseline costs, and no "
+                    "baseline_value: the method is told that cost."
+                )
+            table = as_floats("cost", self.cost, InvalidSetting)
+            require_finite("cost", table, InvalidSetting)
+            shape = (H, problem.S, problem.A)
+            if table.shape not in (shape, shape[1:]) or table.min() < 0.0 or table.max() > 1.0:
+                raise InvalidSetting(
+                    f"cost has shape {table.shape} and entries in [{table.min():g}, {table.max():g}], expected {shape} "
+                    f"or {shape[1:]} with entries in [0, 1]."
+                )
+            freeze(
+                self,
+                cost=np.array(np.broadcast_to(table, shape)),
+                budget=require_floor(self.budget, H, "budget"),
+                baseline_cost=require_floor(self.baseline_cost, H, "baseline_cost"),
+            )
+        if not self.room > 0.0:
+            below, above = ("baseline_value", "the floor") if self.floor is not None else ("budget", "baseline_cost")
+            raise InvalidSetting(
+                f"{below} must be above {above}: the baseline leaves room of {self.room:g}, and {self.name} divides by "
+                "it."
+            )
+
+    def _require(self, problem: Problem) -> None:
+        """Refuse what the methods do not cover."""
+        if problem.unknown_rows is not None or problem.r_next_rows is not None or problem.start is None:
+            missing = (
+                "unknown rewards"
+                if problem.unknown_rows is not None
+                else "rewards that depend on the next state (world.averaged() tells the means instead)"
+                if problem.r_next_rows is not None
+                else "an unknown start"
+            )
+            raise InvalidSetting(f"{self.name} is built for known rewards r(s,a) and a known start, not for {missing}.")
+
+    def _require_box(self, *kinds: type) -> None:
+        if type(self.bounds) not in kinds:
+            names = " or ".join(f"sf.{kind.__name__}()" for kind in kinds)
+            raise InvalidSetting(f"bounds is {self.bounds!r}, expected {names}, and not a subclass.")
+
+    @property
+    def pi_b(self) -> Floats:
+        """The baseline."""
+        return self.baseline
+
+    @property
+    def c(self) -> Floats:
+        """Costs (H, S, A): 1 - r for a floor."""
+        return 1.0 - self.problem.r if self.cost is None else self.cost
+
+    @property
+    def C(self) -> float:
+        """The budget: H - floor for a floor."""
+        if self.floor is not None:
+            return self.problem.H - self.floor
+        assert self.budget is not None
+        return self.budget
+
+    @property
+    def room(self) -> float:
+        """C - C_b: what the baseline leaves of the budget. For a floor that is kappa = V^b - floor."""
+        if self.floor is not None:
+            assert self.baseline_value is not None
+            return self.baseline_value - self.floor
+        assert self.baseline_cost is not None
+        return self.C - self.baseline_cost
+
+    @property
+    def told_value(self) -> float | None:
+        """Of the baseline: its value, or H minus its cost."""
+        if self.baseline_cost is not None:
+            return self.problem.H - self.baseline_cost
+        return self.baseline_value
+
+    @property
+    def most_episodes(self) -> int:
+        """The number inside the logarithm."""
+        return self.episodes
+
+    @property
+    def cost_budget(self) -> CostBudget | None:
+        """Where the promise is about costs."""
+        return None if self.cost is None else CostBudget(self.cost, self.C)
+
+    @property
+    def promise(self) -> str:
+        """The label of everything this learner produces."""
+        if not self.bounds.certified:
+            return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
+        what = self.floor_scope if self.cost is None else f"the cost of {self.floor_scope}, at most {self.C:g}"
+        return f"certified at delta = {self.delta:g} for {what}, or the baseline on trust"
+
+    def model(self, counts: Counts) -> Model:
+        """Estimates and visits."""
+        self.check_counts(counts)
+        return Model(self.problem, counts, self.delta)
+
+    def make_plan(self, found: Found) -> Plan:
+        """The plan that follows from what was found, with its marks."""
+        H, slack = self.problem.H, MARGIN * self.problem.H
+        least, most = (float(of(self.problem.r, axis=(1, 2)).sum()) for of in (np.min, np.max))
+        cost = min(found.cost + slack, float(H))
+        # Of returns nothing is proved where costs are something else.
+        lower = least if self.cost is not None else min(max(H - cost, least), most)
+        baseline = found.source == "baseline"
+        mark: Safety = "trusted" if baseline and cost > self.C else "certified"
+        return Plan(
+            policy=found.policy,
+            source=found.source,
+            h=H if baseline else 0,
+            rho=0.0 if baseline else 1.0,
+            lower=lower,
+            upper=most,
+            candidates=[lower],
+            safety=mark if self.bounds.certified else "NOT CERTIFIED",
+            grounds=Reasons(self, found),
+            cost=cost,
+            basis=found.basis,
+        )
+
+    def __repr__(self) -> str:
+        told = (
+            f"floor={self.floor:g}, baseline_value={self.baseline_value:g}"
+            if self.floor is not None
+            else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
+        )
+        settings = f"{told}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
+        return f"{type(self).__name__}({self.problem}, {settings}, replan={self.when})"
+
+
+class Reasons(NamedTuple):
+    """What a plan of theirs was made from."""
+
+    agent: ProgrammeAgent
+    found: Found
+
+    def explain(self, plan: Plan) -> str:
+        """In words."""
+        agent, found = self.agent, self.found
+        what = "the baseline" if found.source == "baseline" else "the programme's policy"
+        lines = [
+            f"Next: {what} ({agent.name}). {found.why}",
+            {
+                "certified": f"Certified at delta = {agent.delta:g}: expected cost at most {plan.cost:.6g}, budget "
+                f"{agent.C:.6g}.",
+                "trusted": f"Trusted, not certified: the data prove that the baseline costs at most {plan.cost:.6g}, "
+                f"and the budget is {agent.C:.6g}. Safety is the owner's word.",
+            }.get(plan.safety, f"NOT CERTIFIED: {agent.promise}."),
+            f"Told: the baseline leaves room of {agent.room:.6g} in the budget. Only how boldly {agent.name} explores "
+            "leans on that, not what is certified.",
+            f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
+            "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),
+        ]
+        if agent.cost is None:
+            lines.append(
+                "Costs are 1 - r and the budget is H - floor, so a cost within it is a return above the floor."
+            )
+        return "\n".join(lines)
