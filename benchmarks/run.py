@@ -15,7 +15,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="also rlberry, in its own venv .venv-peers")
     parser.add_argument(
-        "--only", nargs="+", metavar="ITEM", help="compile, start, memory, taxi, planning, kl, paces, episodes, peers"
+        "--only",
+        nargs="+",
+        metavar="ITEM",
+        help="compile, start, memory, taxi, planning, kl, paces, programmes, episodes, peers",
     )
     options = parser.parse_args()
     one_core()
@@ -59,6 +62,7 @@ def items(with_peers: bool) -> dict:
     import peers
     import planning
     import processes
+    import programmes
 
     return {
         "compile": processes.compile_time,
@@ -68,6 +72,7 @@ def items(with_peers: bool) -> dict:
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
         "paces": paces.time_of_paces,
+        "programmes": programmes.time_of_programmes,
         "episodes": episodes.time_of_episodes,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
     }

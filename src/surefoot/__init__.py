@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from surefoot.errors import InvalidModel as InvalidModel
     from surefoot.errors import InvalidPolicy as InvalidPolicy
     from surefoot.errors import InvalidSetting as InvalidSetting
+    from surefoot.errors import SolverTrouble as SolverTrouble
     from surefoot.errors import SurefootError as SurefootError
     from surefoot.exact import Solution as Solution
     from surefoot.exact import occupancy as occupancy
@@ -119,6 +120,7 @@ _MODULES = {
         "InvalidModel",
         "InvalidPolicy",
         "InvalidSetting",
+        "SolverTrouble",
         "SurefootError",
     ),
     "exact": ("Solution", "occupancy", "policy_value", "solve"),

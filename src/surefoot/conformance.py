@@ -298,7 +298,9 @@ def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
 def _fields(plan: Plan) -> tuple[object, ...]:
     """A plan as something that can be compared."""
     arrays = [array.tobytes() for array in (*_policies(plan), plan.candidates)]
-    return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, arrays
+    arrays += [b"" if plan.basis is None else plan.basis.tobytes()]
+    more = (plan.cost, plan.lasts, plan.entry)
+    return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, *more, arrays
 
 
 def _policies(plan: Plan) -> list[Floats]:

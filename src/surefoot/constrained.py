@@ -11,7 +11,7 @@ from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.exact import cost_of, solve, value_of
 from surefoot.lp import best_occupancy, cheapest_in_box, policy_from
 from surefoot.mdp import TabularMDP, require_world
-from surefoot.mdp import signal as checked_signal
+from surefoot.problem import signal
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -44,7 +44,7 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     """
     require_world(world)
     limit = require_number("budget", budget, "a number: the expected cost of an episode")
-    table = world.cost if cost is None else checked_signal("cost", cost, world.problem)
+    table = world.cost if cost is None else signal("cost", cost, world.problem, InvalidSetting)
     if table is None:
         raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
     start = np.asarray(world.start)

@@ -132,6 +132,7 @@ class Counts:
         "H",
         "basis",
         "ledger",
+        "ledger_of",
         "logged",
         "n_sas",
         "n_start",
@@ -148,6 +149,7 @@ class Counts:
     record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
     record_of: str | None  # whose returns these are, and by which rewards (`agent.mark`); None where nobody said
     ledger: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
+    ledger_of: str | None  # whose account it is: of which learner, floor, bounds and baseline (`agent.ledger_mark`)
     basis: Ints | None  # in which the last linear programme ended; None: none was solved
     planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
     logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
@@ -167,6 +169,7 @@ class Counts:
         record_of: str | None = None,
         logged: bool = False,
         ledger: ArrayLike | None = None,
+        ledger_of: str | None = None,
         basis: ArrayLike | None = None,
     ) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
@@ -206,6 +209,7 @@ class Counts:
         self.ledger = _whole("ledger", np.zeros(3) if ledger is None else ledger, (3,), LARGEST_SUM)
         if self.H is not None and self.ledger[2] > self.ledger[1] * self.H * REWARD_UNITS:
             raise InvalidCounts(f"ledger is {self.ledger}: values of more than {self.H} in episodes of {self.H} steps.")
+        self.ledger_of = ledger_of
         self.basis = None if basis is None else _basis(basis)
         self.record_of = record_of
         self.logged = require_bool("logged", logged)
@@ -311,14 +315,18 @@ class Counts:
         both = self.copy()
         both.n_sas += other.n_sas
         both.n_start += other.n_start
-        whose = [counts.record_of for counts in (self, other) if counts.record[0] or counts.ledger[0]]
-        if len(set(whose)) > 1:
+        whose = [counts.record_of for counts in (self, other) if counts.record[0]]
+        accounts = [counts.ledger_of for counts in (self, other) if counts.ledger.any()]
+        if len(set(whose)) > 1 or len(set(accounts)) > 1:
             raise InvalidCounts(
-                "These counts hold returns of different baselines. Use forget_returns() on one of them."
+                "These counts hold returns of different baselines, or accounts of different learners. Use "
+                "forget_returns() on one of them."
             )
         both.record += other.record
         both.ledger += other.ledger
         both.record_of = whose[0] if whose else self.record_of
+        both.ledger_of = accounts[0] if accounts else self.ledger_of
+        both.basis = None
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
@@ -339,12 +347,23 @@ class Counts:
         kept = self.copy()
         kept.record[:] = 0
         kept.ledger[:] = 0
-        kept.record_of = None
+        kept.record_of = kept.ledger_of = None
         return kept
 
     def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
-        rest = {"n_start": self.n_start, "record": self.record, "ledger": self.ledger, "basis": self.basis}
-        return Counts(n_sas, self.H, self.s1, x_sa=x_sa, record_of=self.record_of, logged=self.logged, **rest)
+        return Counts(
+            n_sas,
+            self.H,
+            self.s1,
+            x_sa=x_sa,
+            n_start=self.n_start,
+            record=self.record,
+            record_of=self.record_of,
+            logged=self.logged,
+            ledger=self.ledger,
+            ledger_of=self.ledger_of,
+            basis=self.basis,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
@@ -361,8 +380,9 @@ class Counts:
         arrays["ledger"] = self.ledger
         if self.basis is not None:
             arrays["basis"] = self.basis
-        if self.record_of is not None:
-            arrays["record_of"] = np.array(self.record_of)
+        for name, mark in (("record_of", self.record_of), ("ledger_of", self.ledger_of)):
+            if mark is not None:
+                arrays[name] = np.array(mark)
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
         if self.planned is not None:
@@ -382,9 +402,20 @@ class Counts:
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
-        more = {name: arrays[name] for name in ("x_sa", "n_start", "record", "ledger", "basis") if name in arrays}
-        whose = str(arrays["record_of"]) if "record_of" in arrays else None
-        counts = cls(arrays["n_sas"], H, s1, record_of=whose, logged=bool(arrays.get("logged", False)), **more)
+        record_of, ledger_of = (str(arrays[name]) if name in arrays else None for name in ("record_of", "ledger_of"))
+        counts = cls(
+            arrays["n_sas"],
+            H,
+            s1,
+            x_sa=arrays.get("x_sa"),
+            n_start=arrays.get("n_start"),
+            record=arrays.get("record"),
+            record_of=record_of,
+            logged=bool(arrays.get("logged", False)),
+            ledger=arrays.get("ledger"),
+            ledger_of=ledger_of,
+            basis=arrays.get("basis"),
+        )
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:
             counts.planned = Counts.from_arrays(path, before)
@@ -396,9 +427,11 @@ class Counts:
         if not isinstance(other, Counts):
             return NotImplemented
         same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        same = same and (self.ledger_of == other.ledger_of or not (self.ledger.any() or other.ledger.any()))
         mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
         pairs = [(self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its)]
-        pairs += [(self.ledger, other.ledger)]
+        end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
+        pairs += [(self.ledger, other.ledger), (end, its_end)]
         return same and all(np.array_equal(x, y) for x, y in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # mutable

@@ -31,3 +31,7 @@ class InvalidFile(SurefootError):
 
 class FloorAboveBaseline(UserWarning):
     """The baseline's true value is below the floor: the premise of the promise is false."""
+
+
+class SolverTrouble(UserWarning):
+    """A linear programme that has a solution was not solved; what is played instead is safe, and says so."""

@@ -109,6 +109,8 @@ def forecast(
     """
     if not isinstance(agent, FloorAgent):
         raise InvalidSetting(f"Expected a learner with a floor such as sf.StepMix(...), found {type(agent).__name__}.")
+    if not agent.plans_itself:
+        raise InvalidSetting(f"There is no forecast for {agent.name}: it is for StepMix, EpsMix and StepNoMix.")
     if agent.explorer is not None:
         raise InvalidSetting("A forecast is for the optimistic explorer: what another one will draw is not known.")
     given = [name for name, value in (("world", world), ("counts", counts), ("kappa", kappa)) if value is not None]

@@ -9,7 +9,7 @@ from surefoot.agents.plans import Plan
 from surefoot.agents.replanning import is_due
 from surefoot.arrays import Floats
 from surefoot.checks import require_integer, require_number
-from surefoot.counts import Counts, Episode, check_counts
+from surefoot.counts import Counts, Episode, check_counts, entered
 from surefoot.errors import InvalidEpisode, InvalidSetting
 from surefoot.policy import check_policy, draw
 
@@ -229,7 +229,15 @@ class Learner:
         return episode
 
     def abandon(self) -> None:
-        """Drop the episode under way; counts and episode number stay as they were."""
+        """Drop the episode under way; counts and episode number stay as they were.
+
+        Only an account of certified values is debited: what was begun off the baseline may have cost something, and
+        nothing is proved of it.
+        """
+        begun = self._pi is not None and bool(self._actions)
+        if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
+            self.counts.ledger += entered(False, 0.0)
+            self.counts.planned = None  # for how long the plan was affordable is no longer true
         self._pi = None
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def learn(
         own = floor_of(agent, None)
         level = own if floor is None else require_floor(floor, agent.problem.H)
         setting = Setting(world, agent, K, level, None, None, promise_for(agent, level, own))
-    begun = begin(agent, counts)
+    begun = begin(agent, counts, setting.episodes)
     held = begun.episodes
     mark = fingerprint(setting, made, seed, begun)
     state = State.fresh(agent, setting.episodes, begun)
@@ -272,9 +272,23 @@ def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
             digest.update(b"-" if held is None else held.tobytes())
     if setting.world is not None:
         digest.update(setting.world.P_rows.tobytes())
-    if isinstance(agent, CountingAgent):
-        digest.update(np.ascontiguousarray(agent.pi_b).tobytes())
+    _describe(agent, digest)
     return digest.hexdigest()
+
+
+def _describe(agent: object, digest: "hashlib._Hash") -> None:
+    """Every setting of a learner of ours, exactly, and those of a learner inside it."""
+    if not isinstance(agent, CountingAgent):
+        return
+    digest.update(np.ascontiguousarray(agent.pi_b).tobytes())
+    for field in fields(agent):  # type: ignore[arg-type]
+        value = getattr(agent, field.name)
+        if isinstance(value, np.ndarray):
+            digest.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, float | int | str):
+            digest.update(f"{field.name}={value!r}".encode())
+        else:
+            _describe(value, digest)
 
 
 def episode_seed(seed: int, k: int) -> int:
@@ -357,4 +371,5 @@ def _play(
         costs=setting.costs,
         baseline_cost=setting.baseline_cost,
         told=was_told(agent),
+        in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
     )

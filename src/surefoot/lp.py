@@ -15,7 +15,7 @@ from surefoot.arrays import Floats, Ints, read_only
 
 Status = Literal["optimal", "infeasible", "failed"]
 Ints32 = NDArray[np.int32]
-FEASIBLE = 1e-9  # how far the rows of an answer may be off, all together, before it counts as failed
+FEASIBLE = 1e-8  # how far a row of an answer may be off before it counts as failed
 ROW_WISE, MAXIMISE = 2, -1  # HiGHS's numbers
 
 
@@ -71,11 +71,16 @@ def assemble(columns: int, rows: int, blocks: list[Block]) -> Pattern:
     return Pattern(
         columns,
         rows,
-        start,
-        column[order].astype(np.int32),
+        _locked(start),
+        _locked(column[order].astype(np.int32)),
         read_only(value[order].astype(np.float64)),
         places,
     )
+
+
+def _locked(array: Ints32) -> Ints32:
+    array.flags.writeable = False  # shared by all who solve programmes of this size
+    return array
 
 
 def maximise(
@@ -93,7 +98,8 @@ def maximise(
         ("output_flag", False),
         ("presolve", "off"),  # it would throw the basis away
         ("solver", "simplex"),
-        ("threads", 1),
+        ("parallel", "off"),  # not threads=1: HiGHS refuses to run if somebody else in the process chose otherwise
+        ("small_matrix_value", 1e-12),  # smaller coefficients are dropped
         ("primal_feasibility_tolerance", 1e-10),
         ("dual_feasibility_tolerance", 1e-10),
     ):
@@ -115,7 +121,7 @@ def maximise(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    if basis is not None:
+    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # another's would be of no use
         begin = highspy.HighsBasis()
         kinds = [highspy.HighsBasisStatus(kind) for kind in range(5)]
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -132,9 +138,9 @@ def maximise(
         return Answer("failed", words, nothing, None)
     x = np.maximum(np.array(solver.getSolution().col_value), 0.0)
     sums = np.add.reduceat(values * x[pattern.columns_of], pattern.begins)
-    missed = float((np.maximum(low - sums, 0.0) + np.maximum(sums - high, 0.0)).sum())
+    missed = float(np.maximum(low - sums, sums - high).max())
     if missed > FEASIBLE:
-        return Answer("failed", f"{words}, but its rows miss {missed:.1e}", nothing, None)
+        return Answer("failed", f"{words}, but a row misses {missed:.1e}", nothing, None)
     end = solver.getBasis()
     kinds_found = [int(kind) for kind in end.col_status] + [int(kind) for kind in end.row_status]
     return Answer("optimal", words, x, np.array(kinds_found, dtype=np.int8))
@@ -247,11 +253,13 @@ def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Float
     H, S, _ = cost.shape
     V = np.zeros(S)
     for h in reversed(range(H)):
-        order = V.argsort()
-        room = (u[h] - l[h])[..., order]
-        left = 1.0 - l[h].sum(axis=-1, keepdims=True)
-        given = np.clip(left - (room.cumsum(axis=-1) - room), 0.0, room)
-        Q = cost[h] + (l[h] * V).sum(axis=-1) + (given * V[order]).sum(axis=-1)
+        Q = cost[h]
+        if h < H - 1:  # after the last step nothing follows
+            order = V.argsort()
+            width = (u[h] - l[h])[..., order]
+            left = 1.0 - l[h].sum(axis=-1, keepdims=True)
+            given = np.minimum(np.maximum(left - (width.cumsum(axis=-1) - width), 0.0), width)
+            Q = Q + l[h] @ V + given @ V[order]
         V = Q.min(axis=1) if pi is None else (pi[h] * Q).sum(axis=1)
     return float(start @ V)
 

@@ -15,14 +15,13 @@ from surefoot.checks import (
     freeze,
     require_bool,
     require_distributions,
-    require_finite,
     require_floor,
     require_integer,
     where,
 )
 from surefoot.errors import InvalidModel
 from surefoot.policy import check_policy
-from surefoot.problem import Problem, Units, per_step
+from surefoot.problem import Problem, Units, per_step, signal
 
 LARGEST = 10**9  # probabilities in a random world: 8 GB
 
@@ -122,7 +121,7 @@ class TabularMDP(Record):
             random_rewards=require_bool("random_rewards", random_rewards),
             problem=problem,
             name=name,
-            cost=None if cost is None else signal("cost", cost, problem),
+            cost=None if cost is None else signal("cost", cost, problem, InvalidModel),
             baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
             suggested_floor=None if suggested_floor is None else require_floor(suggested_floor, steps),
         )
@@ -221,19 +220,6 @@ def _require_inside(P: Floats, support: Bools) -> None:
     bad = np.argwhere((P > 0.0) & ~support)
     if bad.size:
         raise InvalidModel(f"{where('P', bad[0])} is {P[tuple(bad[0])]:g}, but support says it is impossible.")
-
-
-def signal(name: str, values: ArrayLike, problem: Problem) -> Floats:
-    """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
-    array = as_floats(name, values, InvalidModel)
-    require_finite(name, array, InvalidModel)
-    shape = (problem.H, problem.S, problem.A)
-    if array.shape not in (shape, shape[1:]):
-        raise InvalidModel(f"{name} has shape {array.shape}, expected {shape} or {shape[1:]}.")
-    bad = np.argwhere((array < 0.0) | (array > 1.0))
-    if bad.size:
-        raise InvalidModel(f"{where(name, bad[0])} is {array[tuple(bad[0])]:.10g}, expected a number in [0, 1].")
-    return np.broadcast_to(array.copy(), shape)
 
 
 def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:

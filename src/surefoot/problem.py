@@ -20,7 +20,7 @@ from surefoot.checks import (
     require_number,
     where,
 )
-from surefoot.errors import InvalidModel
+from surefoot.errors import InvalidModel, SurefootError
 
 LONGEST = 10**6  # steps in an episode; more is a slip of the pen
 
@@ -205,6 +205,11 @@ class Problem(Record):
         """A floor in the units the rewards came in, as learners take it (0..H)."""
         return self.units.from_user(value)
 
+    def same_as(self, other: "Problem") -> bool:
+        """Do both say the same, to the last number?"""
+        mine, its = self._arguments(), other._arguments()
+        return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
+
     def _arguments(self) -> dict[str, Any]:
         """What a copy is built with."""
 
@@ -326,3 +331,16 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
             )
         return array, array.shape[0]
     raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")
+
+
+def signal(name: str, values: ArrayLike, problem: Problem, error: type[SurefootError]) -> Floats:
+    """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
+    array = as_floats(name, values, error)
+    require_finite(name, array, error)
+    shape = (problem.H, problem.S, problem.A)
+    if array.shape not in (shape, shape[1:]):
+        raise error(f"{name} has shape {array.shape}, expected {shape} or {shape[1:]}.")
+    bad = np.argwhere((array < 0.0) | (array > 1.0))
+    if bad.size:
+        raise error(f"{where(name, bad[0])} is {array[tuple(bad[0])]:.10g}, expected a number in [0, 1].")
+    return np.broadcast_to(array.copy(), shape)

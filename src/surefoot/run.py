@@ -51,10 +51,10 @@ class Run(Record):
     episodes: int
     seed: object
     floor: float | None
-    optimum: float | None  # V*, where the true model is known
+    optimum: float | None  # V*, where the true model is known; with a budget of cost, the best within it
     baseline: float | None  # V^{pi_b}, where the learner has a baseline
     violations: int | None  # episodes with value < floor - 1e-12
-    regret: float | None  # sum over episodes of V* - V^{pi_k}
+    regret: float | None  # sum over episodes of optimum - V^{pi_k}
     min_value: float | None  # the smallest exact value of a policy played
     first_mixture: int | None
     first_optimistic: int | None
@@ -66,8 +66,11 @@ class Run(Record):
     interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
     mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
     units: Units = Units()  # noqa: RUF009  (frozen) what values are in the user's own units
-    min_cumulative: float | None = None  # the smallest, over k, of the sum of V^{pi_j} - floor over j <= k
+    # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an account along, its
+    # episodes count as what was proved of them.
+    min_cumulative: float | None = None
     told: bool = False  # was the learner told what the baseline is worth?
+    in_sum: bool = False  # does it keep the sum of all episodes above the floor, and not each?
     budget: float | None = None  # of a learner that keeps costs, not returns: then violations are of this budget
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
@@ -113,6 +116,7 @@ def run_from(
     costs: CostBudget | None = None,
     baseline_cost: float | None = None,
     told: bool = False,
+    in_sum: bool = False,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
     bins = math.ceil(tally.done / tally.width)
@@ -151,6 +155,7 @@ def run_from(
         units=units,
         min_cumulative=float(tally.surplus[1]) if counted and tally.done else None,
         told=told,
+        in_sum=in_sum,
         budget=None if costs is None else costs.budget,
         baseline_cost=baseline_cost,
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,

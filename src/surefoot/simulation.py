@@ -17,6 +17,7 @@ from surefoot.agents.replanning import Blocks, block_length, is_due, limits
 from surefoot.arrays import Floats, read_only
 from surefoot.blocks import draw_block
 from surefoot.checks import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
+from surefoot.constrained import constrained_optimum
 from surefoot.counts import Counts, Episode, check_counts, entered
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.exact import cost_of, solve, value_of
@@ -92,13 +93,16 @@ def simulate(
     `replan=Blocks(...)` whole blocks are drawn at once, with the law of the loop but other bits.
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
-    floor for an agent without one. Values are exact, not sampled. Splice agents run in compiled code, to the same
-    last bit as `simulate_plainly`. Ctrl-C is heard about ten times a second, between episodes, and ends the run:
-    what was played is returned, with `run.interrupted`. A second one, after the first was heard, is Python's own.
+    floor for an agent without one. Values are exact, not sampled. StepMix and its kin run in compiled code, others
+    plan in Python and are played in it; to the same last bit as `simulate_plainly`. Ctrl-C is heard about ten times a
+    second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A second one, after
+    the first was heard, is Python's own.
     """
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(world, setting, _driver(agent), _check_seed(seed), begin(agent, counts), report, stop)
+        return _account(
+            world, setting, _driver(agent), _check_seed(seed), begin(agent, counts, setting.episodes), report, stop
+        )
 
 
 def simulate_plainly(
@@ -113,7 +117,7 @@ def simulate_plainly(
     """`simulate` by the plain loop: slower, and readable aloud."""
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(world, setting, _plain, _check_seed(seed), begin(agent, counts), report, stop)
+        return _account(world, setting, _plain, _check_seed(seed), begin(agent, counts, setting.episodes), report, stop)
 
 
 def simulate_many(
@@ -141,7 +145,7 @@ def simulate_many(
     except TypeError:
         raise InvalidSetting(f"seeds is {seeds!r}, expected several seeds, such as range(10).") from None
     done, driver = [0] * len(checked), _driver(agent)
-    begin(agent, counts)  # what does not fit is said once
+    begin(agent, counts, setting.episodes)  # what does not fit is said once
     # Threads, whatever back end a caller has configured: runs share the world's arrays and one ear for Ctrl-C.
     parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
     with (
@@ -154,7 +158,7 @@ def simulate_many(
                 done[i] = episodes_done
                 report(sum(done))
 
-            begun = begin(agent, counts)
+            begun = begin(agent, counts, setting.episodes)
             return None if stop() else _account(world, setting, driver, checked[i], begun, report_one, stop)
 
         runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
@@ -343,11 +347,12 @@ def _driver(agent: Agent) -> Driver:
     return _held
 
 
-def begin(agent: Agent, counts: Counts | None) -> Counts:
-    """The counts a run starts from."""
+def begin(agent: Agent, counts: Counts | None, episodes: int) -> Counts:
+    """The counts a run of so many episodes starts from."""
     counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
     if isinstance(agent, CountingAgent):
         agent.check_counts(counts)
+        agent.check_episodes(counts, episodes)
     else:
         check_counts(counts, agent.problem, agent.pooled)
     mine = counts.copy()
@@ -394,9 +399,11 @@ def _after(seed: Seed, held: int) -> np.random.SeedSequence:
 
 def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
     """The agent's label, or that it says nothing about this other floor."""
+    if agent.promise.startswith("NOT CERTIFIED"):
+        return agent.promise
     if isinstance(agent, CountingAgent) and agent.cost_budget is not None and floor is not None:
         return f"no promise for this floor: the learner keeps costs within {agent.cost_budget.budget:g}"
-    if agent.floor is None or floor == own or agent.promise.startswith("NOT CERTIFIED"):
+    if agent.floor is None or floor == own:
         return agent.promise
     kept = str(agent.floor) if isinstance(agent.floor, Relative) else f"{agent.floor:g}"
     return f"no promise for this floor: the learner keeps {kept}"
@@ -411,8 +418,6 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     if K > MOST_STEPS // world.H:
         raise InvalidSetting(f"episodes is {K}, expected at most {MOST_STEPS // world.H}, where sums of rewards end.")
     check_same_problem(world, agent)
-    if isinstance(agent, CountingAgent):
-        agent.check_episodes(K)
     baseline = _baseline_value(world, agent)
     own = floor_of(agent, baseline)
     level = own if floor is None else require_floor(floor, world.H)
@@ -438,7 +443,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     if word is not None and baseline is not None and baseline < word - VIOLATION_TOLERANCE:
         said, worth = (f"{world.in_user_units(value):.6g}" for value in (word, baseline))
         warnings.warn(
-            f"baseline_at_least says {said}, but the baseline is worth {worth}: what leans on that word is not safe.",
+            f"The owner's word is {said}, but the baseline is worth {worth}: what leans on that word is not safe.",
             FloorAboveBaseline,
             stacklevel=3,
         )
@@ -448,6 +453,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
     baseline_cost = None
     if costs is not None and isinstance(agent, CountingAgent):
         baseline_cost = cost_of(world, agent.pi_b, costs.cost)
+        within = constrained_optimum(world, costs.budget, costs.cost)
+        optimum = within.value if within.feasible else optimum
         if baseline_cost > costs.budget + VIOLATION_TOLERANCE:
             warnings.warn(
                 f"The baseline costs {baseline_cost:.6g}, above the budget of {costs.budget:.6g}: the promise presumes "
@@ -455,7 +462,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 FloorAboveBaseline,
                 stacklevel=3,
             )
-            promise = f"no promise: its premise is false, the baseline costs {baseline_cost:.6g}"
+            if not promise.startswith("NOT CERTIFIED"):
+                promise = f"no promise: its premise is false, the baseline costs {baseline_cost:.6g}"
     return Setting(world, agent, K, level, baseline, optimum, promise, costs, baseline_cost)
 
 
@@ -465,6 +473,10 @@ def _account(
     """Drive, and add up."""
     _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
+    if counts.ledger.any() and floor is not None and baseline is not None:
+        # An account that is carried on: the sum begins with what is known of its earlier episodes.
+        N_b, N, proved = (int(number) for number in counts.ledger)
+        tally.surplus[0] = N_b * (baseline - floor) + proved / REWARD_UNITS - N * floor
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
     for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs)):
@@ -486,12 +498,13 @@ def _account(
         costs=costs,
         baseline_cost=baseline_cost,
         told=was_told(agent),
+        in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
     )
 
 
 def was_told(agent: Agent) -> bool:
-    """Does the learner know what its baseline is worth, and not only we?"""
-    return isinstance(agent, CountingAgent) and agent.told_value is not None
+    """Does the learner know what its baseline is worth, or at least, and not only we?"""
+    return isinstance(agent, CountingAgent) and (agent.told_value is not None or agent.vouched is not None)
 
 
 def check_same_problem(world: TabularMDP, agent: Agent) -> None:

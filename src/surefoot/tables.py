@@ -65,11 +65,21 @@ COLUMNS = (
     ("mean_return", "return an\nepisode", "{:.4f}"),
     ("first_off_baseline", "off baseline\nat episode", "{:,}"),
     ("first_optimistic", "optimistic\nat episode", "{:,}"),
-    ("smallest_sum", "smallest sum\nabove floor", "{:,.2f}"),
-    ("told", "told what the\nbaseline is worth", "{}"),
+    ("smallest_sum", "smallest\nsum", "{:,.2f}"),
+    ("told", "told\nV^b", "{}"),
     ("cost", "largest\ncost", "{:.4f}"),
     ("seconds", "time\n(s)", "{:.1f}"),
 )
+
+
+MOST_COLUMNS = 7  # with more, short headings, so that a line fits
+SHORT = {
+    "violations": "below\nfloor",
+    "regret": "regret",
+    "mean_return": "return",
+    "first_off_baseline": "off base-\nline at",
+    "first_optimistic": "optimist\nat",
+}
 
 
 def print_runs(runs: Sequence[Run]) -> None:
@@ -81,11 +91,19 @@ def print_runs(runs: Sequence[Run]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     uneven = len({run.episodes for run in runs}) > 1  # somebody was interrupted
     told = any(run.told for run in runs)
+    in_sum = any(run.in_sum for run in runs)
     costs = any(run.budget is not None for run in runs)
-    shown = {"episodes": uneven, "smallest_sum": told and not costs, "told": told, "cost": costs}
+    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": told, "cost": costs, "seconds": not (told or in_sum)}
     columns = [column for column in COLUMNS if shown.get(column[0], True)]
-    for _, heading, _ in columns:
-        table.add_column(heading, justify="left" if heading == "learner" else "right")
+    many = len(columns) > MOST_COLUMNS
+    for key, heading, _ in columns:
+        first = heading == "learner"
+        table.add_column(
+            SHORT.get(key, heading) if many else heading,
+            justify="left" if first else "right",
+            no_wrap=first,
+            overflow="fold",
+        )
     for row in rows(runs):
         cells = ["–" if row[key] is None else shape.format(row[key]) for key, _, shape in columns]
         table.add_row(*cells)
@@ -94,6 +112,11 @@ def print_runs(runs: Sequence[Run]) -> None:
     for promise in dict.fromkeys(run.promise for run in runs):
         learners = ", ".join(run.agent for run in runs if run.promise == promise)
         console.print(f"{learners}: {promise}.", highlight=False, soft_wrap=True)
+    if told:
+        console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
+    if in_sum:
+        words = "smallest sum: of what episodes were above the floor, less what they were below, at its lowest."
+        console.print(words, soft_wrap=True)
     for run in runs:
         if run.interrupted:
             console.print(f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red")

@@ -1,6 +1,6 @@
 """Try a learner in one of our worlds: what the command needs, without printing anything."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surefoot.agents import (
     AGENTS,
@@ -8,13 +8,13 @@ from surefoot.agents import (
     DOPE,
     UCBVI,
     Agent,
-    BudgetExploration,
     ConservativeUCBVI,
     CountingAgent,
-    OptPessLP,
     Returns,
 )
+from surefoot.agents.budgets import BudgetAgent
 from surefoot.agents.planning import FloorAgent
+from surefoot.agents.programmes import ProgrammeAgent
 from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, HoeffdingBox, MaurerPontilBox
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family
@@ -95,7 +95,7 @@ def forecast_in(
 ) -> Forecast:
     """A forecast for a learner by name, with the world's usual baseline."""
     kind = _kind(name)
-    if not issubclass(kind, FloorAgent) or kind is BudgetExploration:
+    if not issubclass(kind, FloorAgent) or issubclass(kind, BudgetAgent):
         raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
     if floor is not None and kappa is not None:
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
@@ -121,28 +121,25 @@ def build_agent(
     """
     kind, problem, pi_b = _kind(name), world.problem, world.baseline
     assert pi_b is not None
-    sharp, scale = isinstance(bounds, KL), bounds.scale
+    told, sharp, scale = value_of(world, pi_b), isinstance(bounds, KL), bounds.scale
+    agent: Agent
     if kind is BPIUCBVI:
-        return BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
-    if kind is UCBVI:
-        return UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
-    if issubclass(kind, FloorAgent):
-        return kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled)
-    told, K = value_of(world, pi_b), episodes
-    if kind is DOPE:
-        box = MaurerPontilBox(scale) if sharp else BernsteinBox(scale)
-        return DOPE(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=box, pooled=pooled)
-    if kind is OptPessLP:
-        ball = MaurerPontilBox(scale) if sharp else HoeffdingBox(scale)
-        return OptPessLP(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=ball, pooled=pooled)
-    inside: CountingAgent = (
-        BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
-        if sharp
-        else UCBVI(problem, episodes=K, delta=delta, scale=scale, pooled=pooled)
-    )
-    return ConservativeUCBVI(
-        problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, pooled=pooled, learner=inside
-    )
+        agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
+    elif kind is UCBVI:
+        agent = UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
+    elif kind is ConservativeUCBVI:
+        inside = None if sharp else UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
+        plain = ConservativeUCBVI(problem, pi_b, floor, baseline_value=told, delta=delta, bounds=bounds, pooled=pooled)
+        agent = replace(plain, learner=inside)
+    elif issubclass(kind, FloorAgent):
+        agent = kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled)
+    else:
+        assert issubclass(kind, ProgrammeAgent)
+        own = BernsteinBox(scale) if kind is DOPE else HoeffdingBox(scale)
+        box = MaurerPontilBox(scale) if sharp else own
+        K = episodes
+        agent = kind(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=box, pooled=pooled)
+    return agent
 
 
 def try_agents(

@@ -19,9 +19,7 @@ def scaled(kind, scale):
     """The learner's own constants times a scale."""
     if issubclass(kind, SpliceAgent):
         return {"bounds": sf.Bernstein(scale)}
-    if kind is sf.DOPE:
-        return {"bounds": sf.BernsteinBox(scale)}
-    return {"bounds": sf.HoeffdingBox(scale)} if kind is sf.OptPessLP else {"scale": scale}
+    return {"scale": scale}
 
 
 def maker(name, world):
@@ -93,7 +91,7 @@ def test_default_bounds_are_sharp(make_splice):
 def test_the_rivals_constants_are_the_printed_ones(paper_world):
     assert maker("dope", paper_world)().bounds == sf.BernsteinBox(1.0)
     assert maker("optpess-lp", paper_world)().bounds == sf.HoeffdingBox(1.0)
-    assert maker("conservative-ucbvi", paper_world)().inside.scale == 1.0
+    assert maker("dope", paper_world)(scale=0.5).bounds == sf.BernsteinBox(0.5)
 
 
 def test_the_preset_is_the_papers(make_splice):
@@ -150,9 +148,7 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
-    if isinstance(agent, sf.ConservativeUCBVI):
-        assert plan.safety == "trusted"  # what it is told of the baseline is somebody's word, and it has saved nothing
-    elif agent.floor is not None:
+    if agent.floor is not None:
         assert plan.source != "baseline" or isinstance(agent, sf.StepNoMix)
         assert plan.safety == "certified"
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.envs.gymnasium import TabularEnv
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_declared_range_is_trusted(trap):
 
 def test_a_false_word_is_said_by_who_knows_better(trap):
     agent = sf.StepMix(trap.problem, trap.baseline, 0.6, baseline_at_least=0.9)
-    with pytest.warns(sf.FloorAboveBaseline, match=r"says 0\.9, but the baseline is worth 0\.685"):
+    with pytest.warns(sf.FloorAboveBaseline, match=r"word is 0\.9, but the baseline is worth 0\.685"):
         run = sf.simulate(trap, agent, 5, seed=0)
     assert run.promise.startswith("no promise")
 
@@ -82,7 +83,7 @@ def test_going_on_with_the_same_seed_draws_other_numbers(trap):
     second = sf.simulate(trap, agent, 100, seed=0, counts=first.counts)
     assert not np.array_equal(second.counts.n_sas, 2 * first.counts.n_sas)
     assert sf.simulate(trap, agent, 100, seed=0, counts=first.counts).counts == second.counts
-    env = sf.envs.gymnasium.TabularEnv(trap)
+    env = TabularEnv(trap)
     live = sf.learn(env, agent, 60, seed=0)
     more = sf.learn(env, agent, 60, seed=0, counts=live.counts)
     whole = sf.learn(env, agent, 120, seed=0)

@@ -5,24 +5,20 @@ from typing import final
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.agents.budgets import Offer, budget_plan
+from surefoot.agents.budgets import BudgetAgent, Offer
 from surefoot.agents.counting import Agent, CountingAgent, plan_next
-from surefoot.agents.floors import Relative
-from surefoot.agents.planning import FloorAgent
+from surefoot.agents.planning import SpliceAgent
 from surefoot.agents.plans import Plan
-from surefoot.arrays import Floats, Ints
+from surefoot.arrays import Floats
 from surefoot.bounds import KL
-from surefoot.checks import freeze, require_floor
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
 from surefoot.policy import EpisodicMixture, check_policy
-from surefoot.problem import Problem
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BudgetExploration(FloorAgent):
+class BudgetExploration(BudgetAgent):
     """Plays the baseline until it has saved enough for an episode of the learner, spends that, and saves again.
 
     Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
@@ -36,24 +32,12 @@ class BudgetExploration(FloorAgent):
     """
 
     name = "Budget-Exploration"
-    floor_scope = "the sum of all episodes so far"
 
     _: KW_ONLY
     learner: Agent | None = None
-    baseline_value: float | None = None
 
     def __post_init__(self) -> None:
-        if self.baseline_value is not None and isinstance(self.problem, Problem):
-            value = require_floor(self.baseline_value, self.problem.H, "baseline_value")
-            freeze(self, baseline_value=value, baseline_at_least=value)
-            if isinstance(self.floor, Relative):
-                self._checked_floor()
-                freeze(self, floor=self.floor.of(value, self.problem))
-        if isinstance(self.floor, Relative):
-            raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
         super().__post_init__()
-        if self.baseline_value is None and self.baseline_at_least is not None:
-            raise InvalidSetting("Give baseline_value, not baseline_at_least: what the switch counts an episode as.")
         if self.learner is None:
             return
         if not isinstance(self.learner, Agent):
@@ -63,25 +47,9 @@ class BudgetExploration(FloorAgent):
                 "The paper's bounds are proved for its own optimistic policy alone, not for another learner's. Use "
                 "bounds=sf.KL()."
             )
-        if self.explorer is not None:
-            raise InvalidSetting("Give either a learner or an explorer: both say what is played off the baseline.")
-        if repr(self.learner.problem) != repr(self.problem) or self.learner.pooled != self.pooled:
-            raise InvalidSetting("The learner is for another problem, or pools its counts otherwise.")
-
-    @property
-    def h0(self) -> Ints:
-        """The learner's policy and the baseline."""
-        return np.array([0, self.problem.H])
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The kernels only bound the candidates; the switch decides."""
-        return self.make_rule(mixes=False, by_coin=False)
-
-    @property
-    def told_value(self) -> float | None:
-        """Of the baseline."""
-        return self.baseline_value
+        self._check_learner(self.learner)
+        if isinstance(self.learner, SpliceAgent) and self.learner.rule.by_coin:
+            raise InvalidSetting(f"{self.learner.name} tosses a coin for whole episodes, which is no Markov policy.")
 
     @property
     def most_episodes(self) -> int | None:
@@ -97,39 +65,10 @@ class BudgetExploration(FloorAgent):
             raise InvalidSetting("The learner tosses a coin for whole episodes: that is no policy that can be bounded.")
         return check_policy(policy, self.problem, "the learner's policy")
 
-    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
-        self.check_counts(counts)
-        bold = self.explored(counts, rng)
-        decision = self.decide(self.evidence(counts.copy(), bold), bold)
-        by_data = max(decision.by_model, decision.by_returns)
-        told = self.baseline_value is not None
-        offer = Offer(
-            policy=decision.explorer,
-            lower=float(decision.L[0]),
-            upper=decision.upper,
-            lower_b=by_data,
-            v_b=by_data if self.baseline_value is None else self.baseline_value,
-            certified=self.bounds.certified,
-        )
-        assert isinstance(self.floor, float)
-        return budget_plan(self.name, self.promise, self.baseline, self.floor, counts.ledger, offer, told)
+    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
+        """By `bounds`."""
+        return self.offer_by_bounds(counts, self.explored(counts, rng))
 
     def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        model = self.model(counts)
-        bold = self.explored(counts, rng)
-        pi_bar, V_up, V_low = self.bounds.optimistic(model)
-        pi = pi_bar if bold is None else bold
-        by_data = max(self.bounds.lower(model, self.baseline), self.by_returns(counts)[0])
-        offer = Offer(
-            policy=pi,
-            lower=self.bounds.lower(model, pi),
-            upper=self.bounds.at_start(model, V_low[0], V_up[0])[1],
-            lower_b=by_data,
-            v_b=by_data if self.baseline_value is None else self.baseline_value,
-            certified=self.bounds.certified,
-        )
-        assert isinstance(self.floor, float)
-        told = self.baseline_value is not None
-        return budget_plan(self.name, self.promise, self.baseline, self.floor, counts.ledger, offer, told)
+        return self.follow(self.offer_by_the_book(counts, self.explored(counts, rng)), counts.ledger)

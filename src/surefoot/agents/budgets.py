@@ -1,13 +1,25 @@
 """The switch between baseline and learner that keeps a SUM of returns above the floor, not each episode's."""
 
+import hashlib
 import math
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from surefoot import kernels
+from surefoot.agents.counting import Agent
+from surefoot.agents.floors import Relative
+from surefoot.agents.planning import FloorAgent
 from surefoot.agents.plans import Plan, Safety
 from surefoot.arrays import Floats, Ints
-from surefoot.checks import REWARD_UNITS
+from surefoot.checks import REWARD_UNITS, freeze, require_floor
+from surefoot.counts import Counts
+from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.policy import EpisodicMixture
+from surefoot.problem import Problem
 
 
 class Switch(NamedTuple):
@@ -43,61 +55,207 @@ class Offer(NamedTuple):
     policy: Floats | EpisodicMixture
     lower: float  # proved of the learner's policy
     upper: float
-    lower_b: float  # what is proved of the baseline from data
-    v_b: float  # what the switch takes the baseline to be worth: proved, or somebody's word
+    lower_b: float  # what data say of the baseline
+    v_b: float  # what the switch takes the baseline to be worth
     certified: bool  # are the bounds the proved ones?
+    trusts: bool  # is v_b somebody's word, or does it lean on one?
+    lower_b_trusts: bool  # does lower_b lean on a declared range of returns?
 
 
 class Account(NamedTuple):
     """What a plan of a budget was made from."""
 
-    name: str
-    promise: str
-    floor: float
+    agent: "BudgetAgent"
     offer: Offer
     decision: Switch
     ledger: tuple[int, int, float]  # episodes on the baseline, other episodes, the sum of what was proved of those
-    told: bool
 
     def explain(self, plan: Plan) -> str:
         """In words."""
         who = "the learner" if self.decision.learner else "the baseline"
+        unit, scale = self.agent.problem.in_user_units, self.agent.problem.units.scale
         N_b, N, total = self.ledger
+        together = scale * total + N * unit(0.0)
         span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episodes"
-        source = "told" if self.told else "proved from data"
+        source = "somebody's word" if self.offer.trusts else "proved from data"
+        promise = self.agent.promise
         return "\n".join(
             [
-                f"Next: {who} ({self.name}){span}.",
-                f"So far {N_b:,} episodes on the baseline, each worth at least {self.offer.v_b:.6g} ({source}), and "
-                f"{N:,} of the learner, proved to be worth {total:.6g} together: {self.decision.saved:.6g} beyond the "
-                f"floor of {self.floor:.6g} an episode.",
-                f"The learner's policy is worth at least {self.offer.lower:.6g}; it may play if that, with what was "
-                "saved, reaches the floor.",
-                f"Safety of this plan: {plan.safety}. {self.promise[0].upper()}{self.promise[1:]}.",
+                f"Next: {who} ({self.agent.name}){span}.",
+                f"So far {N_b:,} episodes on the baseline, each worth at least {unit(self.offer.v_b):.6g} ({source}), "
+                f"and {N:,} of the learner, proved to be worth {together:.6g} together: "
+                f"{scale * self.decision.saved:.6g} beyond the floor of {unit(self.agent.level):.6g} an episode.",
+                f"The learner's policy is worth at least {unit(self.offer.lower):.6g}; it may play if that, with what "
+                "was saved, reaches the floor.",
+                f"Safety of this plan: {plan.safety}. {promise[0].upper()}{promise[1:]}.",
                 "The sum over all episodes is kept above the floor; a single episode may fall below it.",
+                "Premises that nobody checks: the baseline is worth at least the floor; rewards and start as declared; "
+                "dynamics that do not change" + (", the same at every step." if self.agent.pooled else "."),
             ]
         )
 
 
-def budget_plan(name: str, promise: str, pi_b: Floats, floor: float, ledger: Ints, offer: Offer, told: bool) -> Plan:
-    """The plan that follows from the switch."""
-    decision = switch(ledger, offer.lower, offer.v_b, floor)
-    N_b, N, total = (int(number) for number in ledger)
-    account = Account(name, promise, floor, offer, decision, (N_b, N, total / REWARD_UNITS), told)
-    lower = offer.lower if decision.learner else offer.lower_b
-    mark: Safety = "certified"
-    if lower < floor:
-        mark = "trusted" if told or not decision.learner else "certified in total"
-    return Plan(
-        policy=offer.policy if decision.learner else pi_b,
-        source="optimistic" if decision.learner else "baseline",
-        h=0 if decision.learner else len(pi_b),
-        rho=1.0 if decision.learner else 0.0,
-        lower=lower,
-        upper=offer.upper,
-        candidates=[offer.lower, offer.lower_b],
-        safety=mark if offer.certified else "NOT CERTIFIED",
-        grounds=account,
-        lasts=decision.lasts,
-        entry=max(offer.lower, 0.0),
-    )
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetAgent(FloorAgent):
+    """What learners with this switch share: a baseline, a floor for the sum, perhaps the baseline's value."""
+
+    floor_scope = "the sum of all episodes so far"
+    in_sum = True
+
+    _: KW_ONLY
+    baseline_value: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.baseline_value is not None and isinstance(self.problem, Problem):
+            value = require_floor(self.baseline_value, self.problem.H, "baseline_value")
+            freeze(self, baseline_value=value, baseline_at_least=value)
+            if isinstance(self.floor, Relative):
+                self._checked_floor()
+                freeze(self, floor=self.floor.of(value, self.problem))
+        if isinstance(self.floor, Relative):
+            raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
+        super().__post_init__()
+        if self.baseline_value is not None and self.baseline_value < self.level:
+            raise InvalidSetting(
+                f"baseline_value is {self.baseline_value:g}, below the floor of {self.level:g}: then episodes on the "
+                "baseline break it. Lower the floor, or find a better baseline."
+            )
+        if self.baseline_value is None and self.baseline_at_least is not None:
+            raise InvalidSetting("Give baseline_value, not baseline_at_least: the switch counts episodes by it.")
+
+    def _check_learner(self, learner: Agent) -> None:
+        """Is it for this problem, and does it count alike?"""
+        if self.explorer is not None:
+            raise InvalidSetting("Give either a learner or an explorer: both say what is played off the baseline.")
+        if not learner.problem.same_as(self.problem) or learner.pooled != self.pooled:
+            raise InvalidSetting(
+                f"The learner is for {learner.problem} with pooled={learner.pooled}, this one for {self.problem} with "
+                f"pooled={self.pooled}, or for other rewards. Build both from the same problem."
+            )
+
+    @property
+    def level(self) -> float:
+        """The floor as a number."""
+        assert isinstance(self.floor, float)
+        return self.floor
+
+    @property
+    def ledger_mark(self) -> str:
+        """By this an account is known to be this learner's: entries made by other bounds, at another delta or for
+        another floor prove something else."""
+        about = [type(self).__name__, self.mark, *map(repr, (self.level, self.delta, self.bounds, self.returns))]
+        learner: object = getattr(self, "learner", None)
+        kind: Any = type(learner)
+        # Python's own repr holds an address, which is another one in every process.
+        plain = kind.__repr__ is object.__repr__
+        about += [kind.__qualname__ if plain else repr(learner), repr(self.baseline_value)]
+        return hashlib.sha256("|".join(about).encode()).hexdigest()[:16]
+
+    def check_counts(self, counts: Counts) -> None:
+        """Do these counts fit, and is the account in them this learner's?"""
+        super().check_counts(counts)
+        if counts.ledger.any() and counts.ledger_of != self.ledger_mark:
+            raise InvalidCounts(
+                "These counts hold the account of another learner, floor, delta or bounds: it proves nothing here. Use "
+                "counts.forget_returns(): what was seen of the dynamics stays."
+            )
+
+    def claim(self, counts: Counts) -> None:
+        """From now on returns and the account in these counts are this learner's."""
+        super().claim(counts)
+        counts.ledger_of = self.ledger_mark
+
+    @property
+    def h0(self) -> Ints:
+        """The learner's policy and the baseline."""
+        return np.array([0, self.problem.H])
+
+    @property
+    def rule(self) -> "kernels.Rule":
+        """The kernels only bound the candidates; the switch decides."""
+        return self.make_rule(mixes=False, by_coin=False)
+
+    @property
+    def told_value(self) -> float | None:
+        """Of the baseline."""
+        return self.baseline_value
+
+    @abstractmethod
+    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
+        """What the learner has to offer for the next episode, and what the baseline is worth beside it."""
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
+        self.check_counts(counts)
+        return self.follow(self.offer(counts, rng), counts.ledger)
+
+    def baseline_worth(self, by_data: float) -> float:
+        """What the switch counts an episode on the baseline as: what was told, or proved, or promised of it.
+
+        The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
+        loss, and make the sum harder to keep than each episode.
+        """
+        return max(by_data, self.level) if self.baseline_value is None else self.baseline_value
+
+    def offer_by_bounds(self, counts: Counts, bold: Floats | None) -> Offer:
+        """Both sides by `bounds`; `bold` is another's policy in the optimist's place."""
+        decision = self.decide(self.evidence(counts.copy(), bold), bold)
+        by_data = max(decision.by_model, decision.by_returns)
+        leans = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model
+        return Offer(
+            policy=decision.explorer,
+            lower=float(decision.L[0]),
+            upper=decision.upper,
+            lower_b=by_data,
+            v_b=self.baseline_worth(by_data),
+            certified=self.bounds.certified,
+            trusts=leans or self.baseline_worth(by_data) > by_data,
+            lower_b_trusts=leans,
+        )
+
+    def offer_by_the_book(self, counts: Counts, bold: Floats | None) -> Offer:
+        """`offer_by_bounds`, with bounds by the readable versions."""
+        model = self.model(counts)
+        pi_bar, V_up, V_low = self.bounds.optimistic(model)
+        pi = pi_bar if bold is None else bold
+        by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
+        leans = self.returns is not None and self.returns.declared and by_returns > by_model
+        return Offer(
+            policy=pi,
+            lower=self.bounds.lower(model, pi),
+            upper=self.bounds.at_start(model, V_low[0], V_up[0])[1],
+            lower_b=max(by_model, by_returns),
+            v_b=self.baseline_worth(max(by_model, by_returns)),
+            certified=self.bounds.certified,
+            trusts=leans or self.baseline_worth(max(by_model, by_returns)) > max(by_model, by_returns),
+            lower_b_trusts=leans,
+        )
+
+    def follow(self, offer: Offer, ledger: Ints) -> Plan:
+        """The plan that follows from the switch."""
+        decision = switch(ledger, offer.lower, offer.v_b, self.level)
+        N_b, N, total = (int(number) for number in ledger)
+        account = Account(self, offer, decision, (N_b, N, total / REWARD_UNITS))
+        return Plan(
+            policy=offer.policy if decision.learner else self.baseline,
+            source="optimistic" if decision.learner else "baseline",
+            h=0 if decision.learner else self.problem.H,
+            rho=1.0 if decision.learner else 0.0,
+            lower=offer.lower if decision.learner else offer.lower_b,
+            upper=offer.upper,
+            candidates=[offer.lower, offer.lower_b],
+            safety=self.mark_of(offer, decision),
+            grounds=account,
+            lasts=decision.lasts,
+            entry=max(offer.lower, 0.0),
+        )
+
+    def mark_of(self, offer: Offer, decision: Switch) -> Safety:
+        """What the safety of the plan rests on."""
+        if not offer.certified:
+            return "NOT CERTIFIED"
+        if not decision.learner:
+            return "certified" if offer.lower_b >= self.level and not offer.lower_b_trusts else "trusted"
+        if offer.lower >= self.level:
+            return "certified"
+        return "trusted" if offer.trusts else "certified in total"

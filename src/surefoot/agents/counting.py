@@ -41,6 +41,7 @@ class CountingAgent(Record, ABC):
 
     name: ClassVar[str]  # as the literature writes it
     floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
+    in_sum: ClassVar[bool] = False  # is the floor kept in the sum of all episodes, and not in each?
     problem: Problem
     delta: float
     pooled: bool
@@ -93,34 +94,42 @@ class CountingAgent(Record, ABC):
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and does the proof cover them?"""
         check_counts(counts, self.problem, self.pooled)
-        held = int(counts.n_sas.sum()) // self.problem.H
+        held = self.held(counts)
         if self.most_episodes is not None and held > self.most_episodes:
             raise InvalidCounts(
                 f"These counts hold {held:,} episodes, but the bounds of {self.name} are for {self.most_episodes:,} in "
                 "all: that number is inside their logarithm. Give it a larger episodes=."
             )
 
-    def check_episodes(self, episodes: int) -> None:
-        """Does the proof cover so many?"""
-        if self.most_episodes is not None and episodes > self.most_episodes:
+    def held(self, counts: Counts) -> int:
+        """How many episodes these counts hold; of counts made by hand, the most that any step has."""
+        by_step = counts.n_sas.sum(axis=(1, 2, 3))
+        return -(-int(by_step[0]) // self.problem.H) if counts.pooled else int(by_step.max())
+
+    def check_episodes(self, counts: Counts, episodes: int) -> None:
+        """Does the proof cover so many more?"""
+        most, held = self.most_episodes, self.held(counts)
+        if most is not None and held + episodes > most:
             raise InvalidSetting(
-                f"{episodes:,} episodes are asked for, but the bounds of {self.name} are for {self.most_episodes:,} in "
-                "all: that number is inside their logarithm. Give it a larger episodes=."
+                f"{episodes:,} episodes are asked for"
+                + f" after {held:,}" * (held > 0)
+                + f", but the bounds of {self.name} are for {most:,} in all: that number is inside their logarithm. "
+                "Give it a larger episodes=."
             )
 
     @property
     def mark(self) -> str:
-        """By this returns, and entries in the ledger, are known to be of this baseline, summed by these rewards."""
+        """By this returns are known to be of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
 
     def claim(self, counts: Counts) -> None:
-        """From now on returns and entries in these counts are of this baseline; another's are dropped."""
+        """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""
         if counts.record_of not in (None, self.mark):
             counts.record[:] = 0
-            counts.ledger[:] = 0
+            counts.planned = None
         counts.record_of = self.mark
 
 

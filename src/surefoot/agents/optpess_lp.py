@@ -1,5 +1,6 @@
 """OptPess-LP (Liu et al. 2021)."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import final
 
@@ -19,33 +20,36 @@ def optpess_lp(
     pi_b: Floats,
     c: Floats,
     C: float,
-    room: float,
+    kappa: float,
     b: Floats,
     from_centre: Floats,
+    slack: Callable[[Floats], float],
     basis: Ints | None,
 ) -> Found:
     """The policy OptPess-LP plays next, and why its cost is within the budget.
 
-    Everything is evaluated in P_hat. |(P - P_hat) V| <= H sum b, so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat)
-    with c_bar = c + S H beta. The programme is tried only once pi_b itself looks cheap enough.
+    Everything is evaluated in P_hat. |(P - P_hat) V| <= H sum b (`from_centre` is H, or half of what is left of it
+    after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar = c + S H beta. The programme is tried
+    only once pi_b itself looks cheap enough. `slack` is what rounding may add.
     """
     H, r, start, P_hat = model.H, model.problem.r, model.problem.start, model.P_hat
     assert start is not None
-    D = from_centre * b.sum(axis=-1)  # S H beta
+    D = from_centre * b.sum(axis=-1)  # S H beta, with the printed box
     c_bar = c + D  # pessimistic
-    r_bar = r + (1.0 + 4.0 * H / room) * D  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
-    cost_b = expected(P_hat, start, c_bar, pi_b)
+    r_bar = r + (1.0 + 4.0 * H / kappa) * D  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
+    more = slack(c_bar)
+    cost_b = expected(P_hat, start, c_bar, pi_b) + more
 
-    limit = C - room / 2.0  # (C + C_b)/2
+    limit = C - kappa / 2.0  # (C + C_b)/2
     if cost_b >= limit:
         why = f"The baseline's pessimistic cost is {cost_b:.6g}; the programme is tried once it is below {limit:.6g}."
         return Found(pi_b, "baseline", cost_b, why, basis)
-    answer = best_occupancy(P_hat, start, r_bar, c_bar, C - SOLVER, basis)
+    answer = best_occupancy(P_hat, start, r_bar, c_bar, C - max(SOLVER, 2.0 * more), basis)
     pi = policy_from(answer.q, pi_b)
-    cost = expected(P_hat, start, c_bar, pi)  # proved without the solver
+    cost = expected(P_hat, start, c_bar, pi) + more  # proved without the solver
     if answer.status != "optimal" or cost > C:
         why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
-        return Found(pi_b, "baseline", cost_b, why, basis)
+        return Found(pi_b, "baseline", cost_b, why, basis, failed=answer.status != "infeasible")
     return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
 
 
@@ -71,4 +75,5 @@ class OptPessLP(ProgrammeAgent):
         """The policy of the next episode."""
         model = self.model(counts)
         b, centre = self.bounds.b(model, self.episodes), self.bounds.from_centre(model.H)
-        return self.make_plan(optpess_lp(model, self.baseline, self.c, self.C, self.room, b, centre, counts.basis))
+        found = optpess_lp(model, self.baseline, self.c, self.C, self.kappa, b, centre, self.slack, counts.basis)
+        return self.make_plan(found)

@@ -45,7 +45,7 @@ class Plan(Record):
     upper: float
     candidates: Floats
     safety: Safety
-    grounds: "Grounds | None"  # what `explain` speaks about
+    grounds: "Explains | None"  # what `explain` speaks about
     cost: float | None
     lasts: int | None
     entry: float | None
@@ -61,7 +61,7 @@ class Plan(Record):
         upper: float,
         candidates: ArrayLike,
         safety: Safety,
-        grounds: "Grounds | None" = None,
+        grounds: "Explains | None" = None,
         *,
         cost: float | None = None,
         lasts: int | None = None,
@@ -124,7 +124,7 @@ class Plan(Record):
         )
 
 
-class Grounds(Protocol):
+class Explains(Protocol):
     """What a plan was made from, and can speak about."""
 
     def explain(self, plan: Plan) -> str: ...  # noqa: D102

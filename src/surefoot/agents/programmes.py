@@ -1,21 +1,24 @@
 """Learners that plan by a linear programme, for costs within a budget: what DOPE and OptPess-LP have in common."""
 
-from dataclasses import KW_ONLY, dataclass
+import math
+import warnings
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from surefoot.agents.counting import CostBudget, CountingAgent, check_problem
+from surefoot.agents.floors import Floor, Relative
 from surefoot.agents.plans import Plan, Safety, Source
 from surefoot.agents.replanning import Replan
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import Box
-from surefoot.bounds.model import MARGIN, Model
-from surefoot.checks import as_floats, freeze, require_delta, require_finite, require_floor, require_integer
+from surefoot.bounds.model import Model, margin
+from surefoot.checks import freeze, require_delta, require_floor, require_integer, require_number
 from surefoot.counts import Counts
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.policy import check_policy
-from surefoot.problem import Problem
+from surefoot.problem import Problem, signal
 
 SOLVER = 1e-9  # what the programme's budget is tightened by, for the solver's tolerance
 
@@ -28,6 +31,7 @@ class Found(NamedTuple):
     cost: float  # pessimistic: proved of this policy
     why: str
     basis: Ints | None  # where the next programme may begin
+    failed: bool = False  # did the solver give up on a programme that has a solution?
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +44,7 @@ class ProgrammeAgent(CountingAgent):
 
     - episodes: how many there will be at most; the number is inside the logarithm of the bounds
     - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
+    - scale: of the box, for experiments; other than 1 is NOT CERTIFIED
     - delta, pooled, replan: as for every learner; by default it plans at growth 1.1
 
     A mask of possible transitions is not used: the methods do not know one.
@@ -47,7 +52,7 @@ class ProgrammeAgent(CountingAgent):
 
     problem: Problem
     baseline: Floats
-    floor: float | None = None
+    floor: Floor | None = None
     _: KW_ONLY
     episodes: int
     cost: Floats | None = None
@@ -55,6 +60,7 @@ class ProgrammeAgent(CountingAgent):
     baseline_value: float | None = None
     baseline_cost: float | None = None
     delta: float = 0.05
+    scale: float = 1.0
     bounds: Box
     pooled: bool = False
     replan: Replan | None = None
@@ -81,8 +87,8 @@ class ProgrammeAgent(CountingAgent):
                     f"{self.name} with a floor needs baseline_value=, what the baseline is worth, and no costs: the "
                     "method is told that value. StepMix and EpsMix are not."
                 )
-            floor = require_floor(self.floor, H)
             value = require_floor(self.baseline_value, H, "baseline_value")
+            floor = self.floor.of(value, problem) if isinstance(self.floor, Relative) else require_floor(self.floor, H)
             freeze(self, floor=floor, baseline_value=value)
         else:
             if self.budget is None or self.baseline_cost is None or self.baseline_value is not None:
@@ -90,26 +96,20 @@ class ProgrammeAgent(CountingAgent):
                     f"{self.name} with costs needs budget= and baseline_cost=, what the baseline costs, and no "
                     "baseline_value: the method is told that cost."
                 )
-            table = as_floats("cost", self.cost, InvalidSetting)
-            require_finite("cost", table, InvalidSetting)
-            shape = (H, problem.S, problem.A)
-            if table.shape not in (shape, shape[1:]) or table.min() < 0.0 or table.max() > 1.0:
-                raise InvalidSetting(
-                    f"cost has shape {table.shape} and entries in [{table.min():g}, {table.max():g}], expected {shape} "
-                    f"or {shape[1:]} with entries in [0, 1]."
-                )
+            assert self.cost is not None
             freeze(
                 self,
-                cost=np.array(np.broadcast_to(table, shape)),
-                budget=require_floor(self.budget, H, "budget"),
-                baseline_cost=require_floor(self.baseline_cost, H, "baseline_cost"),
+                cost=np.array(signal("cost", self.cost, problem, InvalidSetting)),
+                budget=_require_cost("budget", self.budget),
+                baseline_cost=_require_cost("baseline_cost", self.baseline_cost),
             )
-        if not self.room > 0.0:
-            below, above = ("baseline_value", "the floor") if self.floor is not None else ("budget", "baseline_cost")
-            raise InvalidSetting(
-                f"{below} must be above {above}: the baseline leaves room of {self.room:g}, and {self.name} divides by "
-                "it."
+        if not self.kappa > 0.0:
+            what = (
+                f"baseline_value is {self.baseline_value:g}, expected more than the floor of {self.floor:g}"
+                if self.floor is not None
+                else f"baseline_cost is {self.baseline_cost:g}, expected less than the budget of {self.budget:g}"
             )
+            raise InvalidSetting(f"{what}: {self.name} divides by the room between them.")
 
     def _require(self, problem: Problem) -> None:
         """Refuse what the methods do not cover."""
@@ -127,6 +127,10 @@ class ProgrammeAgent(CountingAgent):
         if type(self.bounds) not in kinds:
             names = " or ".join(f"sf.{kind.__name__}()" for kind in kinds)
             raise InvalidSetting(f"bounds is {self.bounds!r}, expected {names}, and not a subclass.")
+        if self.scale != 1.0:
+            if self.bounds.scale != 1.0:
+                raise InvalidSetting("Give the scale once: either scale= or that of the box.")
+            freeze(self, bounds=replace(self.bounds, scale=self.scale))
 
     @property
     def pi_b(self) -> Floats:
@@ -141,19 +145,30 @@ class ProgrammeAgent(CountingAgent):
     @property
     def C(self) -> float:
         """The budget: H - floor for a floor."""
-        if self.floor is not None:
-            return self.problem.H - self.floor
-        assert self.budget is not None
-        return self.budget
+        if self.budget is not None:
+            return self.budget
+        return self.problem.H - self.level
 
     @property
-    def room(self) -> float:
-        """C - C_b: what the baseline leaves of the budget. For a floor that is kappa = V^b - floor."""
-        if self.floor is not None:
-            assert self.baseline_value is not None
-            return self.baseline_value - self.floor
+    def kappa(self) -> float:
+        """C - C_b: what the baseline leaves of the budget. For a floor that is V^b - floor."""
+        if self.baseline_value is not None:
+            return self.baseline_value - self.level
         assert self.baseline_cost is not None
         return self.C - self.baseline_cost
+
+    @property
+    def level(self) -> float:
+        """The floor as a number."""
+        assert isinstance(self.floor, float)
+        return self.floor
+
+    def slack(self, c_bar: Floats) -> float:
+        """What rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
+        assert self.problem.start is not None
+        slop = max(float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start))
+        H = self.problem.H
+        return H * margin(H, slop) * max(1.0, float(c_bar.max()))
 
     @property
     def told_value(self) -> float | None:
@@ -187,13 +202,15 @@ class ProgrammeAgent(CountingAgent):
 
     def make_plan(self, found: Found) -> Plan:
         """The plan that follows from what was found, with its marks."""
-        H, slack = self.problem.H, MARGIN * self.problem.H
+        H = self.problem.H
         least, most = (float(of(self.problem.r, axis=(1, 2)).sum()) for of in (np.min, np.max))
-        cost = min(found.cost + slack, float(H))
+        cost = min(found.cost, float(H))
         # Of returns nothing is proved where costs are something else.
         lower = least if self.cost is not None else min(max(H - cost, least), most)
         baseline = found.source == "baseline"
-        mark: Safety = "trusted" if baseline and cost > self.C else "certified"
+        mark: Safety = "certified" if cost <= self.C else "trusted"
+        if found.failed:
+            warnings.warn(f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3)
         return Plan(
             policy=found.policy,
             source=found.source,
@@ -210,8 +227,8 @@ class ProgrammeAgent(CountingAgent):
 
     def __repr__(self) -> str:
         told = (
-            f"floor={self.floor:g}, baseline_value={self.baseline_value:g}"
-            if self.floor is not None
+            f"floor={self.level:g}, baseline_value={self.baseline_value:g}"
+            if self.cost is None
             else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
         )
         settings = f"{told}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
@@ -228,21 +245,32 @@ class Reasons(NamedTuple):
         """In words."""
         agent, found = self.agent, self.found
         what = "the baseline" if found.source == "baseline" else "the programme's policy"
+        unit = agent.problem.in_user_units
+        proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
+        if agent.cost is None:
+            proved, asked = f"returns at least {unit(plan.lower):.6g}", f"the floor is {unit(agent.level):.6g}"
+        if plan.safety == "certified":
+            safety = f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
+        elif plan.safety == "trusted":
+            safety = f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is the owner's word."
+        else:
+            safety = f"{agent.promise}."
         lines = [
             f"Next: {what} ({agent.name}). {found.why}",
-            {
-                "certified": f"Certified at delta = {agent.delta:g}: expected cost at most {plan.cost:.6g}, budget "
-                f"{agent.C:.6g}.",
-                "trusted": f"Trusted, not certified: the data prove that the baseline costs at most {plan.cost:.6g}, "
-                f"and the budget is {agent.C:.6g}. Safety is the owner's word.",
-            }.get(plan.safety, f"NOT CERTIFIED: {agent.promise}."),
-            f"Told: the baseline leaves room of {agent.room:.6g} in the budget. Only how boldly {agent.name} explores "
-            "leans on that, not what is certified.",
+            safety,
+            f"Told: what the baseline is worth. Only how boldly {agent.name} explores leans on that, not what is "
+            "certified.",
             f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
             "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),
         ]
         if agent.cost is None:
-            lines.append(
-                "Costs are 1 - r and the budget is H - floor, so a cost within it is a return above the floor."
-            )
+            lines.append(f"{agent.name} speaks of costs: here they are 1 - r, in units of 0..{agent.problem.H}.")
         return "\n".join(lines)
+
+
+def _require_cost(name: str, value: object) -> float:
+    """An expected cost: a number that is not negative. One above H is never reached."""
+    number = require_number(name, value, "the expected cost of an episode, a number >= 0")
+    if not 0.0 <= number < math.inf:
+        raise InvalidSetting(f"{name} is {number:g}, expected the expected cost of an episode, a number >= 0.")
+    return number

@@ -12,7 +12,7 @@ from surefoot.agents.replanning import Replan
 from surefoot.arrays import Floats, read_only
 from surefoot.bounds import Model
 from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import MARGIN
+from surefoot.bounds.model import margin
 from surefoot.checks import freeze, require_delta, require_integer
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
@@ -113,7 +113,8 @@ class UCBVI(CountingAgent):
         """The optimistic policy, with its lower value."""
         self.check_counts(counts)
         policy, lower, upper = ucbvi(Model(self.problem, counts, self.delta), self.scale * self.log)
-        slack = MARGIN * self.problem.H
+        assert self.problem.start is not None
+        slack = self.problem.H * margin(self.problem.H, abs(float(self.problem.start.sum()) - 1.0))
         mark: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
         lower, upper = max(lower - slack, 0.0), min(upper + slack, float(self.problem.H))
         return Plan(policy, "optimistic", 0, 1.0, lower, upper, [lower], mark)

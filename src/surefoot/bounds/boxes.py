@@ -6,7 +6,6 @@ of visits that K episodes can bring: S^2 A entries times H K (steps times visits
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -17,14 +16,23 @@ from surefoot.errors import InvalidSetting
 from surefoot.problem import Problem
 
 
-class Box(Protocol):
-    """What a box is asked for."""
+@dataclass(frozen=True)
+class Box:
+    """What boxes share: `scale` multiplies the logarithm. Any other than 1 is NOT CERTIFIED."""
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_scale(self, self.scale)
 
     @property
-    def scale(self) -> float: ...  # noqa: D102
-    @property
-    def certified(self) -> bool: ...  # noqa: D102
-    def b(self, model: Model, K: int) -> Floats: ...  # noqa: D102
+    def certified(self) -> bool:
+        """Is this a proved box? A user's subclass may compute anything, and is not."""
+        return type(self) in (BernsteinBox, HoeffdingBox, MaurerPontilBox) and self.scale == 1.0
+
+    def b(self, model: Model, K: int) -> Floats:
+        """Half widths (H, S, A, S)."""
+        raise NotImplementedError
 
 
 def entries(problem: Problem, K: int) -> float:
@@ -37,31 +45,21 @@ def later(H: int) -> Floats:
     return np.arange(H - 1, -1, -1, dtype=np.float64)[:, None, None]
 
 
-def check_scale(box: object, scale: object) -> None:
-    """`scale` multiplies the logarithm. 1 is the proved one."""
+def check_scale(record: object, scale: object) -> None:
+    """A finite number that is not negative; 1 is the proved one."""
     value = require_number("scale", scale, "a finite number >= 0; 1 is the proved one")
     if not 0.0 <= value < math.inf:
         raise InvalidSetting(f"scale is {value:g}, expected a finite number >= 0; 1 is the proved one.")
-    freeze(box, scale=value)
+    freeze(record, scale=value)
 
 
 @dataclass(frozen=True)
-class BernsteinBox:
+class BernsteinBox(Box):
     """DOPE's own box (Bura et al. 2022): b = 2 sqrt(P_hat (1 - P_hat) L/n) + 14 L/(3n), at most 1, n at least 1.
 
     L = log(2 S^2 A H K/delta). The published code leaves A out of it; then the union does not cover all entries. Any
     scale other than 1 is NOT CERTIFIED.
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_scale(self, self.scale)
-
-    @property
-    def certified(self) -> bool:
-        """Is this the proved box? A subclass may compute anything, and is not."""
-        return type(self) is BernsteinBox and self.scale == 1.0
 
     def b(self, model: Model, K: int) -> Floats:
         """Half widths (H, S, A, S)."""
@@ -76,21 +74,11 @@ class BernsteinBox:
 
 
 @dataclass(frozen=True)
-class HoeffdingBox:
+class HoeffdingBox(Box):
     """OptPess-LP's own (Liu et al. 2021): b = sqrt(Z/n) for every next state, n at least 1.
 
     Z = log(32 S^2 A H K/delta), which has room to spare. Any scale other than 1 is NOT CERTIFIED.
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_scale(self, self.scale)
-
-    @property
-    def certified(self) -> bool:
-        """Is this the proved box? A subclass may compute anything, and is not."""
-        return type(self) is HoeffdingBox and self.scale == 1.0
 
     def b(self, model: Model, K: int) -> Floats:
         """Half widths (H, S, A, S)."""
@@ -104,23 +92,13 @@ class HoeffdingBox:
 
 
 @dataclass(frozen=True)
-class MaurerPontilBox:
+class MaurerPontilBox(Box):
     """The sharper drop-in, for DOPE and OptPess-LP alike: b = sqrt(2 P_hat (1 - P_hat) L/(n-1)) + 7 L/(3 (n-1)).
 
     L = log(3 S^2 A H K/delta): Bernstein's inequality on either side, and one for the empirical variance (Maurer and
     Pontil 2009). b = 1 below two visits. Values differ by what can come AFTER a step, H - h, and not by H; from the
     centre of the box by half of that. Same promise. Any scale other than 1 is NOT CERTIFIED.
     """
-
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_scale(self, self.scale)
-
-    @property
-    def certified(self) -> bool:
-        """Is this the proved box? A subclass may compute anything, and is not."""
-        return type(self) is MaurerPontilBox and self.scale == 1.0
 
     def b(self, model: Model, K: int) -> Floats:
         """Half widths (H, S, A, S)."""
