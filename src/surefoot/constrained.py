@@ -48,11 +48,11 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     if table is None:
         raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
     start = np.asarray(world.start)
-    answer = best_occupancy(world.P, start, world.r, table, limit)
+    cheapest = cheapest_in_box(world.P, world.P, start, table)
+    if cheapest > limit + 1e-9:
+        return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
+    answer = best_occupancy(world.P, start, world.r, table, max(limit, cheapest))
     if answer.status == "optimal":
         policy = policy_from(answer.q, solve(world).policy)
         return ConstrainedOptimum(value_of(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
-    cheapest = cheapest_in_box(world.P, world.P, start, table)
-    if answer.status == "infeasible" and cheapest > limit - 1e-9:
-        return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
     raise InvalidSetting(f"The solver gave up on this programme: {answer.words}. Try a budget a little different.")

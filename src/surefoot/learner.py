@@ -238,6 +238,10 @@ class Learner:
         if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
             self.counts.ledger += entered(False, 0.0)
             self.counts.planned = None  # for how long the plan was affordable is no longer true
+        self.rewind()
+
+    def rewind(self) -> None:
+        """As if this episode had not begun: for a process that will play it again, from the same seed."""
         self._pi = None
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -272,23 +272,9 @@ def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
             digest.update(b"-" if held is None else held.tobytes())
     if setting.world is not None:
         digest.update(setting.world.P_rows.tobytes())
-    _describe(agent, digest)
+    if isinstance(agent, CountingAgent):
+        agent.describe(digest)
     return digest.hexdigest()
-
-
-def _describe(agent: object, digest: "hashlib._Hash") -> None:
-    """Every setting of a learner of ours, exactly, and those of a learner inside it."""
-    if not isinstance(agent, CountingAgent):
-        return
-    digest.update(np.ascontiguousarray(agent.pi_b).tobytes())
-    for field in fields(agent):  # type: ignore[arg-type]
-        value = getattr(agent, field.name)
-        if isinstance(value, np.ndarray):
-            digest.update(np.ascontiguousarray(value).tobytes())
-        elif isinstance(value, float | int | str):
-            digest.update(f"{field.name}={value!r}".encode())
-        else:
-            _describe(value, digest)
 
 
 def episode_seed(seed: int, k: int) -> int:
@@ -352,7 +338,7 @@ def _play(
                     saved = time.perf_counter()
             interrupted = stop()
     finally:
-        learner.abandon()
+        learner.rewind()
         if save is not None and state.whole:
             state.save(save, mark)
     return run_from(

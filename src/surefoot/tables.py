@@ -17,11 +17,13 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     known = next((run for run in runs if run.baseline is not None), None)
     if known is not None and known.baseline is not None and known.optimum is not None:
         below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
+        if known.budget is not None and known.baseline_cost is not None:
+            below = known.baseline_cost > known.budget + VIOLATION_TOLERANCE
         table.append(
             {
                 "learner": "baseline alone",
                 "episodes": known.episodes,
-                "violations": None if known.floor is None else known.episodes * below,
+                "violations": None if known.violations is None else known.episodes * below,
                 "regret": known.units.scale * known.episodes * (known.optimum - known.baseline),
                 "mean_return": known.units.to_user(known.baseline),
                 "smallest_return": known.units.to_user(known.baseline),
@@ -98,8 +100,9 @@ def print_runs(runs: Sequence[Run]) -> None:
     many = len(columns) > MOST_COLUMNS
     for key, heading, _ in columns:
         first = heading == "learner"
+        words = SHORT.get(key, heading) if many else heading
         table.add_column(
-            SHORT.get(key, heading) if many else heading,
+            "over\nbudget" if costs and key == "violations" else words,
             justify="left" if first else "right",
             no_wrap=first,
             overflow="fold",

@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -143,13 +143,9 @@ class BudgetAgent(FloorAgent):
     def ledger_mark(self) -> str:
         """By this an account is known to be this learner's: entries made by other bounds, at another delta or for
         another floor prove something else."""
-        about = [type(self).__name__, self.mark, *map(repr, (self.level, self.delta, self.bounds, self.returns))]
-        learner: object = getattr(self, "learner", None)
-        kind: Any = type(learner)
-        # Python's own repr holds an address, which is another one in every process.
-        plain = kind.__repr__ is object.__repr__
-        about += [kind.__qualname__ if plain else repr(learner), repr(self.baseline_value)]
-        return hashlib.sha256("|".join(about).encode()).hexdigest()[:16]
+        digest = hashlib.sha256()
+        self.describe(digest)
+        return digest.hexdigest()[:16]
 
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and is the account in them this learner's?"""

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -124,6 +125,24 @@ class CountingAgent(Record, ABC):
         for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
+
+    def describe(self, digest: "hashlib._Hash") -> None:
+        """Every setting that certificates depend on, exactly, and those of a learner inside. Not when to plan."""
+        digest.update(type(self).__name__.encode())
+        digest.update(np.ascontiguousarray(self.pi_b).tobytes())
+        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
+            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            digest.update(field.name.encode())
+            if isinstance(value, CountingAgent):
+                value.describe(digest)
+            elif isinstance(value, np.ndarray):
+                digest.update(np.ascontiguousarray(value).tobytes())
+            elif field.name not in ("problem", "replan"):
+                # A function's own repr holds its address, which is another one in every process.
+                plain = type(value).__repr__ is object.__repr__ or callable(value)  # type: ignore[comparison-overlap]
+                digest.update((type(value).__qualname__ if plain else repr(value)).encode())
 
     def claim(self, counts: Counts) -> None:
         """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""

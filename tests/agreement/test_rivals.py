@@ -1,0 +1,425 @@
+"""The rivals: any agent's plans are played in compiled code to the bits of the plain loop, and stopping, saving or
+going on from another basis changes nothing that matters."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.checks import REWARD_UNITS
+from surefoot.lp import best_in_box, best_occupancy
+
+K = 10**5  # episodes inside the logarithms
+NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
+RULES = {"every episode": sf.EveryEpisode(), "growth": sf.Growth(1.1)}
+PROGRAMMES = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
+
+
+class Own:
+    """A user's own agent: the baseline until 20 episodes are counted, then a deterministic policy drawn anew."""
+
+    floor, promise = None, "nothing"
+
+    def __init__(self, problem, baseline, pooled, replan):
+        self.problem, self.baseline, self.pooled, self.replan = problem, baseline, pooled, replan
+
+    def plan(self, counts, rng):
+        H, S, A = self.baseline.shape
+        if counts.episodes < 20:
+            return sf.Plan(self.baseline, "baseline", H, 0.0, 0.0, H, [0.0], "no floor", lasts=7, entry=0.25)
+        bold = np.eye(A)[rng.integers(A, size=(H, S))]
+        if counts.episodes % 2:
+            coin = sf.EpisodicMixture(self.baseline, bold, 0.6)
+            return sf.Plan(coin, "mixture", 0, 0.6, 0.0, H, [0.0], "no floor", entry=0.5)
+        return sf.Plan(bold, "optimistic", 0, 1.0, 0.0, H, [0.0], "no floor", lasts=3)
+
+
+def setting(pooled):
+    """A small world, a baseline that can be improved on, its value and a floor below it."""
+    world = sf.random_mdp(3, 2, 3, seed=2, stationary=pooled)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=3.0)
+    value = float(world.at_start(sf.policy_value(world, baseline)[0]))
+    return world, baseline, value, 0.8 * value
+
+
+def build(name, pooled=False, replan=None, scale=None):
+    """The learner, with bounds scaled so that it leaves the baseline within a few hundred episodes."""
+    world, baseline, value, floor = setting(pooled)
+    problem, same = world.problem, {"pooled": pooled, "replan": replan}
+    three, told = (problem, baseline, floor), {"baseline_value": value, "episodes": K, **same}
+    inside = sf.UCBVI(problem, episodes=K, scale=1e-3, pooled=pooled)
+    makers = {
+        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(scale or 1e-3), **told),
+        "optpess-lp": lambda: sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale or 5e-5), **told),
+        "budget-exploration": lambda: sf.BudgetExploration(*three, **same),
+        "told": lambda: sf.BudgetExploration(*three, baseline_value=value, learner=inside, **same),
+        "conservative-ucbvi": lambda: sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **same),
+        "ucbvi": lambda: sf.UCBVI(problem, episodes=K, scale=1e-3, **same),
+        "thompson": lambda: sf.StepMix(*three, explorer=sf.Thompson(problem), **same),
+        "own": lambda: Own(problem, baseline, pooled, replan),
+    }
+    return makers[name]()
+
+
+@pytest.fixture
+def same(assert_same_run):
+    """As everywhere, and in what only the rivals keep."""
+
+    def compare(one, other):
+        assert_same_run(one, other)
+        for field in ("min_cumulative", "told", "budget", "baseline_cost", "max_cost"):
+            assert getattr(one, field) == getattr(other, field), field
+        assert one.counts.record_of == other.counts.record_of
+        if one.counts.basis is None or other.counts.basis is None:
+            assert one.counts.basis is other.counts.basis
+        else:
+            np.testing.assert_array_equal(one.counts.basis, other.counts.basis)
+
+    return compare
+
+
+def same_plan(one, other):
+    """To the last bit."""
+    policies = [
+        (plan.policy.first, plan.policy.second) if isinstance(plan.policy, sf.EpisodicMixture) else (plan.policy,)
+        for plan in (one, other)
+    ]
+    fields = ("source", "h", "rho", "lower", "upper", "safety", "cost", "lasts", "entry")
+    bases = [b"-" if plan.basis is None else plan.basis.tobytes() for plan in (one, other)]
+    return (
+        all(getattr(one, field) == getattr(other, field) for field in fields)
+        and [policy.tobytes() for policy in policies[0]] == [policy.tobytes() for policy in policies[1]]
+        and one.candidates.tobytes() == other.candidates.tobytes()
+        and bases[0] == bases[1]
+        and one.explain() == other.explain()
+    )
+
+
+# ---- two drivers
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_plain_is_compiled(name, rule, pooled, same):
+    world, _, _, floor = setting(pooled)
+    agent = build(name, pooled, RULES[rule])
+    runs = [run(world, agent, 300, seed=4, floor=floor) for run in (sf.simulate, sf.simulate_plainly)]
+    same(*runs)
+    run = runs[0]
+    assert run.off_baseline is not None
+    assert run.sources["optimistic"] >= 20
+    assert run.sources["baseline"] > 0 or name == "ucbvi"
+    assert run.counts.pooled == pooled
+    if name in ("budget-exploration", "told", "conservative-ucbvi"):
+        assert run.counts.ledger[0] == run.sources["baseline"]
+        assert run.counts.ledger[1] == run.sources["optimistic"]
+    with pytest.raises(AssertionError):  # control: the comparison tells runs apart
+        same(run, sf.simulate_plainly(world, agent, 300, seed=5, floor=floor))
+
+
+@pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi", "own"])
+def test_the_rules_of_replanning_differ(name):
+    """Control: what is compared above depends on when plans are made."""
+    world, _, _, floor = setting(False)
+    every, growth = (sf.simulate(world, build(name, False, rule), 300, seed=4, floor=floor) for rule in RULES.values())
+    assert every.counts != growth.counts
+
+
+@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+def test_warm_starts_are_the_same_in_both(name, same):
+    """Counts go on with their basis and ledger, and are left alone."""
+    world, _, _, floor = setting(False)
+    agent = build(name)
+    first = sf.simulate(world, agent, 250, seed=4).counts
+    before = first.copy()
+    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (sf.simulate, sf.simulate_plainly)]
+    same(*runs)
+    assert first == before
+    assert runs[0].counts.episodes == 310
+    if name in ("budget-exploration", "conservative-ucbvi"):
+        assert runs[0].counts.ledger[:2].sum() == 310
+
+
+@pytest.mark.parametrize("name", PROGRAMMES)
+def test_costs_of_ones_own_are_the_same_in_both(name, same):
+    world, baseline, _, _ = setting(False)
+    cost = np.random.default_rng(0).random((3, 3, 2))
+    spent = float((sf.occupancy(world, baseline) * cost).sum())
+    box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
+    settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
+    agent = PROGRAMMES[name](world.problem, baseline, **settings)
+    runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_plainly)]
+    same(*runs)
+    assert runs[0].sources["optimistic"] > 20
+    assert runs[0].budget == spent + 0.4
+
+
+@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+def test_the_number_of_workers_changes_nothing(name, same):
+    world, _, _, floor = setting(False)
+    agent = build(name)
+    runs = {jobs: sf.simulate_many(world, agent, 200, seeds=range(4), jobs=jobs, floor=floor) for jobs in (1, 2)}
+    for one, other in zip(runs[1], runs[2], strict=True):
+        same(one, other)
+    for seed in (0, 3):
+        same(runs[2][seed], sf.simulate(world, agent, 200, seed=seed, floor=floor))
+    assert runs[1][0].counts != runs[1][1].counts  # control
+
+
+# ---- plans depend on counts alone
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    """Counts of learners that are off the baseline, with basis and ledger."""
+    found = {}
+    for name in ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"):
+        world, _, _, _ = setting(False)
+        run = sf.simulate(world, build(name), 300, seed=4)
+        assert run.sources["optimistic"] > 0
+        found[name] = run.counts
+    return found
+
+
+@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
+    agent, counts = build(name), learnt[name]
+    counts.save(tmp_path / "counts.npz")
+    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    assert loaded == counts
+    np.testing.assert_array_equal(loaded.ledger, counts.ledger)
+    if name in PROGRAMMES:
+        np.testing.assert_array_equal(loaded.basis, counts.basis)
+        assert loaded.basis.dtype == counts.basis.dtype
+    else:
+        assert counts.ledger[0] > 0
+    assert same_plan(agent.plan(counts), agent.plan(loaded))
+    assert not same_plan(agent.plan(counts), agent.plan(sf.Counts.zeros(agent.problem)))  # control
+    if name not in PROGRAMMES:
+        loaded.ledger[0] += 1000  # control: what is in the ledger matters
+        assert not same_plan(agent.plan(counts), agent.plan(loaded))
+
+
+@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
+def test_planning_twice_gives_the_same_bytes(name, learnt):
+    """And leaves the counts as they were; whatever was planned in between, the solver remembers nothing."""
+    agent, counts = build(name), learnt[name]
+    before = counts.copy()
+    first = agent.plan(counts)
+    agent.plan(sf.Counts.zeros(agent.problem))
+    build("dope", scale=1e-4).plan(learnt["optpess-lp"])
+    assert same_plan(first, agent.plan(counts))
+    assert same_plan(first, build(name).plan(counts.copy()))
+    assert counts == before
+    if name in PROGRAMMES:
+        np.testing.assert_array_equal(counts.basis, before.basis)
+
+
+def solved(name, agent, counts, basis, less=1e-9):
+    """The agent's programme, begun in a basis: its optimistic rewards, and its answer. `less`: of the budget."""
+    model = agent.model(counts)
+    b = agent.bounds.b(model, agent.episodes)
+    D, start, budget = model.H * b.sum(axis=-1), model.problem.start, agent.C - less
+    if name == "dope":
+        l, u = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)  # noqa: E741
+        r_bar = model.problem.r + model.H / agent.kappa * D
+        return r_bar, best_in_box(l, u, start, r_bar, agent.c + D, budget, basis)
+    r_bar = model.problem.r + (1 + 4 * model.H / agent.kappa) * D
+    return r_bar, best_occupancy(model.P_hat, start, r_bar, agent.c + D, budget, basis)
+
+
+@pytest.mark.parametrize("name", PROGRAMMES)
+def test_warm_and_cold_plans_are_worth_the_same(name):
+    """A basis is where the solver begins, not where it ends: along a run, objective and certified cost agree."""
+    world, _, _, _ = setting(False)
+    agent = build(name)
+    counts, compared, told_apart = None, 0, 0
+    for k in range(14):
+        counts = sf.simulate(world, agent, 40, seed=k, counts=counts).counts
+        cold = counts.copy()
+        cold.basis = None
+        plan, cold_plan = agent.plan(counts), agent.plan(cold)
+        assert plan.source == cold_plan.source
+        if plan.source == "baseline" or counts.basis is None:
+            continue
+        compared += 1
+        r_bar, warm = solved(name, agent, counts, counts.basis)
+        _, anew = solved(name, agent, counts, None)
+        assert (warm.q * r_bar).sum() == pytest.approx((anew.q * r_bar).sum(), abs=1e-7)
+        assert plan.cost == pytest.approx(cold_plan.cost, abs=1e-8)
+        assert max(plan.cost, cold_plan.cost) <= agent.C
+        np.testing.assert_array_equal(plan.basis, warm.basis)  # it is this programme that was compared
+        tighter = solved(name, agent, counts, None, less=0.05)[1]
+        told_apart += abs((warm.q * r_bar).sum() - (tighter.q * r_bar).sum()) > 1e-4
+    assert compared >= 4
+    assert told_apart >= 4  # control: a budget that is a little smaller is seen
+
+
+@pytest.mark.parametrize("name", PROGRAMMES)
+@pytest.mark.parametrize("foreign", ["another learner's", "too short", "too long", "nonsense", "all basic"])
+def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
+    """Counts may come from another learner, or from a damaged file: the plan is worth the same."""
+    agent, counts = build(name), learnt[name]
+    own, other = counts.basis, learnt["optpess-lp" if name == "dope" else "dope"].basis
+    changed = counts.copy()
+    changed.basis = {
+        "another learner's": other,
+        "too short": own[:-1],
+        "too long": np.append(own, own),
+        "nonsense": np.random.default_rng(0).integers(0, 5, size=own.size).astype(np.int8),
+        "all basic": np.ones_like(own),
+    }[foreign]
+    plan, strange = agent.plan(counts), agent.plan(changed)
+    assert strange.source == plan.source == "optimistic"
+    assert strange.cost == pytest.approx(plan.cost, abs=1e-8)
+    np.testing.assert_allclose(strange.policy, plan.policy, atol=1e-7)
+    assert np.abs(plan.policy - agent.baseline).max() > 0.01  # control: the baseline would have been seen
+
+
+# ---- a shell that is interrupted
+
+
+def go_on(learner, world, episodes):
+    """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
+    out = []
+    for _ in range(episodes):
+        rng = np.random.default_rng([7, learner.episodes])
+        plan = learner.begin()
+        s = world.s1
+        for h in range(world.H):
+            a = learner.act(s)
+            s = int(rng.choice(world.S, p=world.P[h, s, a]))
+            learner.observe(s)
+        episode = learner.end()
+        out.append((episode.states.tobytes(), episode.actions.tobytes(), episode.baseline, episode.entry, plan.lower))
+    return out
+
+
+@pytest.mark.parametrize("name", ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"])
+@pytest.mark.parametrize("rule", ["growth", "every episode"])
+def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
+    """Saved in the middle of plans, and in the middle of an episode; the plan in force is made again from its basis."""
+    world, _, _, _ = setting(False)
+    agent = build(name, replan=sf.Growth(1.3) if rule == "growth" else sf.EveryEpisode())
+    episodes = 230 if name in PROGRAMMES else 60
+    steady = sf.Learner(agent, 5)
+    whole = go_on(steady, world, episodes)
+    assert 0 < sum(by_baseline for _, _, by_baseline, _, _ in whole) < episodes
+    middles = 0
+    for stop in (1, 17, episodes - 40, episodes - 33, episodes - 7):
+        learner = sf.Learner(agent, 5)
+        first = go_on(learner, world, stop)
+        learner.begin()
+        learner.act(world.s1)
+        learner.rewind()
+        learner.counts.save(tmp_path / f"{stop}.npz")
+        loaded = sf.Counts.load(tmp_path / f"{stop}.npz")
+        assert loaded == learner.counts
+        middles += loaded.planned.episodes < stop
+        resumed = sf.Learner(agent, 5, loaded)
+        assert first + go_on(resumed, world, episodes - stop) == whole
+        assert resumed.counts == steady.counts
+        if name in PROGRAMMES:
+            np.testing.assert_array_equal(resumed.counts.basis, steady.counts.basis)
+    assert middles > 0 or rule == "every episode"
+    assert go_on(sf.Learner(agent, 6), world, episodes) != whole  # control
+
+
+@pytest.mark.parametrize("name", ["budget-exploration", "conservative-ucbvi", "dope"])
+def test_an_episode_given_up_is_paid_for(name):
+    """By an account: it was begun off the baseline, and nothing is proved of what it brought. Nobody else notices."""
+    world, _, _, _ = setting(False)
+    learner = sf.Learner(build(name, replan=sf.EveryEpisode()), 5)
+    off = 0
+    for _ in range(300):
+        plan = learner.begin()
+        before, on_baseline = learner.counts.copy(), plan.source == "baseline"
+        learner.abandon()  # nothing was played yet
+        assert learner.counts == before
+        learner.begin()
+        learner.act(world.s1)
+        learner.abandon()
+        paid = learner.counts.ledger - before.ledger
+        if name == "dope" or on_baseline:
+            assert learner.counts == before
+        else:
+            off += 1
+            assert paid.tolist() == [0, 1, 0]
+            assert learner.counts.planned is None
+        go_on(learner, world, 1)
+    assert off > 3 or name == "dope"
+
+
+class PowerCut(Exception):
+    pass
+
+
+class Torn(gymnasium.wrappers.OrderEnforcing):
+    """The power fails in the first step of the episode after `episodes` others."""
+
+    def __init__(self, env, episodes):
+        super().__init__(env)
+        self.left = episodes + 1
+
+    def reset(self, **settings):
+        self.left -= 1
+        return self.env.reset(**settings)
+
+    def step(self, action):
+        if self.left == 0:
+            raise PowerCut
+        return self.env.step(action)
+
+
+@pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi"])
+def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
+    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    three = (world.problem, world.baseline, world.suggested_floor)
+    told = {"baseline_value": float(sf.policy_value(world, world.baseline)[0, 0]), "episodes": K}
+    agent = {
+        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(1e-4), **told),
+        "budget-exploration": lambda: sf.BudgetExploration(*three, bounds=sf.KL(scale=0.05)),
+        "conservative-ucbvi": lambda: sf.ConservativeUCBVI(
+            *three,
+            baseline_value=told["baseline_value"],
+            learner=sf.UCBVI(world.problem, episodes=K, scale=1e-4),
+        ),
+    }[name]()
+    whole = sf.learn(env, agent, 120, seed=3)
+    assert 0 < whole.sources["optimistic"] < 120
+    path = tmp_path / "run.npz"
+    for first, resume in ((70, False), (21, True)):
+        with pytest.raises(PowerCut):
+            sf.learn(Torn(env, first), agent, 120, seed=3, save=path, resume=resume)
+    same(sf.learn(env, agent, 120, seed=3, save=path, resume=True), whole)
+    assert sf.learn(env, agent, 120, seed=4).counts != whole.counts  # control
+
+
+# ---- blocks
+
+
+@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi"])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_blocks_add_up(name, pooled):
+    """The law, not the bits: every account sums to the episodes, the ledger too."""
+    world, _, value, floor = setting(pooled)
+    agent = build(name, pooled, sf.Blocks(0.1))
+    episodes = 1501
+    run = sf.simulate(world, agent, episodes, seed=1, floor=floor)
+    counts = run.counts
+    assert run.episodes == counts.episodes == counts.n_start.sum() == episodes
+    assert sum(run.sources.values()) == run.by_h.sum() == run.curve.episodes.sum() == episodes
+    assert run.sources["optimistic"] > 0
+    np.testing.assert_array_equal(counts.n_sas.sum(axis=(1, 2, 3)), episodes * (world.H if pooled else 1))
+    assert counts.record[0] == run.sources["baseline"]
+    if name in ("dope", "optpess-lp", "ucbvi"):
+        assert not counts.ledger.any()
+        return
+    assert counts.ledger[:2].tolist() == [run.sources["baseline"], run.sources["optimistic"]]
+    assert counts.ledger[:2].sum() == episodes
+    assert 0 < counts.ledger[2] <= counts.ledger[1] * world.H * REWARD_UNITS
+    proved = counts.ledger[2] / REWARD_UNITS
+    earned = run.mean_value * episodes - counts.ledger[0] * value
+    assert proved <= earned + 1e-6  # what was proved of the learner's episodes is below what they were worth
+    assert proved + world.H * 0.5 * counts.ledger[1] > earned  # control: the comparison is not for ever true

@@ -1,0 +1,587 @@
+"""The rivals from the outside: what they refuse and in which words, runs about costs, who was told what, and that
+nothing which leans on a scaled constant or on somebody's word is called certified."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.cli import app
+from surefoot.simulation import VIOLATION_TOLERANCE
+from surefoot.tables import print_runs, rows
+
+H, S, A = 3, 3, 2
+PROGRAMMES = {"DOPE": sf.DOPE, "OptPess-LP": sf.OptPessLP}
+OWN_BOX = {"DOPE": sf.BernsteinBox, "OptPess-LP": sf.HoeffdingBox}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return sf.random_mdp(S, A, H, seed=2)
+
+
+@pytest.fixture(scope="module")
+def baseline(world):
+    return sf.boltzmann(sf.solve(world).Q, eta=3.0)
+
+
+@pytest.fixture(scope="module")
+def value(world, baseline):
+    return float(sf.policy_value(world, baseline)[0, 0])
+
+
+@pytest.fixture(scope="module")
+def cost():
+    return np.random.default_rng(0).random((H, S, A))
+
+
+@pytest.fixture(scope="module")
+def spent(world, baseline, cost):
+    return float((sf.occupancy(world, baseline) * cost).sum())
+
+
+@pytest.fixture(params=PROGRAMMES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def make(kind, world, baseline):
+    """DOPE or OptPess-LP with these settings."""
+
+    def build(*floor, **settings):
+        return PROGRAMMES[kind](world.problem, baseline, *floor, **{"episodes": 10_000, **settings})
+
+    return build
+
+
+# ---- refusals
+
+
+def test_settings_that_are_right(make, value, cost, spent):
+    """Control: what the refusals below begin from is accepted."""
+    assert make(1.0, baseline_value=value).kappa == value - 1.0
+    assert make(floor=1.0, baseline_value=value).C == H - 1.0
+    agent = make(cost=cost, budget=2.5, baseline_cost=spent)
+    assert (agent.C, agent.kappa, agent.floor) == (2.5, 2.5 - spent, None)
+    flat = make(cost=cost[0], budget=2.5, baseline_cost=spent)
+    np.testing.assert_array_equal(flat.cost, np.broadcast_to(cost[0], (H, S, A)))
+    with pytest.raises(ValueError, match="read-only"):
+        agent.cost[0, 0, 0] = 0.5
+
+
+TWO_WAYS = r"takes either floor= and baseline_value= .* or cost=, budget= and baseline_cost="
+WITH_FLOOR = r"with a floor needs baseline_value=, what the baseline is worth, and no costs"
+WITH_COSTS = r"with costs needs budget= and baseline_cost=, what the baseline costs, and no baseline_value"
+TABLE = np.full((H, S, A), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, TWO_WAYS),
+        ({"budget": 2.0}, TWO_WAYS),
+        ({"budget": 2.0, "baseline_cost": 1.0}, TWO_WAYS),
+        ({"floor": 1.0, "baseline_value": 1.4, "cost": TABLE}, TWO_WAYS),
+        ({"floor": 1.0}, WITH_FLOOR),
+        ({"floor": 1.0, "baseline_value": 1.4, "budget": 2.0}, WITH_FLOOR),
+        ({"floor": 1.0, "baseline_value": 1.4, "baseline_cost": 1.0}, WITH_FLOOR),
+        ({"cost": TABLE}, WITH_COSTS),
+        ({"cost": TABLE, "budget": 2.0}, WITH_COSTS),
+        ({"cost": TABLE, "baseline_cost": 1.5}, WITH_COSTS),
+        ({"cost": TABLE, "budget": 2.0, "baseline_cost": 1.5, "baseline_value": 1.4}, WITH_COSTS),
+        (
+            {"floor": 1.4, "baseline_value": 1.4},
+            r"baseline_value is 1.4, expected more than the floor of 1.4: .* divides",
+        ),
+        ({"floor": 1.4, "baseline_value": 1.0}, r"baseline_value is 1, expected more than the floor of 1.4"),
+        (
+            {"cost": TABLE, "budget": 1.5, "baseline_cost": 1.5},
+            r"baseline_cost is 1.5, expected less than the budget of 1.5",
+        ),
+        ({"floor": 4.0, "baseline_value": 1.0}, r"floor is 4, but returns lie in \[0, 3\]"),
+        ({"floor": 1.0, "baseline_value": 3.5}, r"baseline_value is 3.5"),
+        ({"floor": "high", "baseline_value": 1.4}, r"floor is 'high', expected a number between 0 and H = 3"),
+        ({"floor": 1.0, "baseline_value": 1.4, "delta": 1.0}, r"delta is 1, expected"),
+        ({"floor": 1.0, "baseline_value": 1.4, "episodes": 0}, r"episodes is 0, expected an integer >= 1"),
+        ({"floor": 1.0, "baseline_value": 1.4, "episodes": 1e5}, r"episodes is 100000.0, expected an integer"),
+        ({"floor": 1.0, "baseline_value": 1.4, "replan": 1.1}, r"replan is 1.1, expected sf.EveryEpisode\(\)"),
+    ],
+)
+def test_settings_that_are_refused(make, kind, settings, message):
+    with pytest.raises(sf.InvalidSetting, match=message) as refusal:
+        make(**settings)
+    if message in (TWO_WAYS, WITH_FLOOR, WITH_COSTS):
+        assert str(refusal.value).startswith(kind)  # it says who refuses
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.full((H - 1, S, A), 0.5), r"cost has shape \(2, 3, 2\), expected \(3, 3, 2\) or \(3, 2\)"),
+        (np.full(S, 0.5), r"cost has shape \(3,\), "),
+        (np.full((H, S, A, S), 0.5), r"cost has shape \(3, 3, 2, 3\), "),
+        (np.full((H, S, A), 1.5), r"cost\[0, 0, 0\] is 1.5, expected a number in \[0, 1\]"),
+        (np.full((H, S, A), -0.5), r"cost\[0, 0, 0\] is -0.5"),
+        (np.full((H, S, A), np.nan), r"cost\[0, 0, 0\] is nan, expected a finite number"),
+        ("dear", r"cost has dtype"),
+        ([[0.5], [0.5, 0.5]], r"cost is ragged"),
+    ],
+)
+def test_tables_of_costs_that_are_refused(make, table, message):
+    with pytest.raises(sf.InvalidSetting, match=message):
+        make(cost=table, budget=2.0, baseline_cost=1.0)
+
+
+def test_an_empty_table_of_costs_is_refused_in_words(make):
+    for table in ([], np.zeros((0, S, A))):
+        with pytest.raises(sf.InvalidSetting, match="cost has shape"):
+            make(cost=table, budget=2.0, baseline_cost=1.0)
+
+
+def test_a_budget_out_of_range_is_about_costs(make):
+    """Not about returns. A budget of 9 is one that every policy keeps."""
+    for name in ("budget", "baseline_cost"):
+        for number in (-1.0, np.inf):
+            with pytest.raises(sf.InvalidSetting, match=rf"{name} is {number:g}") as refusal:
+                make(**{"cost": TABLE, "budget": 2.0, "baseline_cost": 1.0, name: number})
+            assert "returns" not in str(refusal.value)
+    assert make(cost=TABLE, budget=9.0, baseline_cost=1.0).kappa == 8.0
+
+
+def test_bounds_of_another_kind_are_refused(make, kind, value):
+    class Mine(OWN_BOX[kind]):
+        pass
+
+    other = sf.HoeffdingBox() if kind == "DOPE" else sf.BernsteinBox()
+    for wrong in (other, sf.KL(), sf.Bernstein(), Mine(), OWN_BOX[kind], None, 1.0):
+        with pytest.raises(sf.InvalidSetting, match=r"expected sf\.\w+\(\) or sf.MaurerPontilBox\(\), and not a sub"):
+            make(1.0, baseline_value=value, bounds=wrong)
+    assert not Mine().certified
+    for right in (OWN_BOX[kind](), sf.MaurerPontilBox()):  # control
+        assert make(1.0, baseline_value=value, bounds=right).bounds.certified
+
+
+@pytest.mark.parametrize("box", [sf.BernsteinBox, sf.HoeffdingBox, sf.MaurerPontilBox])
+def test_scales_of_boxes(box):
+    assert box().certified
+    assert box(1).certified
+    for scale in (0.0, 0.999, 2.0):
+        assert not box(scale).certified
+    for wrong in (-1.0, np.inf, np.nan, "one", True, None):
+        with pytest.raises(sf.InvalidSetting, match=r"scale is .*expected a finite number >= 0; 1 is the proved one"):
+            box(wrong)
+
+
+def test_problems_that_are_not_covered(kind, world, baseline, value):
+    def build(problem):
+        return PROGRAMMES[kind](problem, baseline, 1.0, baseline_value=value, episodes=10)
+
+    problem = world.problem
+    cases = {
+        "unknown rewards": problem.forget(rewards=True),
+        "an unknown start": problem.forget(start=True),
+        r"depend on the next state \(world.averaged\(\)": sf.Problem(r_next=np.zeros((H, S, A, S))),
+    }
+    for message, unfit in cases.items():
+        with pytest.raises(sf.InvalidSetting, match=f"{kind} is built for known rewards.*not for .*{message}"):
+            build(unfit)
+    with pytest.raises(sf.InvalidSetting, match="expected a Problem"):
+        build(world)
+    with pytest.raises(sf.InvalidPolicy, match="baseline has shape"):
+        PROGRAMMES[kind](problem, baseline[:2], 1.0, baseline_value=value, episodes=10)
+    with pytest.raises(sf.InvalidCounts, match="Counts pooled over steps need dynamics"):
+        PROGRAMMES[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
+    several = sf.Problem(problem.r, start=[0.5, 0.5, 0.0])
+    assert build(several).plan(sf.Counts.zeros(several)).source == "baseline"  # control: several starts are covered
+
+
+LIMITED = ("DOPE", "OptPess-LP", "conservative UCBVI", "UCBVI")
+
+
+def limited(name, world, baseline, value, episodes, **settings):
+    """Those whose logarithm holds a number of episodes."""
+    if name == "UCBVI":
+        return sf.UCBVI(world.problem, episodes=episodes, **settings)
+    kind = {**PROGRAMMES, "conservative UCBVI": sf.ConservativeUCBVI}[name]
+    return kind(world.problem, baseline, 1.0, baseline_value=value, episodes=episodes, **settings)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_more_episodes_than_the_proof_covers(name, world, baseline, value):
+    agent = limited(name, world, baseline, value, 100)
+    for run in (sf.simulate, sf.simulate_plainly):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"101 episodes are asked for, but .* are for 100 in all.*episodes="
+        ):
+            run(world, agent, 101, seed=0)
+    with pytest.raises(sf.InvalidSetting, match="101 episodes are asked for"):
+        sf.simulate_many(world, agent, 101, seeds=range(2))
+    counts = sf.simulate(world, agent, 100, seed=0).counts  # control: a hundred are fine
+    assert counts.episodes == 100
+    fewer = limited(name, world, baseline, value, 99)
+    message = r"These counts hold 100 episodes, but the bounds of .* are for 99 in all: that number is inside"
+    for use in (
+        lambda: fewer.plan(counts),
+        lambda: sf.Learner(fewer, 0, counts.copy()),
+        lambda: sf.simulate(world, fewer, 5, seed=0, counts=counts),
+    ):
+        with pytest.raises(sf.InvalidCounts, match=message):
+            use()
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_what_a_run_would_come_to_is_refused_before_it_begins(name, world, baseline, value, monkeypatch):
+    """60 episodes are held, 60 more are asked for, 100 are covered: known at once, and not an hour later."""
+    agent = limited(name, world, baseline, value, 100)
+    counts = sf.simulate(world, agent, 60, seed=0).counts
+    planned, plan = [], type(agent).plan
+
+    def spy(self, counts, rng=None):
+        planned.append(counts.episodes)
+        return plan(self, counts, rng)
+
+    monkeypatch.setattr(type(agent), "plan", spy)
+    assert sf.simulate(world, agent, 40, seed=1, counts=counts).counts.episodes == 100  # control: these are covered
+    assert planned
+    planned.clear()
+    with pytest.raises(sf.SurefootError, match="for 100 in all"):
+        sf.simulate(world, agent, 60, seed=1, counts=counts)
+    assert planned == []
+
+
+def test_refusals_of_the_switches(world, baseline, value):
+    problem = world.problem
+    with pytest.raises(sf.InvalidSetting, match="relative to the baseline needs baseline_value="):
+        sf.BudgetExploration(problem, baseline, sf.Relative(0.1))
+    with pytest.raises(sf.InvalidSetting, match="Give baseline_value, not baseline_at_least"):
+        sf.BudgetExploration(problem, baseline, 1.0, baseline_at_least=1.2)
+    with pytest.raises(sf.InvalidSetting, match="paper's bounds are proved for its own optimistic policy"):
+        sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), bounds=sf.Bernstein())
+    with pytest.raises(sf.InvalidSetting, match="either a learner or an explorer"):
+        sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), explorer=sf.Thompson(problem))
+    with pytest.raises(sf.InvalidSetting, match="expected a learner such as"):
+        sf.BudgetExploration(problem, baseline, 1.0, learner="ucbvi")
+    other = sf.random_mdp(4, A, H, seed=0).problem
+    for kind, settings in (
+        (sf.BudgetExploration, {}),
+        (sf.ConservativeUCBVI, {"baseline_value": value}),
+    ):
+        # Also of the same sizes but for other rewards: what it proves is about those.
+        paid = sf.Problem(np.ones((H, S, A)))
+        for elsewhere in (other, paid):
+            with pytest.raises(sf.InvalidSetting, match="Build both from the same problem"):
+                kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(elsewhere), **settings)
+        assert kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner is not None  # control
+    told = {"baseline_value": value}
+    with pytest.raises(sf.InvalidSetting, match=r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **told)
+    with pytest.raises(sf.InvalidSetting, match=r"The learner's delta is 0.1, above delta = 0.05"):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **told)
+    with pytest.raises(sf.InvalidSetting, match="UCBVI needs known rewards"):
+        sf.UCBVI(problem.forget(rewards=True), episodes=10)
+    with pytest.raises(sf.InvalidSetting, match="give baseline_value"):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10)
+    with pytest.raises(sf.InvalidSetting, match="either episodes, for UCBVI inside, or a learner"):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **told)
+    with pytest.raises(sf.InvalidSetting, match=r"baseline_value is 1, below the floor of 1.2"):
+        sf.BudgetExploration(problem, baseline, 1.2, baseline_value=1.0)
+    agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)  # control
+    assert agent.floor == pytest.approx(0.9 * value)
+
+
+# ---- costs
+
+
+def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch):
+    """Violations are of the budget: recounted from the policies that were planned, by their exact visits."""
+    box = OWN_BOX[kind](1e-3 if kind == "DOPE" else 5e-5)
+    settings = {"cost": cost, "budget": spent + 0.3, "baseline_cost": spent}
+    agent = make(**settings, bounds=box, replan=sf.EveryEpisode())
+    played, plan = [], type(agent).plan
+
+    def spy(self, counts, rng=None):
+        played.append(plan(self, counts, rng).policy)
+        return plan(self, counts, rng)
+
+    monkeypatch.setattr(type(agent), "plan", spy)
+    run = sf.simulate(world, agent, 150, seed=0)
+    costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
+    assert len(costs) == run.episodes == 150
+    assert run.budget == spent + 0.3
+    assert run.baseline_cost == pytest.approx(spent, abs=1e-12)
+    assert run.max_cost == pytest.approx(costs.max(), abs=1e-12)
+    assert run.violations == (costs > run.budget + VIOLATION_TOLERANCE).sum()
+    assert run.min_cumulative == pytest.approx((run.budget - costs).cumsum().min(), abs=1e-9)
+    assert run.sources["optimistic"] > 10
+    assert (run.floor, run.told) == (None, True)
+    assert f"violations of the budget of {run.budget:g}" in repr(run)
+
+
+def test_a_broken_budget_is_counted(kind, world, monkeypatch):
+    """Control: without any bonus, where what pays is what costs, the budget is broken; each such episode is counted."""
+    cost, baseline = world.r, sf.uniform(H, S, A)
+    spent = float((sf.occupancy(world, baseline) * cost).sum())
+    told = {"cost": cost, "budget": spent + 0.1, "baseline_cost": spent, "episodes": 1000}
+    bounds = OWN_BOX[kind](0.0)
+    agent = PROGRAMMES[kind](world.problem, baseline, bounds=bounds, replan=sf.EveryEpisode(), **told)
+    played, plan = [], type(agent).plan
+
+    def spy(self, counts, rng=None):
+        played.append(plan(self, counts, rng).policy)
+        return plan(self, counts, rng)
+
+    monkeypatch.setattr(type(agent), "plan", spy)
+    run = sf.simulate(world, agent, 150, seed=0)
+    costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
+    values = np.array([sf.policy_value(world, policy)[0, 0] for policy in played])
+    over = costs > spent + 0.1 + VIOLATION_TOLERANCE
+    assert 0 < run.violations == over.sum() < 150
+    assert run.max_cost == pytest.approx(costs.max(), abs=1e-12)
+    assert run.max_cost > run.budget + 1e-3
+    assert (run.curve.below * run.curve.episodes).sum() == pytest.approx(run.violations)
+    assert run.min_value == pytest.approx(values.min(), abs=1e-12)  # still values, not costs
+    best = sf.constrained_optimum(world, spent + 0.1, cost).value  # what the budget allows, not V*
+    assert best < sf.solve(world).value - 0.1
+    assert run.regret == pytest.approx((best - values).sum(), abs=1e-7)
+    assert "NOT CERTIFIED" in run.promise
+
+
+def test_a_baseline_over_the_budget_is_heard_of(make, world, cost, spent):
+    agent = make(cost=cost, budget=spent - 0.1, baseline_cost=spent - 0.5)
+    with pytest.warns(sf.FloorAboveBaseline, match=r"The baseline costs 1\.\d+, above the budget of 1\.\d+"):
+        run = sf.simulate(world, agent, 20, seed=0)
+    assert run.violations == 20
+    assert run.promise.startswith("no promise: its premise is false, the baseline costs")
+    fine = make(cost=cost, budget=spent + 0.1, baseline_cost=spent)
+    run = sf.simulate(world, fine, 20, seed=0)  # control: no warning (they are errors here), no violation
+    assert run.violations == 0
+    assert run.promise.startswith("certified at delta = 0.05 for the cost of every episode's policy, at most")
+
+
+def test_a_floor_beside_costs_has_no_promise(make, world, cost, spent, value):
+    agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent)
+    run = sf.simulate(world, agent, 20, seed=0, floor=value - 0.1)
+    assert run.promise.startswith("no promise for this floor: the learner keeps costs within")
+    assert (run.floor, run.budget, run.max_cost, run.violations) == (value - 0.1, None, None, 0)
+
+
+def test_the_baselines_row_of_a_run_about_costs(make, world, cost, spent):
+    """Its violations are of the budget, too: how many episodes on the baseline alone would have broken it."""
+    fine = rows([sf.simulate(world, make(cost=cost, budget=spent + 0.3, baseline_cost=spent), 20, seed=0)])
+    assert fine[0]["learner"] == "baseline alone"
+    assert fine[0]["cost"] == pytest.approx(spent, abs=1e-12)
+    assert fine[1]["cost"] == pytest.approx(spent, abs=1e-12)
+    assert fine[0]["violations"] == 0
+    with pytest.warns(sf.FloorAboveBaseline):
+        run = sf.simulate(world, make(cost=cost, budget=spent - 0.1, baseline_cost=0.1), 20, seed=0)
+    assert [row["violations"] for row in rows([run])] == [20, 20]
+
+
+# ---- who was told, and what is promised
+
+
+def everybody(world, baseline, value, **scaled):
+    """All rivals, and whether they are told what the baseline is worth."""
+    problem, three = world.problem, (world.problem, baseline, 1.0)
+    told = {"baseline_value": value, "episodes": 1000}
+    scale = scaled.get("scale", 1.0)
+    return [
+        (sf.DOPE(*three, bounds=sf.BernsteinBox(scale), **told), True),
+        (sf.DOPE(*three, bounds=sf.MaurerPontilBox(scale), **told), True),
+        (sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale), **told), True),
+        (sf.OptPessLP(*three, bounds=sf.MaurerPontilBox(scale), **told), True),
+        (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
+        (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale)), False),
+        (sf.ConservativeUCBVI(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
+        (sf.ConservativeUCBVI(*three, learner=sf.UCBVI(problem, episodes=99, scale=scale), baseline_value=value), True),
+        (sf.UCBVI(problem, episodes=1000, scale=scale), False),
+        (sf.StepMix(*three, bounds=sf.KL(scale=scale)), False),
+    ]
+
+
+def test_who_was_told_is_shown(world, baseline, value, capsys):
+    runs = []
+    for agent, told in everybody(world, baseline, value):
+        run = sf.simulate(world, agent, 10, seed=0, floor=1.0)
+        assert run.told is told, agent
+        runs.append(run)
+    table = rows(runs)
+    assert [row["told"] for row in table[1:]] == ["yes" if run.told else "no" for run in runs]
+    assert table[0]["told"] is None
+    assert all(row["cost"] is None for row in table)
+    print_runs(runs[:1])
+    assert "told" in capsys.readouterr().out
+    print_runs(runs[-1:])
+    assert "told" not in capsys.readouterr().out  # control: nobody was
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.5, 1.0 - 1e-12, 2.0])
+def test_a_scaled_rival_is_never_certified(scale, world, baseline, value):
+    for agent, _ in everybody(world, baseline, value, scale=scale):
+        assert agent.promise.startswith("NOT CERTIFIED"), agent
+        for floor in (None, 1.0, 1.1):
+            run = sf.simulate(world, agent, 5, seed=0, floor=floor)
+            assert "NOT CERTIFIED" in run.promise
+            assert "NOT CERTIFIED" in repr(run)
+            assert "NOT CERTIFIED" in rows([run])[-1]["promise"]
+        plan = agent.plan(sf.Counts.zeros(world.problem))
+        assert (plan.safety, plan.certified) == ("NOT CERTIFIED", False)
+    for agent, _ in everybody(world, baseline, value):  # control
+        assert "NOT CERTIFIED" not in agent.promise
+        assert agent.plan(sf.Counts.zeros(world.problem)).safety != "NOT CERTIFIED"
+
+
+def test_a_scaled_learner_of_costs_is_never_certified(kind, make, world, cost, spent, value):
+    """Whatever else is to be said about its promise: the premise, or another floor."""
+    box = OWN_BOX[kind](0.5)
+    fine = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=box)
+    assert "NOT CERTIFIED" in sf.simulate(world, fine, 5, seed=0).promise
+    over = make(cost=cost, budget=spent - 0.1, baseline_cost=0.1, bounds=box)
+    with pytest.warns(sf.FloorAboveBaseline):
+        assert "NOT CERTIFIED" in sf.simulate(world, over, 5, seed=0).promise
+
+
+def test_a_scaled_learner_of_costs_is_never_certified_for_a_floor(kind, make, world, cost, spent, value):
+    agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=OWN_BOX[kind](0.5))
+    assert "NOT CERTIFIED" in sf.simulate(world, agent, 5, seed=0, floor=value - 0.1).promise
+
+
+def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
+    """What a learner with a scaled bonus entered was never proved. Another one must not call it saved."""
+    world = sf.world("trap")
+    three = (world.problem, world.baseline, world.suggested_floor)
+    counts = sf.simulate(world, sf.BudgetExploration(*three, bounds=sf.KL(scale=1e-4)), 300, seed=0).counts
+    assert counts.ledger[1] > 100
+    proper = sf.BudgetExploration(*three)
+
+    def next_source(counts):
+        """What is played next; counts that are refused are not played from at all."""
+        try:
+            return next(source for source, n in sf.simulate(world, proper, 1, 1, counts=counts).sources.items() if n)
+        except sf.InvalidCounts:
+            return "refused"
+
+    empty = counts.copy()
+    empty.ledger[:] = 0
+    assert next_source(empty) in ("baseline", "refused")  # control: without the ledger there is nothing to spend
+    own = sf.simulate(world, proper, 2000, seed=0).counts
+    assert next_source(own) != "refused"  # control: what it entered itself is its own
+    assert next_source(counts) in ("baseline", "refused")
+
+
+def test_a_budget_that_leans_on_a_declared_range_is_trusted():
+    """As for StepMix: the range of returns is somebody's word, so what it proves is not certified."""
+    world = sf.world("trap")
+    three = (world.problem, world.baseline, world.suggested_floor)
+    declared, found = sf.Returns(low=0.5, high=0.8), sf.Returns()
+    counts = sf.Counts.zeros(world.problem)
+    counts.record[:] = [200, int(200 * 0.685 * 2**20)]
+    assert sf.StepMix(*three, returns=declared).plan(counts).safety == "trusted"
+    on_baseline = sf.BudgetExploration(*three, returns=declared).plan(counts)
+    counts.ledger[0] = 200
+    counts.ledger_of = sf.BudgetExploration(*three, returns=declared).ledger_mark
+    on_learner = sf.BudgetExploration(*three, returns=declared).plan(counts)
+    assert (on_baseline.source, on_learner.source) == ("baseline", "optimistic")
+    counts.record[:] = [1000, int(1000 * 0.685 * 2**20)]
+    counts.ledger_of = sf.BudgetExploration(*three, returns=found).ledger_mark
+    proved = sf.BudgetExploration(*three, returns=found).plan(counts)
+    assert proved.safety in ("certified", "certified in total")  # control: a range that follows from the problem
+    assert (on_baseline.safety, on_learner.safety) == ("trusted", "trusted")
+
+
+# ---- resuming
+
+
+def test_another_table_of_costs_is_another_run(tmp_path):
+    """A run about some costs is not gone on with about others, though budget and room are the same."""
+    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    one, other = np.random.default_rng(0).random((2, *world.r.shape))
+
+    def agent(cost):
+        settings = {"cost": cost, "budget": 1.5, "baseline_cost": 0.1, "episodes": 1000}
+        return sf.DOPE(world.problem, world.baseline, **settings)
+
+    path = tmp_path / "run.npz"
+    first = sf.learn(env, agent(one), 20, seed=0, save=path)
+    again = sf.learn(env, agent(one), 20, seed=0, save=path, resume=True)  # control: its own goes on
+    assert (again.max_cost, again.budget) == (first.max_cost, 1.5)
+    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
+        sf.learn(env, agent(other), 20, seed=0, save=path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["baseline_value", "scale"])
+def test_numbers_are_told_apart_to_the_last_digit(name, tmp_path):
+    """What the learner was told, or its scale, shown with six digits, is compared with all of them."""
+    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    three, settings = (world.problem, world.baseline, world.suggested_floor), {"episodes": 1000, "baseline_value": 0.68}
+
+    def agent(more):
+        if name == "scale":
+            inside = sf.UCBVI(world.problem, episodes=1000, scale=0.01 + more)
+            return sf.ConservativeUCBVI(*three, learner=inside, baseline_value=0.68)
+        return sf.DOPE(*three, **{**settings, "baseline_value": 0.68 + more})
+
+    path = tmp_path / "run.npz"
+    sf.learn(env, agent(0.0), 20, seed=0, save=path)
+    sf.learn(env, agent(0.0), 20, seed=0, save=path, resume=True)  # control
+    for more in (1e-3, 1e-10):
+        with pytest.raises(sf.InvalidFile, match="belongs to another run"):
+            sf.learn(env, agent(more), 20, seed=0, save=path, resume=True)
+
+
+# ---- the command
+
+
+RIVALS = ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi")
+
+
+def surefoot(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_try_takes_the_rivals():
+    agents = [word for name in RIVALS for word in ("--agent", name)]
+    result = surefoot("try", "trap", *agents, "--episodes", "300", "--json")
+    assert result.exit_code == 0, result.output
+    table = json.loads(result.stdout)
+    found = {row["learner"]: row for row in table["rows"]}
+    names = ["baseline alone", "DOPE", "OptPess-LP", "Budget-Exploration", "conservative UCBVI", "BPI-UCBVI"]
+    assert [row["learner"] for row in table["rows"]] == names
+    assert [row["told"] for row in table["rows"]] == [None, "yes", "yes", "no", "yes", "no"]
+    assert all(row["episodes"] == 300 and not row["interrupted"] for row in table["rows"])
+    assert found["DOPE"]["violations"] == found["OptPess-LP"]["violations"] == 0
+    assert found["BPI-UCBVI"]["violations"] > 0  # control: without a floor it is broken
+    assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
+    assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:5])
+    world = sf.world("trap")
+    told = float(sf.policy_value(world, world.baseline)[0, 0])
+    three = (world.problem, world.baseline, world.suggested_floor)
+    same = {  # what the command builds: the sharpest certificate that is theirs
+        "DOPE": sf.DOPE(*three, baseline_value=told, episodes=300, bounds=sf.MaurerPontilBox()),
+        "OptPess-LP": sf.OptPessLP(*three, baseline_value=told, episodes=300, bounds=sf.MaurerPontilBox()),
+        "Budget-Exploration": sf.BudgetExploration(*three),
+        "conservative UCBVI": sf.ConservativeUCBVI(*three, baseline_value=told),
+    }
+    for name, agent in same.items():
+        run = sf.simulate(world, agent, 300, seed=0)
+        row = rows([run])[1]
+        assert {k: v for k, v in row.items() if k != "seconds"} == {
+            k: v for k, v in found[name].items() if k != "seconds"
+        }
+
+
+def test_try_takes_the_printed_constants_and_a_scale():
+    arguments = ("try", "trap", "--agent", "dope", "--agent", "ucbvi", "--episodes", "300", "--bounds", "paper")
+    plain = json.loads(surefoot(*arguments, "--json").stdout)["rows"]
+    scaled = json.loads(surefoot(*arguments, "--scale", "0.00001", "--json").stdout)["rows"]
+    assert plain[1]["first_off_baseline"] is None
+    assert "NOT CERTIFIED" not in plain[1]["promise"]
+    assert scaled[1]["first_off_baseline"] is not None
+    assert all("NOT CERTIFIED" in row["promise"] for row in scaled[1:])
+    shown = surefoot(*arguments)
+    assert shown.exit_code == 0
+    assert "DOPE" in shown.stdout
