@@ -150,7 +150,7 @@ class BudgetAgent(FloorAgent):
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and is the account in them this learner's?"""
         super().check_counts(counts)
-        if counts.ledger.any() and counts.ledger_of != self.ledger_mark:
+        if counts.ledger.any() and counts.ledger_of not in (None, self.ledger_mark):
             raise InvalidCounts(
                 "These counts hold the account of another learner, floor, delta or bounds: it proves nothing here. Use "
                 "counts.forget_returns(): what was seen of the dynamics stays."

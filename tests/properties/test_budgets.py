@@ -1,0 +1,509 @@
+"""The switch of a budget, and the ledger it reads: against a rule that decides episode by episode, in exact fractions.
+
+Hypothesis runs derandomised here, and the simulations have fixed seeds: deterministic, no error rates.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import surefoot as sf
+from surefoot.agents.budgets import Account, switch
+from surefoot.checks import REWARD_UNITS
+from surefoot.counts import entered
+from surefoot.exact import value_of
+from surefoot.simulation import begin
+
+examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+H = 4
+ONE_BY_ONE = 60  # episodes that are replayed one by one
+
+
+# ---- The rule, as it is written -------------------------------------------------------------------------------------
+
+
+def may_play(ledger, L, v_b, floor):
+    """sum of past entries + L + N_b v_b >= floor k, for the episode that comes next."""
+    N_b, N, total = (int(number) for number in ledger)
+    worth = Fraction(math.floor(Fraction(L) * REWARD_UNITS), REWARD_UNITS)
+    return Fraction(total, REWARD_UNITS) + worth + N_b * Fraction(v_b) >= Fraction(floor) * (N_b + N + 1)
+
+
+def after(ledger, learner, entry, episodes=1):
+    """The ledger after so many episodes of one of the two."""
+    one = [0, 1, math.floor(Fraction(entry) * REWARD_UNITS)] if learner else [1, 0, 0]
+    return [held + episodes * new for held, new in zip(ledger, one, strict=True)]
+
+
+def assert_lasts(ledger, L, v_b, floor):
+    """The same answer before each of the `lasts` episodes, and the other one right after."""
+    now = switch(ledger, L, v_b, floor)
+    moments = range(ONE_BY_ONE) if now.lasts is None else [*range(min(now.lasts, ONE_BY_ONE)), now.lasts - 1]
+    for moment in moments:
+        then = after(ledger, now.learner, L, moment)
+        assert may_play(then, L, v_b, floor) == now.learner
+        assert switch(then, L, v_b, floor).learner == now.learner
+    if now.lasts is not None:
+        assert now.lasts >= 1
+        assert may_play(after(ledger, now.learner, L, now.lasts), L, v_b, floor) != now.learner
+    return now
+
+
+whole = st.one_of(st.integers(0, 12), st.integers(0, 10**6))
+coarse = st.integers(0, 8 * H).map(lambda eighths: eighths / 8)  # equalities happen often
+values = st.one_of(coarse, st.floats(0.0, H, allow_subnormal=False))
+
+
+@st.composite
+def ledgers(draw):
+    N_b, N = draw(whole), draw(whole)
+    each = draw(values)
+    return np.array([N_b, N, N * math.floor(each * REWARD_UNITS)])
+
+
+@examples
+@given(ledgers(), values, values, values)
+def test_the_switch_decides_as_the_rule_episode_by_episode(ledger, L, v_b, floor):
+    now = assert_lasts([int(number) for number in ledger], L, v_b, floor)
+    worth = Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS)
+    for_ever = worth >= Fraction(floor) if now.learner else v_b <= floor
+    assert (now.lasts is None) == for_ever
+
+
+@examples
+@given(ledgers(), values, values)
+def test_what_was_saved_is_the_sum_beyond_the_floor(ledger, v_b, floor):
+    N_b, N, total = (int(number) for number in ledger)
+    exact = Fraction(total, REWARD_UNITS) + N_b * Fraction(v_b) - (N_b + N) * Fraction(floor)
+    assert switch(ledger, 0.0, v_b, floor).saved == float(exact)
+
+
+@examples
+@given(st.integers(1, 1000), st.integers(1, 8 * H), st.integers(1, 100))
+def test_at_an_equality_the_learner_plays(episodes, eighths, baseline_episodes):
+    """Saved is exactly what so many episodes take: it plays all of them, and not one more."""
+    floor, L = float(H), H - eighths / 8
+    saved = episodes * eighths  # in eighths
+    v_b = Fraction(saved, 8) / baseline_episodes + H  # beyond H: only the arithmetic is looked at
+    assume(Fraction(float(v_b)) == v_b)
+    now = assert_lasts([baseline_episodes, 0, 0], L, float(v_b), floor)
+    assert now == (True, episodes, saved / 8)
+
+
+@examples
+@given(st.integers(1, 1000), st.integers(1, 8 * H))
+def test_an_equality_is_waited_for(adds, takes):
+    """From nothing, the baseline earns in eighths until the sum is reached, exactly where it divides."""
+    now = assert_lasts([0, 0, 0], H - takes / 8, H + adds / 8, float(H))
+    assert now == (False, -(-takes // adds), 0.0)
+
+
+@pytest.mark.parametrize("episodes", [1, 10**6, 10**12])
+def test_one_unit_in_the_last_place_decides(episodes):
+    """A learner at the floor may play if nothing is owed. What a baseline owes that is below by 2^-54 a rounded sum
+    would not see."""
+    assert switch([episodes, 0, 0], 0.5, 0.5, 0.5) == (True, None, 0.0)
+    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 0.0), 0.5) == (False, None, -episodes * 2.0**-54)
+    assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 1.0), 0.5) == (True, None, episodes * 2.0**-53)
+    assert switch([episodes, 1, 2**19 - 1], 0.5, 0.5, 0.5) == (False, None, -(2.0**-20))
+
+
+@examples
+@given(ledgers(), values, values, st.integers(0, H * REWARD_UNITS))
+def test_a_learner_at_or_above_the_floor_plays_for_ever(ledger, v_b, extra, units):
+    """The floor is a multiple of 2^-20, so that no entry is rounded to below it."""
+    floor = units / REWARD_UNITS
+    L = min(floor + extra, float(H))
+    now = switch(ledger, L, v_b, floor)
+    if now.saved >= 0.0:
+        assert now.learner
+    if now.learner:
+        assert now.lasts is None
+
+
+def test_a_value_that_is_rounded_to_below_the_floor_costs():
+    """Entries are rounded down: a floor between two multiples of 2^-20 is not reached by a value equal to it."""
+    floor = 1 / 3
+    assert switch([0, 0, 0], floor, floor, floor) == (False, None, 0.0)
+    assert switch([0, 0, 0], floor, 1.0, floor) == (False, 1, 0.0)
+    spends = switch([1, 0, 0], floor, 1.0, floor)
+    assert spends.learner
+    assert spends.lasts > REWARD_UNITS // 2
+
+
+@examples
+@given(ledgers(), values, values, values)
+def test_a_baseline_at_or_below_the_floor_never_earns(ledger, L, one, other):
+    floor, v_b = max(one, other), min(one, other)
+    now = switch(ledger, L, v_b, floor)
+    if not now.learner:
+        assert now.lasts is None
+        assert not may_play(after(list(map(int, ledger)), False, L, 10**9), L, v_b, floor)
+
+
+@examples
+@given(ledgers(), st.floats(-1.0, 0.0, allow_subnormal=False), values, values)
+def test_a_lower_value_below_zero_never_plays_longer_than_its_entries_allow(ledger, L, v_b, floor):
+    """A plan enters 0 for it, which is true of any policy; the switch counts with what is less."""
+    now = switch(ledger, L, v_b, floor)
+    if now.learner and now.lasts is not None:
+        last = after([int(number) for number in ledger], True, 0.0, now.lasts - 1)
+        assert may_play(last, 0.0, v_b, floor)
+
+
+# ---- The learners, driven -------------------------------------------------------------------------------------------
+
+
+def learners(name, replan):
+    world = sf.world(name)
+    v_b = value_of(world, world.baseline)
+    shared = {"pooled": world.stationary, "replan": replan}
+    bpi = sf.BPIUCBVI(world.problem, pooled=world.stationary)
+    own = sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared)
+    shared["baseline_value"] = v_b
+    yield world, own
+    yield world, sf.BudgetExploration(world.problem, world.baseline, world.suggested_floor, **shared)
+    yield (
+        world,
+        sf.ConservativeUCBVI(world.problem, world.baseline, world.suggested_floor, learner=bpi, **shared),
+    )
+    yield world, sf.ConservativeUCBVI(world.problem, world.baseline, world.suggested_floor, episodes=500, **shared)
+
+
+def spied_plans(monkeypatch, agent, play):
+    """Every plan that was made, with the ledger it was made from and the episodes before it."""
+    made, plan = [], type(agent).plan
+
+    def spy(self, counts, rng=None):
+        answer = plan(self, counts, rng)
+        made.append((counts.episodes, counts.ledger.copy(), answer))
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(agent), "plan", spy)
+        run = play()
+    return run, made
+
+
+@pytest.mark.parametrize("simulate", [sf.simulate, sf.simulate_plainly])
+@pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Growth(1.1), sf.Blocks(0.1)], ids=str)
+def test_every_episode_played_by_the_learner_was_allowed(monkeypatch, replan, simulate):
+    """Driven by each of the drivers: who played each episode is what the rule says of that episode, with the L of the
+    plan in force; the ledger is the sum of what was entered, and is what the run ends with."""
+    for world, agent in learners("trap", replan):
+        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 300, seed=1))
+        ends = [episodes for episodes, _, _ in made[1:]] + [300]
+        ledger = [0, 0, 0]
+        for (start, held, plan), end in zip(made, ends, strict=True):
+            assert ledger == held.tolist()
+            account = plan.grounds
+            assert isinstance(account, Account)
+            assert account.decision == switch(held, account.offer.lower, account.offer.v_b, agent.floor)
+            learner = plan.source == "optimistic"
+            assert plan.lasts is None or end - start <= plan.lasts
+            for _ in range(start, end):
+                assert may_play(ledger, account.offer.lower, account.offer.v_b, agent.floor) == learner
+                ledger = after(ledger, learner, plan.entry)
+        assert ledger == run.counts.ledger.tolist()
+        assert ledger[:2] == [run.sources["baseline"], run.sources["optimistic"]]
+        if agent.told_value is not None:
+            assert run.sources["optimistic"] > 0
+
+
+def test_the_shell_keeps_the_same_ledger():
+    """`Learner`, stopped and resumed from a file in the middle of a plan, ends with the ledger of one never stopped."""
+    world = sf.world("trap")
+    agent = sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685)
+    ledgers = []
+    for stops in (False, True):
+        learner, rng = sf.Learner(agent, seed=3), np.random.default_rng(0)
+        for episode in range(60):
+            if stops and episode % 7 == 5:
+                arrays = learner.counts.arrays()
+                learner = sf.Learner(agent, seed=3, counts=sf.Counts.from_arrays("memory", arrays))
+            plan = learner.begin()
+            before = learner.counts.ledger.copy()
+            assert may_play(before, plan.grounds.offer.lower, 0.685, 0.6) == (plan.source == "optimistic")
+            for h in range(world.H):
+                a = learner.act()
+                learner.observe(int(rng.choice(world.S, p=world.P[h, learner.state, a])))
+            learner.end()
+            np.testing.assert_array_equal(
+                learner.counts.ledger, before + entered(plan.source == "baseline", plan.entry)
+            )
+        ledgers.append(learner.counts.ledger.tolist())
+    assert ledgers[0] == ledgers[1]
+    assert ledgers[0][1] > 0
+
+
+# ---- The ledger -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def problem():
+    return sf.world("trap").problem
+
+
+def episode(entry=None, baseline=False):
+    return sf.Episode([0, 1, 1], [0, 1], [0.0, 1.0], baseline, entry)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.tuples(st.booleans(), st.one_of(st.none(), st.floats(0.0, 2.0))), max_size=12))
+def test_entries_are_added_rounded_down(played):
+    counts = sf.Counts.zeros(sf.world("trap").problem)
+    for baseline, entry in played:
+        counts.add(episode(entry, baseline))
+    kept = [(baseline, entry) for baseline, entry in played if entry is not None]
+    others = [entry for baseline, entry in kept if not baseline]
+    units = sum(math.floor(Fraction(entry) * 2**20) for entry in others)
+    assert counts.ledger.tolist() == [sum(baseline for baseline, _ in kept), len(others), units]
+    assert Fraction(units, 2**20) <= sum(map(Fraction, others), Fraction(0))
+
+
+@pytest.mark.parametrize(("entry", "units"), [(0.0, 0), (2.0, 2**21), (2**-20, 1), (2**-20 - 2**-60, 0), (0.3, 314572)])
+def test_one_entry(problem, entry, units):
+    assert sf.Counts.zeros(problem).add(episode(entry)).ledger.tolist() == [0, 1, units]
+    assert entered(False, entry).tolist() == [0, 1, units]
+    assert entered(True, entry).tolist() == [1, 0, 0]
+
+
+def test_an_episode_that_does_not_fit_enters_nothing(problem):
+    counts = sf.Counts.zeros(problem).add(episode(0.5))
+    before = counts.copy()
+    with pytest.raises(sf.InvalidEpisode, match="states"):
+        counts.add(sf.Episode([0, 7, 1], [0, 1], entry=0.5))
+    with pytest.raises(sf.InvalidEpisode, match="s1"):
+        counts.add(sf.Episode([1, 1, 1], [0, 1], entry=0.5))
+    with pytest.raises(sf.InvalidEpisode, match="no rewards"):
+        counts.add(sf.Episode([0, 1, 1], [0, 1], baseline=True, entry=0.5))
+    assert counts == before
+
+
+def test_merging_adds_ledgers_and_leaves_both_alone(problem):
+    one = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
+    other = sf.Counts.zeros(problem).add(episode(0.25))
+    both = one.merge(other)
+    assert both.ledger.tolist() == [1, 2, 3 * 2**18]
+    assert one.ledger.tolist() == [1, 1, 2**19]
+    assert other.ledger.tolist() == [0, 1, 2**18]
+    assert other.merge(one).ledger.tolist() == both.ledger.tolist()
+
+
+def marked(problem, mark, ledger):
+    n_sas = sf.Counts.zeros(problem).n_sas
+    return sf.Counts(n_sas, problem.H, problem.s1, ledger_of=mark, ledger=ledger)
+
+
+def test_ledgers_of_different_baselines_are_not_merged(problem):
+    mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [1, 0, 0])
+    with pytest.raises(sf.InvalidCounts, match="accounts of different learners"):
+        mine.merge(its)
+    assert mine.merge(its.forget_returns()).ledger.tolist() == [3, 1, 5]
+    assert mine.merge(marked(problem, "its", [0, 0, 0])).ledger_of == "mine"
+
+
+def test_nor_are_entries_of_the_learner_alone(problem):
+    """An entry is of the rewards it was certified by, and the mark says which. A ledger without an episode of the
+    baseline holds such entries all the same."""
+    mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [0, 2, 7])
+    with pytest.raises(sf.InvalidCounts, match="accounts of different learners"):
+        mine.merge(its)
+
+
+def test_a_copy_is_another_ledger(problem):
+    counts = sf.Counts.zeros(problem).add(episode(0.5))
+    twin = counts.copy()
+    assert twin == counts
+    twin.add(episode(0.5))
+    assert counts.ledger.tolist() == [0, 1, 2**19]
+    assert twin != counts
+    without = counts.copy()
+    without.ledger[:] = 0
+    assert without != counts
+
+
+def test_saved_and_loaded(problem, tmp_path):
+    counts = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.7, baseline=True))
+    counts.record_of, counts.ledger_of, counts.planned = "mine", "my account", counts.copy()
+    counts.add(episode(1.25))
+    counts.save(tmp_path / "counts.npz")
+    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    assert loaded == counts
+    assert loaded.ledger.tolist() == [1, 2, 7 * 2**18]
+    assert loaded.planned.ledger.tolist() == [1, 1, 2**19]
+    assert (loaded.record_of, loaded.ledger_of) == ("mine", "my account")
+
+
+def test_a_file_from_before_ledgers_has_an_empty_one(problem):
+    arrays = sf.Counts.zeros(problem).add(episode(0.5)).arrays()
+    del arrays["ledger"]
+    assert sf.Counts.from_arrays("old.npz", arrays).ledger.tolist() == [0, 0, 0]
+
+
+def test_pooling_keeps_it():
+    world = sf.world("trap-pit", H=2)
+    counts = sf.Counts.zeros(world.problem)
+    counts.add(sf.Episode([0, 0, 1], [0, 1], entry=0.5)).add(sf.Episode([0, 0, 1], [0, 1], [0.5, 0.5], True, 0.5))
+    assert counts.pool().ledger.tolist() == [1, 1, 2**19]
+    assert counts.pool().copy().ledger.tolist() == [1, 1, 2**19]
+
+
+def test_forgetting_returns_forgets_it(problem):
+    counts = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
+    kept = counts.forget_returns()
+    assert kept.ledger.tolist() == [0, 0, 0]
+    assert kept.n_sas.sum() == counts.n_sas.sum()
+    assert counts.ledger.tolist() == [1, 1, 2**19]
+
+
+def test_a_log_enters_nothing(problem):
+    counts = sf.Counts.from_log(problem, [episode(0.5), episode(0.5, baseline=True)])
+    assert counts.ledger.tolist() == [0, 0, 0]
+    assert counts.record.tolist() == [0, 0]
+    assert counts.episodes == 2
+
+
+@pytest.mark.parametrize(
+    ("ledger", "says"),
+    [
+        ([1, 2], "shape"),
+        ([[1, 2, 3]], "shape"),
+        ([-1, 0, 0], "expected a count"),
+        ([0, 1, -1], "expected a count"),
+        ([0, 2**62 + 1, 0], "expected a count"),
+        ([0.5, 0, 0], "whole number"),
+        ([math.nan, 0, 0], "whole number"),
+        ([0, 1, 2 * 2**20 + 1], "values of more than 2"),
+        ([5, 0, 1], "values of more than 2"),
+        (["a", "b", "c"], "ledger"),
+    ],
+)
+def test_ledgers_that_are_none(problem, ledger, says):
+    with pytest.raises(sf.InvalidCounts, match=says):
+        marked(problem, None, ledger)
+
+
+def test_the_largest_entries_are_let_in(problem):
+    assert marked(problem, None, [0, 3, 3 * 2 * 2**20]).ledger.tolist() == [0, 3, 3 * 2 * 2**20]
+
+
+@pytest.mark.parametrize("entry", [-1e-9, 2.0 + 1e-9, math.nan, math.inf, -math.inf, "0.5", True, [0.5], 1j])
+def test_entries_that_are_none(entry):
+    with pytest.raises(sf.InvalidEpisode, match="entry"):
+        episode(entry)
+
+
+@pytest.mark.parametrize("entry", [None, 0, 0.0, 2, 2.0, np.float64(0.3), np.int64(1)])
+def test_entries_that_are(entry):
+    assert episode(entry).entry == entry
+    assert sf.Counts.zeros(sf.world("trap").problem).add(episode(entry)).ledger[1] == (entry is not None)
+
+
+def test_an_episode_as_learnt_has_the_entry_it_is_given(problem):
+    assert sf.Episode.of(problem, [0, 1, 1], [0, 1], entry=0.5).entry == 0.5
+    assert sf.Episode([0, 1, 1], [0, 1]).as_learnt(problem, True, 0.5).entry == 0.5
+    assert sf.Episode([0, 1, 1], [0, 1]).as_learnt(problem, True).entry is None
+
+
+# ---- Whose entries --------------------------------------------------------------------------------------------------
+
+
+def budget(world, baseline=None, **settings):
+    baseline = world.baseline if baseline is None else baseline
+    return sf.BudgetExploration(world.problem, baseline, 0.6, baseline_value=0.685, **settings)
+
+
+def other_rewards(world):
+    r = np.array(world.r)
+    r[1, 1] = 0.9
+    return sf.TabularMDP(world.P, r, s1=world.s1)
+
+
+def changed(world):
+    """Learners whose account is another one: what their entries prove, or what they are held against, differs."""
+    pi_b, settings = world.baseline, {"baseline_value": 0.685}
+    yield budget(world, baseline=sf.uniform(2, 3, 2))
+    yield budget(other_rewards(world), world.baseline)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.61, **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, delta=0.05 + 1e-12, **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(1.0), **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(scale=0.5), **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, returns=sf.Returns(), **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, learner=sf.BPIUCBVI(world.problem), **settings)
+    yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, **settings)
+    yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, episodes=1000, **settings)
+
+
+def test_the_account_of_another_learner_is_refused():
+    """Whoever asks: a run, a shell, or a plan. What was seen of the dynamics may be kept."""
+    world = sf.world("trap")
+    mine = budget(world)
+    counts = sf.Counts.zeros(world.problem).add(episode(0.5)).add(episode(0.5, baseline=True))
+    assert mine.plan(counts).source in ("baseline", "optimistic")  # nobody's until now
+    mine.claim(counts)
+    assert counts.ledger.tolist() == [1, 1, 2**19]
+    marks = {mine.ledger_mark}
+    for other in changed(world):
+        for ask in (other.plan, lambda c, o=other: begin(o, c, 10), lambda c, o=other: sf.Learner(o, 0, c.copy())):
+            with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+                ask(counts)
+        kept = counts.forget_returns()
+        assert begin(other, kept, 10).ledger_of == other.ledger_mark
+        assert kept.episodes == 2
+        marks.add(other.ledger_mark)
+    assert len(marks) == 12  # no two alike
+    # Control: its own account, also when it plans at other moments or is made anew.
+    for same in (
+        mine,
+        budget(world),
+        sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685, replan=sf.EveryEpisode()),
+    ):
+        assert begin(same, counts, 10).ledger.tolist() == [1, 1, 2**19]
+
+
+def test_a_plan_of_another_baseline_is_not_in_force():
+    """Counts that remember the plan of one learner are not played on with by another."""
+    world = sf.world("trap")
+    learner = sf.Learner(budget(world), 0)
+    for _ in range(3):
+        learner.begin()
+        learner.rewind()
+    assert learner.counts.planned is not None
+    other = budget(world, baseline=sf.uniform(2, 3, 2))
+    kept = learner.counts
+    sf.Learner(other, 0, kept)
+    assert kept.planned is None
+
+
+def test_the_same_baseline_goes_on_with_it():
+    """A run in two parts: the second spends what the first saved, and the sum over both is kept."""
+    world = sf.world("trap")
+    agent = budget(world)
+    first = sf.simulate(world, agent, 5, seed=0)
+    assert first.sources["baseline"] == 5
+    second = sf.simulate(world, agent, 200, seed=0, counts=first.counts)
+    assert second.counts.ledger[:2].sum() == 205
+    assert second.off_baseline == 3  # eight episodes of the baseline, as in a run that is not cut
+    assert first.counts.ledger.tolist() == [5, 0, 0]
+
+
+def test_entries_that_a_scaled_learner_made_are_not_taken_for_proved():
+    """Nearly no radius "certifies" what was seen, lucky or not. What such a learner entered is no proof for one with
+    scale 1: a total that leans on it may not be called certified."""
+    world = sf.world("trap")
+    scaled = sf.BudgetExploration(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=1e-6))
+    run = sf.simulate(world, scaled, 100, seed=2)
+    assert run.promise.startswith("NOT CERTIFIED")
+    entries = run.counts.ledger[2] / REWARD_UNITS / run.counts.ledger[1]
+    assert entries > 0.7  # more than V*, on average: they are false
+    proved = sf.BudgetExploration(world.problem, world.baseline, 0.6)
+    with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+        proved.plan(run.counts)
+    plan = proved.plan(run.counts.forget_returns())
+    assert (plan.source, plan.safety) == ("baseline", "trusted")
