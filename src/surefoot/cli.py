@@ -120,7 +120,10 @@ def try_(
     floor: Annotated[float | None, typer.Option(help="The floor, in the world's units; its own if left out.")] = None,
     delta: Annotated[float, typer.Option(help="How likely the promise may fail.")] = 0.05,
     bounds: Annotated[
-        str, typer.Option(help="kl: sharp certificates; paper: the paper's bounds, same promise.")
+        str,
+        typer.Option(
+            help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: constants as printed."
+        ),
     ] = "kl",
     scale: Annotated[float, typer.Option(help="Scale of the bonus or radius. Anything but 1 is NOT CERTIFIED.")] = 1.0,
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (stationary worlds).")] = False,

@@ -40,7 +40,8 @@ class ConstrainedOptimum(Record):
 def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None = None) -> ConstrainedOptimum:
     """max V^pi over policies whose expected cost is at most `budget`, by linear programming over visits.
 
-    `cost` (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
+    Where no policy is that cheap the answer is not an error: `feasible` is False, value -inf, policy None.
+    `cost` is (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
     """
     require_world(world)
     limit = require_number("budget", budget, "a number: the expected cost of an episode")

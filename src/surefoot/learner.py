@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from surefoot.agents.counting import Agent, CountingAgent, plan_next, when_to_plan
+from surefoot.agents.counting import Agent, CountingAgent, go_on, plan_next, when_to_plan
 from surefoot.agents.plans import Plan
 from surefoot.agents.replanning import is_due
 from surefoot.arrays import Floats
@@ -64,6 +64,10 @@ class Learner:
         self._rng = np.random.default_rng(0)
         self._over = False
 
+    def __repr__(self) -> str:
+        under_way = f", step {self.step} of one more" if self._pi is not None else ""
+        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way})"
+
     @property
     def step(self) -> int:
         """Steps observed in this episode."""
@@ -101,6 +105,11 @@ class Learner:
         if made == self.episodes:
             return plan_next(self.agent, counts.planned, self._rng)
         plan = self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
+        if plan.lasts is None:
+            return plan
+        after = go_on(self.agent, plan, counts)
+        if after is not None:
+            return after
         return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.lasts) else plan
 
     def _plan_anew(self) -> Plan:

@@ -214,7 +214,7 @@ class State:
         if str(arrays["mark"]) != mark:
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed or the number of episodes differ. "
-                "Resume with what it was begun with, or choose another file."
+                "Resume with what it was begun with, or choose another file. After a finished run, go on with counts=."
             )
         tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
         for name in TALLY:

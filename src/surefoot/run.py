@@ -44,6 +44,11 @@ class Run(Record):
 
     Episode numbers start at 0; what never happened is None. `promise` is the learner's label and belongs beside every
     number shown: certified, NOT CERTIFIED, or no floor promised.
+
+    `told`: does the learner know what the baseline is worth? `min_cumulative` is what the sum of all episodes was above
+    the floor at its lowest (with a budget: below the budget), which is what learners that keep the sum promise
+    (`in_sum`). Where a learner keeps costs within a `budget`, violations are of that, and `max_cost`, `baseline_cost`
+    are expected costs of an episode.
     """
 
     agent: str  # the learner's name
@@ -96,7 +101,8 @@ class Run(Record):
             else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
         )
         regret = "unknown" if self.regret is None else f"{self.units.scale * self.regret:.6g}"
-        return f"Run({self.agent}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
+        told = ", told what the baseline is worth" * self.told
+        return f"Run({self.agent}{told}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
 
 
 def run_from(

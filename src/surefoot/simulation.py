@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.counting import CostBudget, CountingAgent, plan_next, when_to_plan
+from surefoot.agents.counting import CostBudget, CountingAgent, go_on, plan_next, when_to_plan
 from surefoot.agents.floors import Relative
 from surefoot.agents.plans import SOURCES
 from surefoot.agents.replanning import Blocks, block_length, is_due, limits
@@ -190,11 +190,16 @@ def _plain(ride: Ride) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
     world, agent, counts, rng, tally, floor, episodes, _ = ride
     replan = when_to_plan(agent)
-    plan, value, kept, then = None, math.nan, math.nan, counts
+    plan, value, kept, then, since = None, math.nan, math.nan, counts, 0
     for _ in range(episodes):
-        if plan is None or is_due(replan, then, counts, world.H, plan.lasts):
-            plan, then = plan_next(agent, counts, rng), counts.copy()
-            counts.basis = plan.basis
+        new = None if plan is None or is_due(replan, then, counts, world.H) else plan
+        if new is not None and new.lasts is not None and counts.episodes >= since + new.lasts:
+            new = go_on(agent, new, counts)
+        if new is None:
+            new, then = plan_next(agent, counts, rng), counts.copy()
+            counts.basis = new.basis
+        if new is not plan:
+            plan, since = new, counts.episodes
             value, kept = ride.measure(plan.policy)
         drawn = plan.draw(rng)
         episode = play(world, drawn.policy, rng)
@@ -228,9 +233,9 @@ def _held(ride: Ride) -> Iterator[None]:
     x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
     done = 0
     while done < episodes:
-        plan = plan_next(agent, counts, rng)
+        plan: Plan | None = plan_next(agent, counts, rng)
+        assert plan is not None
         counts.basis = plan.basis
-        check_step(plan, world.H)
         n_sa = counts.n_sas.sum(axis=-1).reshape(rows, pairs)
         memory = kernels.Memory(
             n_sas=counts.n_sas.reshape(rows, pairs, world.S),
@@ -241,15 +246,23 @@ def _held(ride: Ride) -> Iterator[None]:
             ledger=counts.ledger,
             limits=limits(replan, n_sa),
         )
-        held = held_from(plan, *ride.measure(plan.policy), problem)
         block = block_length(replan, counts.episodes)
-        left = min(length for length in (episodes - done, block, plan.lasts) if length is not None)
-        while left > 0:
-            chunk = min(left, STRETCH)
-            played = kernels.play_on(true_world, told, held, memory, tally, floor, chunk, rng, states, actions, paid)
-            done += played
-            left = 0 if _reached(memory) else left - played
-            yield
+        left = episodes - done if block is None else min(block, episodes - done)
+        either: dict[str, kernels.Held] = {}  # a learner that goes on switches between the two policies of its plan
+        while left > 0 and plan is not None:
+            check_step(plan, world.H)
+            if plan.source not in either:
+                either[plan.source] = held_from(plan, *ride.measure(plan.policy), problem)
+            held = either[plan.source]
+            stretch = left if plan.lasts is None else min(left, plan.lasts)
+            while stretch > 0:
+                n = min(stretch, STRETCH)
+                n = kernels.play_on(true_world, told, held, memory, tally, floor, n, rng, states, actions, paid)
+                done, left, stretch = done + n, left - n, stretch - n
+                if _reached(memory):
+                    left = stretch = 0
+                yield
+            plan = go_on(agent, plan, counts) if left > 0 else None
 
 
 def _reached(memory: "kernels.Memory") -> bool:
@@ -315,27 +328,38 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
 def _blocks(ride: Ride) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    _, agent, counts, rng, _, _, episodes, _ = ride
     replan, done = when_to_plan(agent), 0
     while done < episodes:
-        plan = plan_next(agent, counts, rng)
+        plan: Plan | None = plan_next(agent, counts, rng)
+        assert plan is not None
         counts.basis = plan.basis
-        length = block_length(replan, counts.episodes)
-        n = min(most for most in (length, episodes - done, plan.lasts) if most is not None)
-        policy = plan.policy
-        value, kept = ride.measure(policy)
-        by_baseline = n if plan.source == "baseline" else 0
-        if isinstance(policy, EpisodicMixture):
-            by_baseline = n - int(rng.binomial(n, policy.rho))
-            draw_block(world, agent.problem, policy.second, n - by_baseline, counts, rng, baseline=False)
-            draw_block(world, agent.problem, policy.first, by_baseline, counts, rng, baseline=True)
-        else:
-            draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
-        if plan.entry is not None:
-            counts.ledger += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
-        kernels.record_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
-        done += n
-        yield
+        block = block_length(replan, counts.episodes)
+        left = episodes - done if block is None else min(block, episodes - done)
+        while left > 0 and plan is not None:
+            n = left if plan.lasts is None else min(left, plan.lasts)
+            _play_block(ride, plan, n)
+            done, left = done + n, left - n
+            yield
+            plan = go_on(agent, plan, counts) if left > 0 else None
+
+
+def _play_block(ride: Ride, plan: Plan, n: int) -> None:
+    """n episodes of one plan at once, counted and entered."""
+    world, agent, counts, rng, tally, floor, _, _ = ride
+    check_step(plan, world.H)
+    policy = plan.policy
+    value, kept = ride.measure(policy)
+    by_baseline = n if plan.source == "baseline" else 0
+    if isinstance(policy, EpisodicMixture):
+        by_baseline = n - int(rng.binomial(n, policy.rho))
+        draw_block(world, agent.problem, policy.second, n - by_baseline, counts, rng, baseline=False)
+        draw_block(world, agent.problem, policy.first, by_baseline, counts, rng, baseline=True)
+    else:
+        draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
+    if plan.entry is not None:
+        counts.ledger += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
+    kernels.record_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
 
 
 def _driver(agent: Agent) -> Driver:

@@ -30,7 +30,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_off_baseline": None,
                 "first_optimistic": None,
                 "seconds": None,
-                "smallest_sum": None,
+                "smallest_sum": None if known.floor is None else known.units.scale * (known.baseline - known.floor),
                 "told": None,
                 "cost": known.baseline_cost,
                 "promise": "none needed: it is what you have today",
@@ -77,8 +77,9 @@ COLUMNS = (
 MOST_COLUMNS = 7  # with more, short headings, so that a line fits
 SHORT = {
     "violations": "below\nfloor",
-    "regret": "regret",
-    "mean_return": "return",
+    "regret": "regret\n(return)",
+    "mean_return": "return\neach",
+    "smallest_sum": "least\nsum",
     "first_off_baseline": "off base-\nline at",
     "first_optimistic": "optimist\nat",
 }
@@ -118,7 +119,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     if told:
         console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
     if in_sum:
-        words = "smallest sum: of what episodes were above the floor, less what they were below, at its lowest."
+        words = "least sum: of what episodes were above the floor, less what they were below, at its lowest."
         console.print(words, soft_wrap=True)
     for run in runs:
         if run.interrupted:

@@ -155,6 +155,8 @@ def try_agents(
     """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence."""
     level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
     assert level is not None
+    if pooled and not world.stationary:
+        raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
         agent = build_agent(name, world, level, delta, bounds, pooled, episodes)

@@ -84,7 +84,7 @@ def test_try_takes_sizes_a_floor_and_a_scale():
         (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),
         (("try", "trap", "--floor", "9"), "no policy can reach it"),
         (("try", "trap", "--delta", "2"), "delta is 2"),
-        (("try", "trap", "--pooled"), "stationary"),
+        (("try", "trap", "--pooled"), "not the same at every step: leave out --pooled"),
         (("try", "trap", "--out", "x.doc"), "expected one of .png"),
     ],
 )

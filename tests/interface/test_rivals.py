@@ -83,8 +83,8 @@ TABLE = np.full((H, S, A), 0.5)
     ("settings", "message"),
     [
         ({}, TWO_WAYS),
-        ({"budget": 2.0}, TWO_WAYS),
-        ({"budget": 2.0, "baseline_cost": 1.0}, TWO_WAYS),
+        ({"budget": 2.0}, r"cost is None, expected costs \(H, S, A\) in \[0, 1\]"),
+        ({"cost": None, "budget": 2.0, "baseline_cost": 1.0}, r"cost is None.*Does the world have a cost signal"),
         ({"floor": 1.0, "baseline_value": 1.4, "cost": TABLE}, TWO_WAYS),
         ({"floor": 1.0}, WITH_FLOOR),
         ({"floor": 1.0, "baseline_value": 1.4, "budget": 2.0}, WITH_FLOOR),
@@ -531,6 +531,98 @@ def test_numbers_are_told_apart_to_the_last_digit(name, tmp_path):
     for more in (1e-3, 1e-10):
         with pytest.raises(sf.InvalidFile, match="belongs to another run"):
             sf.learn(env, agent(more), 20, seed=0, save=path, resume=True)
+
+
+# ---- words
+
+
+def test_a_plan_must_be_a_plan(world):
+    """The natural mistake in a learner of one's own: to return the policy."""
+
+    class Mine:
+        problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
+
+        def plan(self, counts):
+            return self.answer
+
+    mine = Mine()
+    mine.answer = sf.uniform(H, S, A)
+    for agent in (mine, sf.BudgetExploration(world.problem, sf.uniform(H, S, A), 0.1, learner=mine)):
+        with pytest.raises(
+            sf.InvalidSetting, match=r"The plan of Mine is a ndarray, expected an sf.Plan: sf.Plan.plain"
+        ):
+            sf.simulate(world, agent, 3, seed=0)
+    mine.answer = sf.Plan.plain(sf.uniform(H, S, A))
+    assert sf.simulate(world, mine, 3, seed=0).violations is None
+    assert (mine.answer.safety, mine.answer.certified) == ("no floor", False)
+
+
+def test_accounts_do_not_nest(world, baseline, value):
+    three = (world.problem, baseline, 1.0)
+    with pytest.raises(sf.InvalidSetting, match="keeps an account of its own"):
+        sf.BudgetExploration(*three, learner=sf.BudgetExploration(*three))
+    with pytest.raises(sf.InvalidSetting, match="Give baseline_value alone"):
+        sf.BudgetExploration(*three, baseline_value=value, baseline_at_least=1.1)
+    with pytest.raises(sf.InvalidSetting, match="not baseline_at_least"):
+        sf.BudgetExploration(*three, baseline_at_least=1.1)
+    shown = repr(sf.BudgetExploration(*three, baseline_value=value))
+    assert "baseline_value=" in shown
+    assert "baseline_at_least" not in shown
+
+
+def test_what_is_scaled_is_not_called_proved():
+    world = sf.world("trap")
+    three = (world.problem, world.baseline, 0.6)
+    for scale in (1.0, 0.1):
+        agent = sf.BudgetExploration(*three, bounds=sf.KL(scale=scale), baseline_value=0.685)
+        said = agent.plan(sf.simulate(world, agent, 300, seed=0).counts).explain()
+        assert ("NOT CERTIFIED" in said) == (scale != 1.0)
+        assert ("proved" in said) == (scale == 1.0)
+        assert "0.685" in said
+
+
+def test_an_account_says_what_it_leans_on(monkeypatch):
+    """Each of the three marks of a plan of the learner's, with its reason."""
+    world = sf.world("trap")
+    three = (world.problem, world.baseline, 0.6)
+    seen, follow = {}, sf.BudgetExploration.follow
+
+    def spy(self, offer, ledger):
+        plan = follow(self, offer, ledger)
+        seen.setdefault((plan.source, plan.safety, self.baseline_value is not None), plan.explain())
+        return plan
+
+    monkeypatch.setattr(sf.BudgetExploration, "follow", spy)
+    for told in ({}, {"baseline_value": 0.685}):
+        sf.simulate(world, sf.BudgetExploration(*three, **told), 4000, seed=0)
+    assert "Trusted, not certified: it leans on the told value" in seen["optimistic", "trusted", True]
+    assert "Trusted, not certified: it leans on your word" in seen["optimistic", "trusted", False]
+    assert "this policy alone is worth at least" in seen["optimistic", "certified", False]
+    assert "Certified in total, not by itself" in seen["optimistic", "certified in total", False]
+    learner = sf.Learner(sf.BudgetExploration(*three), 0)
+    learner.begin()
+    assert repr(learner).startswith("Learner(BudgetExploration(")
+    assert repr(learner).endswith("seed=0, 0 episodes played, step 0 of one more)")
+
+
+def test_figures_of_budgets_speak_of_costs(tmp_path):
+    world = sf.world("three-rooms")
+    thrifty = sf.constrained_optimum(world, 0.6).policy
+    costs = {"cost": world.cost, "budget": 3.0, "baseline_cost": 0.6, "episodes": 100}
+    run = sf.simulate(world, sf.DOPE(world.problem, thrifty, **costs), 100, seed=0)
+    figure = sf.plot_returns([run, run], tmp_path / "costs.png")
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words[0] == "DOPE, told V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
+    assert "best within budget 2" in words
+    assert not any("floor" in text for text in words)
+    below = figure.axes[0].get_xlabel()
+    assert below.count("DOPE") == 1
+    assert max(map(len, below.splitlines())) <= 85
+    other = sf.simulate(world, sf.BPIUCBVI(world.problem), 100, seed=0)
+    with pytest.raises(
+        sf.InvalidSetting, match=r"DOPE with a budget of 3.*BPI-UCBVI with no floor.*simulate\(..., floor="
+    ):
+        sf.plot_returns([run, other])
 
 
 # ---- the command

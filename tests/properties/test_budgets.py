@@ -175,16 +175,16 @@ def learners(name, replan):
 
 
 def spied_plans(monkeypatch, agent, play):
-    """Every plan that was made, with the ledger it was made from and the episodes before it."""
-    made, plan = [], type(agent).plan
+    """Every answer of the switch, with the ledger it was given and the episodes before it."""
+    made, follow = [], type(agent).follow
 
-    def spy(self, counts, rng=None):
-        answer = plan(self, counts, rng)
-        made.append((counts.episodes, counts.ledger.copy(), answer))
+    def spy(self, offer, ledger):
+        answer = follow(self, offer, ledger)
+        made.append((int(ledger[:2].sum()), ledger.copy(), answer))
         return answer
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(agent), "plan", spy)
+        patched.setattr(type(agent), "follow", spy)
         run = play()
     return run, made
 

@@ -72,27 +72,46 @@ class Account(NamedTuple):
 
     def explain(self, plan: Plan) -> str:
         """In words."""
-        who = "the learner" if self.decision.learner else "the baseline"
-        unit, scale = self.agent.problem.in_user_units, self.agent.problem.units.scale
+        agent, offer, decision = self.agent, self.offer, self.decision
+        unit, scale = agent.problem.in_user_units, agent.problem.units.scale
+        who = "the learner" if decision.learner else "the baseline"
         N_b, N, total = self.ledger
-        together = scale * total + N * unit(0.0)
-        span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episodes"
-        source = "somebody's word" if self.offer.trusts else "proved from data"
-        promise = self.agent.promise
-        return "\n".join(
-            [
-                f"Next: {who} ({self.agent.name}){span}.",
-                f"So far {N_b:,} episodes on the baseline, each worth at least {unit(self.offer.v_b):.6g} ({source}), "
-                f"and {N:,} of the learner, proved to be worth {together:.6g} together: "
-                f"{scale * self.decision.saved:.6g} beyond the floor of {unit(self.agent.level):.6g} an episode.",
-                f"The learner's policy is worth at least {unit(self.offer.lower):.6g}; it may play if that, with what "
-                "was saved, reaches the floor.",
-                f"Safety of this plan: {plan.safety}. {promise[0].upper()}{promise[1:]}.",
-                "The sum over all episodes is kept above the floor; a single episode may fall below it.",
-                "Premises that nobody checks: the baseline is worth at least the floor; rewards and start as declared; "
-                "dynamics that do not change" + (", the same at every step." if self.agent.pooled else "."),
-            ]
+        together, saved = scale * total + N * unit(0.0), scale * decision.saved
+        span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episode{'s' * (plan.lasts > 1)}"
+        proved = "proved" if offer.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+        source = "told" if agent.baseline_value is not None else "your word" if offer.trusts else proved.rstrip(",")
+        worth, floor, v_b = unit(offer.lower), unit(agent.level), unit(offer.v_b)
+        lines = [
+            f"Next: {who} ({agent.name}){span}.",
+            f"Its account: {N_b:,} episodes on the baseline, at least {v_b:.6g} each ({source}), and {N:,} of the "
+            f"learner, {proved} to be worth {together:.6g} together: {saved:.6g} beyond the floor of {floor:.6g} an "
+            "episode.",
+            f"The learner's policy is {proved} to be worth {worth:.6g}; with what was saved it "
+            + ("may play." if decision.learner else "may not play yet."),
+        ]
+        lower = worth if decision.learner else unit(offer.lower_b)
+        lines.append(
+            {
+                "certified": f"Certified at delta = {agent.delta:g}: this policy alone is worth at least {lower:.6g}.",
+                "certified in total": f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all "
+                "episodes of this account stays above the floor, though this policy is only proved to be worth "
+                f"{lower:.6g}.",
+                "trusted": "Trusted, not certified: it leans on "
+                + (
+                    f"the told value of the baseline, {v_b:.6g}."
+                    if agent.baseline_value is not None
+                    else f"your word that the baseline is above the floor; data prove {unit(offer.lower_b):.6g}."
+                ),
+            }.get(plan.safety, f"{agent.promise}.")
         )
+        lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
+        word = f"worth {v_b:.6g}, as told" if agent.baseline_value is not None else "worth at least the floor"
+        same = ", the same at every step." if agent.pooled else "."
+        lines.append(
+            f"Premises that nobody checks: the baseline is {word}; rewards and start as declared; dynamics that do not "
+            f"change{same}"
+        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +127,8 @@ class BudgetAgent(FloorAgent):
     def __post_init__(self) -> None:
         if self.baseline_value is not None and isinstance(self.problem, Problem):
             value = require_floor(self.baseline_value, self.problem.H, "baseline_value")
+            if self.baseline_at_least not in (None, value):
+                raise InvalidSetting("Give baseline_value alone: it is what the switch counts an episode as.")
             freeze(self, baseline_value=value, baseline_at_least=value)
             if isinstance(self.floor, Relative):
                 self._checked_floor()
@@ -125,6 +146,8 @@ class BudgetAgent(FloorAgent):
 
     def _check_learner(self, learner: Agent) -> None:
         """Is it for this problem, and does it count alike?"""
+        if isinstance(learner, BudgetAgent):
+            raise InvalidSetting(f"{learner.name} keeps an account of its own: it cannot be the learner of another.")
         if self.explorer is not None:
             raise InvalidSetting("Give either a learner or an explorer: both say what is played off the baseline.")
         if not learner.problem.same_as(self.problem) or learner.pooled != self.pooled:
@@ -172,6 +195,16 @@ class BudgetAgent(FloorAgent):
         return self.make_rule(mixes=False, by_coin=False)
 
     @property
+    def promise(self) -> str:
+        """The label of everything this learner produces."""
+        if not self.bounds.certified:
+            return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
+        given = "that the baseline is above the floor"
+        if self.baseline_value is not None:
+            given = f"the baseline's value of {self.problem.in_user_units(self.baseline_value):g}, which was told"
+        return f"certified at delta = {self.delta:g} for {self.floor_scope}, given {given}"
+
+    @property
     def told_value(self) -> float | None:
         """Of the baseline."""
         return self.baseline_value
@@ -184,6 +217,10 @@ class BudgetAgent(FloorAgent):
         """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
         self.check_counts(counts)
         return self.follow(self.offer(counts, rng), counts.ledger)
+
+    def go_on(self, plan: Plan, counts: Counts) -> Plan | None:
+        """The switch again, with the lower values of the last plan and the account as it is now."""
+        return self.follow(plan.grounds.offer, counts.ledger) if isinstance(plan.grounds, Account) else None
 
     def baseline_worth(self, by_data: float) -> float:
         """What the switch counts an episode on the baseline as: what was told, or proved, or promised of it.

@@ -72,6 +72,10 @@ class CountingAgent(Record, ABC):
         """The rule of replanning in force."""
         return Growth() if self.replan is None else self.replan
 
+    def go_on(self, plan: Plan, counts: Counts) -> Plan | None:
+        """What follows a plan that has lasted its episodes, where nothing need be computed again; None: plan anew."""
+        return None
+
     @property
     def told_value(self) -> float | None:
         """What the learner was told of the baseline's value, where it was told at all."""
@@ -161,9 +165,19 @@ class CostBudget(NamedTuple):
 
 def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
     """The agent's plan; one that draws at random is handed the generator."""
-    if "rng" in inspect.signature(agent.plan).parameters:
-        return agent.plan(counts, rng)
-    return agent.plan(counts)
+    draws = "rng" in inspect.signature(agent.plan).parameters
+    plan = agent.plan(counts, rng) if draws else agent.plan(counts)
+    if not isinstance(plan, Plan):
+        raise InvalidSetting(
+            f"The plan of {type(agent).__name__} is a {type(plan).__name__}, expected an sf.Plan: "
+            "sf.Plan.plain(policy) for a policy of which nothing is proved."
+        )
+    return plan
+
+
+def go_on(agent: Agent, plan: Plan, counts: Counts) -> Plan | None:
+    """What follows a plan that has lasted, without a new one being computed; None: plan anew."""
+    return agent.go_on(plan, counts) if isinstance(agent, CountingAgent) else None
 
 
 def when_to_plan(agent: Agent) -> Replan:

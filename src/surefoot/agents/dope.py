@@ -1,5 +1,6 @@
 """DOPE: Doubly Optimistic and Pessimistic Exploration (Bura et al. 2022)."""
 
+import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import final
@@ -78,10 +79,10 @@ class DOPE(ProgrammeAgent):
         super().__post_init__()
 
     @property
-    def published_baseline_episodes(self) -> float:
+    def published_baseline_episodes(self) -> int:
         """S^2 A H^3 / (C - C_b)^2: how many episodes the published code begins with on the baseline (not done here)."""
         S, A, H = self.problem.S, self.problem.A, self.problem.H
-        return S**2 * A * H**3 / self.kappa**2
+        return math.ceil(S**2 * A * H**3 / self.kappa**2)
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode."""

@@ -412,5 +412,7 @@ class FloorAgent(SpliceAgent):
         extras = ("returns", "baseline_at_least", "explorer", "bisections", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
+        if shown["baseline_value"] is not None:
+            shown["baseline_at_least"] = None
         settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]
         return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

@@ -93,6 +93,11 @@ class Plan(Record):
             basis=basis,
         )
 
+    @classmethod
+    def plain(cls, policy: ArrayLike) -> "Plan":
+        """A policy (H, S, A) of which nothing is proved and nothing promised: for learners of your own."""
+        return cls(policy, "optimistic", 0, 1.0, 0.0, float(len(np.asarray(policy))), [0.0], "no floor")
+
     def draw(self, rng: np.random.Generator) -> "Drawn":
         """The policy (H, S, A) of one episode, the coin tossed if there is one, and whether it is the baseline's own.
 

@@ -76,6 +76,8 @@ class ProgrammeAgent(CountingAgent):
         )
         H = problem.H
         given = (self.cost, self.budget, self.baseline_cost)
+        if self.floor is None and self.cost is None and (self.budget, self.baseline_cost) != (None, None):
+            raise InvalidSetting("cost is None, expected costs (H, S, A) in [0, 1]. Does the world have a cost signal?")
         if (self.floor is None) == (self.cost is None):
             raise InvalidSetting(
                 f"{self.name} takes either floor= and baseline_value= (the paper's mapping, cost = 1 - r), or cost=, "
@@ -109,7 +111,10 @@ class ProgrammeAgent(CountingAgent):
                 if self.floor is not None
                 else f"baseline_cost is {self.baseline_cost:g}, expected less than the budget of {self.budget:g}"
             )
-            raise InvalidSetting(f"{what}: {self.name} divides by the room between them.")
+            advice = "Lower the floor" if self.floor is not None else "Raise the budget"
+            raise InvalidSetting(
+                f"{what}: {self.name} divides by the room between them. {advice}, or find a better baseline."
+            )
 
     def _require(self, problem: Problem) -> None:
         """Refuse what the methods do not cover."""
@@ -249,6 +254,9 @@ class Reasons(NamedTuple):
         proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
         if agent.cost is None:
             proved, asked = f"returns at least {unit(plan.lower):.6g}", f"the floor is {unit(agent.level):.6g}"
+        told = f"costs, {agent.baseline_cost:.6g}" if agent.baseline_cost is not None else ""
+        if agent.baseline_value is not None:
+            told = f"is worth, {unit(agent.baseline_value):.6g}"
         if plan.safety == "certified":
             safety = f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
         elif plan.safety == "trusted":
@@ -258,13 +266,15 @@ class Reasons(NamedTuple):
         lines = [
             f"Next: {what} ({agent.name}). {found.why}",
             safety,
-            f"Told: what the baseline is worth. Only how boldly {agent.name} explores leans on that, not what is "
-            "certified.",
+            f"Told: what the baseline {told}. Only how boldly {agent.name} explores leans on that; safety does not.",
             f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
             "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),
         ]
-        if agent.cost is None:
-            lines.append(f"{agent.name} speaks of costs: here they are 1 - r, in units of 0..{agent.problem.H}.")
+        H = agent.problem.H
+        lines.append(
+            f"Costs lie in 0..{H} an episode; pessimistic ones hold a bonus and may be above."
+            + f" Here they are 1 - r, and the floor is a budget of {agent.C:.6g}." * (agent.cost is None)
+        )
         return "\n".join(lines)
 
 
