@@ -234,7 +234,8 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
     # Any world of these sizes will do to fill the counts; the learner does not know which one it is.
     world = _stand_in(problem, rng)
     counts = Counts.zeros(problem, agent.pooled)
-    for episodes in (0, 1, 30):
+    most = agent.most_episodes if isinstance(agent, CountingAgent) else None
+    for episodes in (0, 1, 30 if most is None else max(0, min(30, most - 1))):
         for _ in range(episodes):
             episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
             counts.add(episode.as_learnt(problem, baseline=False))

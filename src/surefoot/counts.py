@@ -317,9 +317,10 @@ class Counts:
         both.n_start += other.n_start
         whose = [counts.record_of for counts in (self, other) if counts.record[0]]
         accounts = [counts.ledger_of for counts in (self, other) if counts.ledger.any()]
-        if len(set(whose)) > 1 or len(set(accounts)) > 1:
+        entries = all(counts.ledger[1] for counts in (self, other))  # proved on two events: together at 2 delta
+        if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
             raise InvalidCounts(
-                "These counts hold returns of different baselines, or accounts of different learners. Use "
+                "These counts hold returns of different baselines, or two accounts of learners. Use "
                 "forget_returns() on one of them."
             )
         both.record += other.record

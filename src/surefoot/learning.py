@@ -29,6 +29,7 @@ from surefoot.simulation import (
     CURVE_POINTS,
     Setting,
     begin,
+    carry_on,
     check_setting,
     floor_of,
     name_of,
@@ -86,6 +87,7 @@ def learn(
     held = begun.episodes
     mark = fingerprint(setting, made, seed, begun)
     state = State.fresh(agent, setting.episodes, begun)
+    carry_on(state.tally, setting, begun)
     if save is not None and Path(save).exists():
         if not resume:
             raise InvalidFile(

@@ -93,6 +93,8 @@ def maximise(
     """
     import highspy
 
+    # Of moderate size whatever the bonuses: the solver's tolerances are absolute.
+    objective = objective / max(1.0, float(np.abs(objective).max()))
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, setting in (
         ("output_flag", False),

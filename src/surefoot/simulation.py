@@ -10,6 +10,7 @@ import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
+from surefoot.agents.budgets import BudgetAgent
 from surefoot.agents.counting import CostBudget, CountingAgent, go_on, plan_next, when_to_plan
 from surefoot.agents.floors import Relative
 from surefoot.agents.plans import SOURCES
@@ -29,7 +30,7 @@ from surefoot.watching import Report, Stop, ctrl_c, progress_bar
 
 CURVE_POINTS = 2000
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
-STRETCH = 50_000  # episodes of one plan before Ctrl-C is listened for
+STRETCH = 200_000  # steps of one plan before Ctrl-C is listened for
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 Seed = int | np.random.SeedSequence
@@ -248,21 +249,27 @@ def _held(ride: Ride) -> Iterator[None]:
         )
         block = block_length(replan, counts.episodes)
         left = episodes - done if block is None else min(block, episodes - done)
-        either: dict[str, kernels.Held] = {}  # a learner that goes on switches between the two policies of its plan
+        either: dict[object, tuple[Plan, kernels.Held]] = {}  # who goes on switches between the policies of its plan
         while left > 0 and plan is not None:
             check_step(plan, world.H)
-            if plan.source not in either:
-                either[plan.source] = held_from(plan, *ride.measure(plan.policy), problem)
-            held = either[plan.source]
+            key = (plan.source, plan.h, plan.entry, _address(plan.policy))
+            if key not in either:
+                either[key] = plan, held_from(plan, *ride.measure(plan.policy), problem)
+            held = either[key][1]
             stretch = left if plan.lasts is None else min(left, plan.lasts)
             while stretch > 0:
-                n = min(stretch, STRETCH)
+                n = min(stretch, max(1, STRETCH // world.H))
                 n = kernels.play_on(true_world, told, held, memory, tally, floor, n, rng, states, actions, paid)
                 done, left, stretch = done + n, left - n, stretch - n
                 if _reached(memory):
                     left = stretch = 0
                 yield
             plan = go_on(agent, plan, counts) if left > 0 else None
+
+
+def _address(policy: Floats | EpisodicMixture) -> int:
+    """The same policy, as long as it lives, has the same address."""
+    return id(policy) if isinstance(policy, EpisodicMixture) else int(policy.ctypes.data)
 
 
 def _reached(memory: "kernels.Memory") -> bool:
@@ -381,6 +388,7 @@ def begin(agent: Agent, counts: Counts | None, episodes: int) -> Counts:
         check_counts(counts, agent.problem, agent.pooled)
     mine = counts.copy()
     mine.H = agent.problem.H
+    mine.s1 = agent.problem.s1 if agent.problem.one_start else None
     if isinstance(agent, CountingAgent):
         agent.claim(mine)
     if agent.problem.unknown_rows is None:
@@ -497,10 +505,7 @@ def _account(
     """Drive, and add up."""
     _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
-    if counts.ledger.any() and floor is not None and baseline is not None:
-        # An account that is carried on: the sum begins with what is known of its earlier episodes.
-        N_b, N, proved = (int(number) for number in counts.ledger)
-        tally.surplus[0] = N_b * (baseline - floor) + proved / REWARD_UNITS - N * floor
+    carry_on(tally, setting, counts)
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
     for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs)):
@@ -524,6 +529,13 @@ def _account(
         told=was_told(agent),
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
     )
+
+
+def carry_on(tally: "kernels.Tally", setting: Setting, counts: Counts) -> None:
+    """An account that warm counts brought along: the sum begins with what is known of its episodes."""
+    agent = setting.agent
+    if isinstance(agent, BudgetAgent) and setting.baseline is not None and setting.floor == agent.floor:
+        tally.surplus[0] = agent.saved_before(counts, setting.baseline)
 
 
 def was_told(agent: Agent) -> bool:

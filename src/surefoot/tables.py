@@ -30,7 +30,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_off_baseline": None,
                 "first_optimistic": None,
                 "seconds": None,
-                "smallest_sum": None if known.floor is None else known.units.scale * (known.baseline - known.floor),
+                "smallest_sum": _smallest(known),
                 "told": None,
                 "cost": known.baseline_cost,
                 "promise": "none needed: it is what you have today",
@@ -49,7 +49,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_off_baseline": run.off_baseline,
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,
-                "smallest_sum": None if run.min_cumulative is None else run.units.scale * run.min_cumulative,
+                "smallest_sum": None if run.min_cumulative is None else _unit(run) * run.min_cumulative,
                 "told": "yes" if run.told else "no",
                 "cost": run.max_cost,
                 "promise": run.promise,
@@ -57,6 +57,21 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
             }
         )
     return table
+
+
+def _unit(run: Run) -> float:
+    """What one unit of the sum is worth: costs are in their own."""
+    return 1.0 if run.budget is not None else run.units.scale
+
+
+def _smallest(run: Run) -> float | None:
+    """The smallest sum of the baseline alone: that of its first episode, or, if it is below the floor, of all."""
+    margin = None
+    if run.budget is not None and run.baseline_cost is not None:
+        margin = run.budget - run.baseline_cost
+    elif run.floor is not None and run.baseline is not None:
+        margin = run.baseline - run.floor
+    return None if margin is None else _unit(run) * min(margin, run.episodes * margin)
 
 
 COLUMNS = (

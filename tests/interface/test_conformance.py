@@ -456,7 +456,7 @@ def test_an_agent_that_raises_or_answers_nothing_is_a_finding(world):
             return None
 
     assert_found(sf.check_agent(Failing(world)), "plan() raised ZeroDivisionError")
-    assert_found(sf.check_agent(Silent(world)), "plan() raised AttributeError")
+    assert_found(sf.check_agent(Silent(world)), "plan() raised InvalidSetting")
 
 
 def test_a_splice_agent_with_a_plan_of_its_own_is_noted(world):

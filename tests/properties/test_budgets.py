@@ -286,11 +286,11 @@ def test_an_episode_that_does_not_fit_enters_nothing(problem):
 
 def test_merging_adds_ledgers_and_leaves_both_alone(problem):
     one = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
-    other = sf.Counts.zeros(problem).add(episode(0.25))
+    other = sf.Counts.zeros(problem).add(episode(0.25, baseline=True))
     both = one.merge(other)
-    assert both.ledger.tolist() == [1, 2, 3 * 2**18]
+    assert both.ledger.tolist() == [2, 1, 2**19]
     assert one.ledger.tolist() == [1, 1, 2**19]
-    assert other.ledger.tolist() == [0, 1, 2**18]
+    assert other.ledger.tolist() == [1, 0, 0]
     assert other.merge(one).ledger.tolist() == both.ledger.tolist()
 
 
@@ -301,7 +301,7 @@ def marked(problem, mark, ledger):
 
 def test_ledgers_of_different_baselines_are_not_merged(problem):
     mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [1, 0, 0])
-    with pytest.raises(sf.InvalidCounts, match="accounts of different learners"):
+    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
         mine.merge(its)
     assert mine.merge(its.forget_returns()).ledger.tolist() == [3, 1, 5]
     assert mine.merge(marked(problem, "its", [0, 0, 0])).ledger_of == "mine"
@@ -311,7 +311,7 @@ def test_nor_are_entries_of_the_learner_alone(problem):
     """An entry is of the rewards it was certified by, and the mark says which. A ledger without an episode of the
     baseline holds such entries all the same."""
     mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [0, 2, 7])
-    with pytest.raises(sf.InvalidCounts, match="accounts of different learners"):
+    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
         mine.merge(its)
 
 
@@ -465,6 +465,74 @@ def test_the_account_of_another_learner_is_refused():
         sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685, replan=sf.EveryEpisode()),
     ):
         assert begin(same, counts, 10).ledger.tolist() == [1, 1, 2**19]
+
+
+def test_what_the_problem_says_is_part_of_the_mark():
+    """An account, or returns, of episodes that start elsewhere prove nothing here; nor what a mask helped to prove."""
+    P = np.eye(2)[:, None, :].repeat(2, axis=1)  # both states are for ever
+    worlds = [sf.TabularMDP(P, np.array([[1.0, 1.0], [0.5, 0.5]]), s1=s1, H=2) for s1 in (0, 1)]
+    worlds.append(worlds[0].with_support())
+    agents = [sf.BudgetExploration(world.problem, sf.uniform(2, 2, 2), 1.0) for world in worlds]
+    assert len({agent.ledger_mark for agent in agents}) == 3
+    assert agents[0].mark != agents[1].mark
+    counts = sf.simulate(worlds[1], agents[1], 50, seed=0).counts
+    with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+        agents[0].plan(counts)
+    # What was seen of the dynamics may be used, and is gone on with from the other start, by every driver.
+    kept = counts.forget_returns()
+    for simulate in (sf.simulate, sf.simulate_plainly):
+        run = simulate(worlds[0], agents[0], 20, seed=0, counts=kept)
+        assert run.counts.n_start.tolist() == [20, 50]
+        assert run.min_value == pytest.approx(2.0)
+
+
+def test_two_accounts_of_one_learner_are_not_added():
+    """Their entries are proved on two events, each of probability 1 - delta: together that is not 1 - delta."""
+    world = sf.world("trap")
+    agent = budget(world)
+    one, other = (sf.simulate(world, agent, 100, seed=seed).counts for seed in (0, 1))
+    assert one.ledger[1] > 0
+    assert other.ledger[1] > 0
+    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
+        one.merge(other)
+    assert one.merge(other.forget_returns()).ledger.tolist() == one.ledger.tolist()
+
+
+def test_an_account_that_nobody_claimed_is_trusted():
+    """Entries of a learner whose bonus was scaled, added by hand to counts that say nothing of whose they are."""
+    world = sf.world("trap")
+    three = (world.problem, world.baseline, 0.6)
+    agent, data = sf.BudgetExploration(*three), sf.simulate(world, sf.BudgetExploration(*three), 3000, seed=0).counts
+    plain = data.forget_returns()
+    seen = {}
+    for claimed in (False, True):
+        counts = plain.copy()
+        counts.ledger[:] = [0, 100, 100 * 2**20]
+        if claimed:
+            agent.claim(counts)
+        worse = sf.Counts(counts.n_sas // 20, ledger=counts.ledger, ledger_of=counts.ledger_of)
+        plan = agent.plan(worse)
+        seen[claimed] = plan.safety
+        assert plan.source == "optimistic"
+        assert ("no learner has claimed" in plan.explain()) == (not claimed and plan.safety == "trusted")
+    assert seen == {False: "trusted", True: "certified in total"}
+
+
+def test_learn_carries_an_account_on_as_simulate_does():
+    import gymnasium
+
+    world = sf.world("trap")
+    agent = budget(world)
+    warm = sf.Counts.zeros(world.problem)
+    warm.n_sas += sf.simulate(world, agent, 500, seed=0).counts.n_sas
+    warm.ledger[0], warm.ledger_of = 500, agent.ledger_mark
+    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    saved = 500 * (0.685 - 0.6)
+    for run in (sf.simulate(world, agent, 60, seed=0, counts=warm), sf.learn(env, agent, 60, seed=0, counts=warm)):
+        assert run.sources["optimistic"] > 0
+        assert saved - 60 * 0.6 <= run.min_cumulative <= saved + 0.1
+    other = sf.simulate(world, sf.StepMix(world.problem, world.baseline, 0.6), 60, seed=0, counts=warm)
+    assert other.min_cumulative < 1.0  # control: somebody else's savings are not its own
 
 
 def test_a_plan_of_another_baseline_is_not_in_force():

@@ -3,9 +3,10 @@
 import hashlib
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,9 @@ def switch(ledger: Ints, L: float, v_b: float, floor: float) -> Switch:
     return Switch(False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved))
 
 
+Word = Literal["", "told", "floor", "range", "account"]
+
+
 class Offer(NamedTuple):
     """What a learner has to offer for the next episode, and the baseline beside it."""
 
@@ -58,8 +62,19 @@ class Offer(NamedTuple):
     lower_b: float  # what data say of the baseline
     v_b: float  # what the switch takes the baseline to be worth
     certified: bool  # are the bounds the proved ones?
-    trusts: bool  # is v_b somebody's word, or does it lean on one?
-    lower_b_trusts: bool  # does lower_b lean on a declared range of returns?
+    word: Word  # what v_b, and so what was saved, leans on beside data
+    lower_b_trusts: bool = False  # does lower_b lean on a declared range of returns?
+    claimed: bool = True  # does the account say whose it is?
+
+    def leans_on(self, ledger: Sequence[float] | Ints) -> Word:
+        """What is taken on somebody's word in this account.
+
+        The baseline's worth matters only where it holds episodes on it; entries that nobody has claimed may be of any
+        bounds.
+        """
+        if ledger[0] and self.word:
+            return self.word
+        return "account" if not self.claimed and any(ledger) else ""
 
 
 class Account(NamedTuple):
@@ -75,11 +90,11 @@ class Account(NamedTuple):
         agent, offer, decision = self.agent, self.offer, self.decision
         unit, scale = agent.problem.in_user_units, agent.problem.units.scale
         who = "the learner" if decision.learner else "the baseline"
-        N_b, N, total = self.ledger
+        word, (N_b, N, total) = offer.leans_on(self.ledger), self.ledger
         together, saved = scale * total + N * unit(0.0), scale * decision.saved
         span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episode{'s' * (plan.lasts > 1)}"
         proved = "proved" if offer.certified else "computed with a scaled bonus, NOT CERTIFIED,"
-        source = "told" if agent.baseline_value is not None else "your word" if offer.trusts else proved.rstrip(",")
+        source = {"": proved.rstrip(","), "told": "told", "account": proved.rstrip(",")}.get(word, "your word")
         worth, floor, v_b = unit(offer.lower), unit(agent.level), unit(offer.v_b)
         lines = [
             f"Next: {who} ({agent.name}){span}.",
@@ -97,19 +112,22 @@ class Account(NamedTuple):
                 "episodes of this account stays above the floor, though this policy is only proved to be worth "
                 f"{lower:.6g}.",
                 "trusted": "Trusted, not certified: it leans on "
-                + (
-                    f"the told value of the baseline, {v_b:.6g}."
-                    if agent.baseline_value is not None
-                    else f"your word that the baseline is above the floor; data prove {unit(offer.lower_b):.6g}."
+                + {
+                    "told": f"the told value of the baseline, {v_b:.6g}.",
+                    "range": "the declared range of the baseline's returns.",
+                    "account": "an account that no learner has claimed: agent.claim(counts) says whose it is.",
+                }.get(
+                    word,
+                    f"your word that the baseline is above the floor; data prove {unit(offer.lower_b):.6g}.",
                 ),
             }.get(plan.safety, f"{agent.promise}.")
         )
         lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
-        word = f"worth {v_b:.6g}, as told" if agent.baseline_value is not None else "worth at least the floor"
+        known = f"worth {v_b:.6g}, as told" if agent.baseline_value is not None else "worth at least the floor"
         same = ", the same at every step." if agent.pooled else "."
         lines.append(
-            f"Premises that nobody checks: the baseline is {word}; rewards and start as declared; dynamics that do not "
-            f"change{same}"
+            f"Premises that nobody checks: the baseline is {known}; rewards and start as declared; dynamics that "
+            f"do not change{same}"
         )
         return "\n".join(lines)
 
@@ -179,6 +197,11 @@ class BudgetAgent(FloorAgent):
                 "counts.forget_returns(): what was seen of the dynamics stays."
             )
 
+    def saved_before(self, counts: Counts, baseline: float) -> float:
+        """What this learner's account has beyond the floor, the baseline being worth so much."""
+        N_b, N, proved = (int(number) for number in counts.ledger)
+        return N_b * (baseline - self.level) + proved / REWARD_UNITS - N * self.level
+
     def claim(self, counts: Counts) -> None:
         """From now on returns and the account in these counts are this learner's."""
         super().claim(counts)
@@ -216,11 +239,17 @@ class BudgetAgent(FloorAgent):
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
         self.check_counts(counts)
-        return self.follow(self.offer(counts, rng), counts.ledger)
+        return self.follow(self._of_account(self.offer(counts, rng), counts), counts.ledger)
+
+    def _of_account(self, offer: Offer, counts: Counts) -> Offer:
+        """Says whether the account in these counts was claimed."""
+        return offer._replace(claimed=counts.ledger_of is not None)
 
     def go_on(self, plan: Plan, counts: Counts) -> Plan | None:
         """The switch again, with the lower values of the last plan and the account as it is now."""
-        return self.follow(plan.grounds.offer, counts.ledger) if isinstance(plan.grounds, Account) else None
+        if not isinstance(plan.grounds, Account):
+            return None
+        return self.follow(self._of_account(plan.grounds.offer, counts), counts.ledger)
 
     def baseline_worth(self, by_data: float) -> float:
         """What the switch counts an episode on the baseline as: what was told, or proved, or promised of it.
@@ -229,6 +258,12 @@ class BudgetAgent(FloorAgent):
         loss, and make the sum harder to keep than each episode.
         """
         return max(by_data, self.level) if self.baseline_value is None else self.baseline_value
+
+    def word_for(self, by_data: float, by_range: bool) -> Word:
+        """What is taken on somebody's word where an episode on the baseline is counted; `by_range`: so are data."""
+        if self.baseline_worth(by_data) > by_data:
+            return "floor" if self.baseline_value is None else "told"
+        return "range" if by_range else ""
 
     def offer_by_bounds(self, counts: Counts, bold: Floats | None) -> Offer:
         """Both sides by `bounds`; `bold` is another's policy in the optimist's place."""
@@ -242,7 +277,7 @@ class BudgetAgent(FloorAgent):
             lower_b=by_data,
             v_b=self.baseline_worth(by_data),
             certified=self.bounds.certified,
-            trusts=leans or self.baseline_worth(by_data) > by_data,
+            word=self.word_for(by_data, leans),
             lower_b_trusts=leans,
         )
 
@@ -260,7 +295,7 @@ class BudgetAgent(FloorAgent):
             lower_b=max(by_model, by_returns),
             v_b=self.baseline_worth(max(by_model, by_returns)),
             certified=self.bounds.certified,
-            trusts=leans or self.baseline_worth(max(by_model, by_returns)) > max(by_model, by_returns),
+            word=self.word_for(max(by_model, by_returns), leans),
             lower_b_trusts=leans,
         )
 
@@ -277,13 +312,13 @@ class BudgetAgent(FloorAgent):
             lower=offer.lower if decision.learner else offer.lower_b,
             upper=offer.upper,
             candidates=[offer.lower, offer.lower_b],
-            safety=self.mark_of(offer, decision),
+            safety=self.mark_of(offer, decision, ledger),
             grounds=account,
             lasts=decision.lasts,
             entry=max(offer.lower, 0.0),
         )
 
-    def mark_of(self, offer: Offer, decision: Switch) -> Safety:
+    def mark_of(self, offer: Offer, decision: Switch, ledger: Ints) -> Safety:
         """What the safety of the plan rests on."""
         if not offer.certified:
             return "NOT CERTIFIED"
@@ -291,4 +326,4 @@ class BudgetAgent(FloorAgent):
             return "certified" if offer.lower_b >= self.level and not offer.lower_b_trusts else "trusted"
         if offer.lower >= self.level:
             return "certified"
-        return "trusted" if offer.trusts else "certified in total"
+        return "trusted" if offer.leans_on(ledger) else "certified in total"

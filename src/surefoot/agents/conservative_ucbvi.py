@@ -84,8 +84,7 @@ class ConservativeUCBVI(BudgetAgent):
             lower_b=0.0,  # nothing of delta is left to prove anything of the baseline
             v_b=self.baseline_value,
             certified=own.safety != "NOT CERTIFIED",
-            trusts=True,
-            lower_b_trusts=False,
+            word="told",
         )
 
     def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -126,27 +125,31 @@ class CountingAgent(Record, ABC):
     def mark(self) -> str:
         """By this returns are known to be of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
-        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
+        known = self.problem
+        for rows in (known.r_rows, known.r_next_rows, known.unknown_rows, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
 
     def describe(self, digest: "hashlib._Hash") -> None:
         """Every setting that certificates depend on, exactly, and those of a learner inside. Not when to plan."""
-        digest.update(type(self).__name__.encode())
-        digest.update(np.ascontiguousarray(self.pi_b).tobytes())
-        for rows in (self.problem.r_rows, self.problem.r_next_rows, self.problem.unknown_rows):
+        known = self.problem
+        digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
+        arrays = (self.pi_b, known.r_rows, known.r_next_rows, known.unknown_rows, known.support_rows, known.start)
+        for rows in arrays:
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            digest.update(field.name.encode())
+        for name in getattr(self, "__dataclass_fields__", ()):  # a user's own learner need not be a dataclass
+            value = getattr(self, name)
+            digest.update(name.encode())
             if isinstance(value, CountingAgent):
                 value.describe(digest)
             elif isinstance(value, np.ndarray):
                 digest.update(np.ascontiguousarray(value).tobytes())
-            elif field.name not in ("problem", "replan"):
-                # A function's own repr holds its address, which is another one in every process.
-                plain = type(value).__repr__ is object.__repr__ or callable(value)  # type: ignore[comparison-overlap]
-                digest.update((type(value).__qualname__ if plain else repr(value)).encode())
+            elif name not in ("problem", "replan"):
+                # Reprs of what is not ours may hold an address, which is another one in every process.
+                kind = type(value)
+                ours = kind.__module__.split(".")[0] in ("surefoot", "builtins") and not callable(value)
+                called = getattr(value, "__qualname__", kind.__qualname__)
+                digest.update((repr(value) if ours else f"{kind.__module__}.{called}").encode())
 
     def claim(self, counts: Counts) -> None:
         """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""

@@ -32,6 +32,15 @@ class Relative:
 Floor = float | Relative
 
 
+def require_share(problem: Problem) -> None:
+    """A share of a value is below it only where values are not negative."""
+    if problem.units.low < 0.0:
+        raise InvalidSetting(
+            f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
+            f"{problem.units.low:g}. Use a floor in units of return."
+        )
+
+
 def user_zero(problem: Problem) -> float:
     """What a return of nothing at all in this library's units is in the user's, measured in this library's."""
     return problem.units.steps * problem.units.low / problem.units.scale

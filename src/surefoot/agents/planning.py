@@ -10,7 +10,7 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.counting import CountingAgent, check_settings
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Floor, Relative, user_zero
+from surefoot.agents.floors import Floor, Relative, require_share, user_zero
 from surefoot.agents.plans import Plan, exit_taken, proved, safety
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, returns_range
@@ -379,11 +379,7 @@ class FloorAgent(SpliceAgent):
     def _checked_floor(self) -> Floor:
         if not isinstance(self.floor, Relative):
             return require_floor(self.floor, self.problem.H)
-        if self.problem.units.low < 0.0:
-            raise InvalidSetting(
-                f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
-                f"{self.problem.units.low:g}. Use a floor in units of return."
-            )
+        require_share(self.problem)
         return self.floor
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.counting import CostBudget, CountingAgent, check_problem
-from surefoot.agents.floors import Floor, Relative
+from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plans import Plan, Safety, Source
 from surefoot.agents.replanning import Replan
 from surefoot.arrays import Floats, Ints
@@ -90,6 +90,8 @@ class ProgrammeAgent(CountingAgent):
                     "method is told that value. StepMix and EpsMix are not."
                 )
             value = require_floor(self.baseline_value, H, "baseline_value")
+            if isinstance(self.floor, Relative):
+                require_share(problem)
             floor = self.floor.of(value, problem) if isinstance(self.floor, Relative) else require_floor(self.floor, H)
             freeze(self, floor=floor, baseline_value=value)
         else:

@@ -278,8 +278,8 @@ def balls_from(
         eps=np.zeros((rows, S * A)),
         succ=np.ascontiguousarray(succ, dtype=np.int64),
         m=np.ascontiguousarray(m, dtype=np.int64),
-        r_low=np.array(np.broadcast_to(known, (r_rows, S * A))),
-        r_up=np.array(np.broadcast_to(known, (r_rows, S * A))),
+        r_low=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),  # another order would be compiled anew
+        r_up=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),
         r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
         x_sa=sums,
         unknown=np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
