@@ -6,7 +6,7 @@ their places and starts from the basis in which the last plan ended.
 """
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,27 +83,56 @@ def _locked(array: Ints32) -> Ints32:
     return array
 
 
+@lru_cache(maxsize=1)
+def _kinds() -> list[Any]:
+    """HiGHS's five kinds of status, by number."""
+    import highspy
+
+    return [highspy.HighsBasisStatus(kind) for kind in range(5)]
+
+
 def maximise(
     pattern: Pattern, values: Floats, objective: Floats, low: Floats, high: Floats, basis: Ints | None
 ) -> Answer:
     """max objective . x subject to low <= M x <= high and x >= 0.
 
     The solver is made anew each time: what it finds depends on what it is given, never on what it solved before. Its
-    answer counts as optimal only if it says so AND its rows hold when they are added up here.
+    answer counts as optimal only if it says so AND its rows hold when they are added up here. Where it does not get
+    there from the basis it tries without one, at last with presolve and looser tolerances.
     """
-    import highspy
-
     # Of moderate size whatever the bonuses: the solver's tolerances are absolute.
     objective = objective / max(1.0, float(np.abs(objective).max()))
+    given = (pattern, values, objective, low, high)
+    answer = _tried(*given, basis, "off", 1e-10)
+    if answer.status != "optimal" and basis is not None:
+        answer = _tried(*given, None, "off", 1e-10)
+    if answer.status == "failed":
+        answer = _tried(*given, None, "on", 1e-9)
+    return answer
+
+
+def _tried(
+    pattern: Pattern,
+    values: Floats,
+    objective: Floats,
+    low: Floats,
+    high: Floats,
+    basis: Ints | None,
+    presolve: str,
+    tolerance: float,
+) -> Answer:
+    """One run of the solver."""
+    import highspy
+
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, setting in (
         ("output_flag", False),
-        ("presolve", "off"),  # it would throw the basis away
+        ("presolve", presolve),  # on, it would throw the basis away
         ("solver", "simplex"),
         ("parallel", "off"),  # not threads=1: HiGHS refuses to run if somebody else in the process chose otherwise
         ("small_matrix_value", 1e-12),  # smaller coefficients are dropped
-        ("primal_feasibility_tolerance", 1e-10),
-        ("dual_feasibility_tolerance", 1e-10),
+        ("primal_feasibility_tolerance", tolerance),
+        ("dual_feasibility_tolerance", tolerance),
     ):
         solver.setOptionValue(option, setting)
     solver.passModel(
@@ -125,7 +154,7 @@ def maximise(
     )
     if basis is not None and len(basis) == pattern.columns + pattern.rows:  # another's would be of no use
         begin = highspy.HighsBasis()
-        kinds = [highspy.HighsBasisStatus(kind) for kind in range(5)]
+        kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
         begin.row_status = [kinds[kind] for kind in basis[pattern.columns :].tolist()]
         begin.valid = True
@@ -144,8 +173,8 @@ def maximise(
     if missed > FEASIBLE:
         return Answer("failed", f"{words}, but a row misses {missed:.1e}", nothing, None)
     end = solver.getBasis()
-    kinds_found = [int(kind) for kind in end.col_status] + [int(kind) for kind in end.row_status]
-    return Answer("optimal", words, x, np.array(kinds_found, dtype=np.int8))
+    found = [*map(int, end.col_status), *map(int, end.row_status)]
+    return Answer("optimal", words, x, np.array(found, dtype=np.int8))
 
 
 @lru_cache(maxsize=16)

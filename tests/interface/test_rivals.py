@@ -625,6 +625,73 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
         sf.plot_returns([run, other])
 
 
+class Handmade(sf.CountingAgent):
+    """A user's own learner of our kind, without dataclasses: two policies by turns, ten episodes each."""
+
+    name, delta, pooled, replan, floor, promise = "by hand", 0.05, False, sf.Growth(100.0), None, "no floor promised"
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    @property
+    def pi_b(self):
+        return sf.uniform(self.problem.H, self.problem.S, self.problem.A)
+
+    def turn(self, a):
+        policy = np.zeros((self.problem.H, self.problem.S, self.problem.A))
+        policy[..., a] = 1.0
+        return sf.Plan(policy, "optimistic", 0, 1.0, 0.0, float(self.problem.H), [0.0], "no floor", lasts=10)
+
+    def plan(self, counts, rng=None):
+        return self.turn(0)
+
+    def go_on(self, plan, counts):
+        return self.turn(int(1 - plan.policy[0, 0].argmax()))
+
+
+def test_a_learner_by_hand_goes_on_as_it_says(world, assert_same_run):
+    """By both drivers: what is remembered of a plan between two others is of that very policy."""
+    runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_plainly)]
+    assert_same_run(*runs)
+    values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]
+    assert abs(values[0] - values[1]) > 0.01
+    assert {round(v, 9) for v in runs[0].curve.mean} == {round(v, 9) for v in values}
+    assert sf.check_agent(Handmade(world.problem)).ok
+    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    assert sf.learn(env, Handmade(sf.world("trap").problem), 5, seed=0).episodes == 5
+
+
+def test_a_learner_of_few_episodes_can_be_checked(world, baseline, value):
+    for episodes in (1, 2, 20, 31):
+        agent = sf.DOPE(world.problem, baseline, 1.0, baseline_value=value, episodes=episodes)
+        assert sf.check_agent(agent).ok
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 1e-6, 1e-9])
+def test_a_baseline_that_leaves_hardly_any_room(kappa):
+    """The optimistic rewards are divided by it: a programme with numbers of 10^8 is solved all the same."""
+    world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
+    baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
+    visits = np.random.default_rng(0).multinomial(10**6, world.P_rows[0])
+    worth = float(sf.policy_value(world, baseline)[0, 0])
+    for kind in (sf.DOPE, sf.OptPessLP):
+        for box in (sf.MaurerPontilBox(), None):
+            settings = {"bounds": box} if box else {}
+            told = {"baseline_value": worth - 0.3 + kappa, "episodes": 10**7, "pooled": True}
+            agent = kind(world.problem, baseline, worth - 0.3, **told, **settings)
+            plan = agent.plan(sf.Counts(visits, H=3))  # a SolverTrouble would be an error here
+            assert plan.safety in ("certified", "trusted")
+
+
+def test_the_smallest_sum_of_the_baseline_alone(world, baseline, value):
+    """Of its first episode where it is above the floor; of all of them where it is below."""
+    run = sf.simulate(world, sf.StepMix(world.problem, baseline, value - 0.2), 50, seed=0)
+    assert rows([run])[0]["smallest_sum"] == pytest.approx(0.2)
+    with pytest.warns(sf.FloorAboveBaseline):
+        run = sf.simulate(world, sf.StepMix(world.problem, baseline, value + 0.1), 50, seed=0)
+    assert rows([run])[0]["smallest_sum"] == pytest.approx(-5.0)
+
+
 # ---- the command
 
 

@@ -54,7 +54,8 @@ def dope(
     if answer.status != "optimal" or cost > C:
         why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
         cost_b = cheapest_in_box(l, u, start, c_bar, pi_b) + more
-        return Found(pi_b, "baseline", cost_b, why, basis, failed=answer.status != "infeasible")
+        room = C - cheapest > 1e-6  # then there is a solution, whatever the solver says
+        return Found(pi_b, "baseline", cost_b, why, basis, failed=room or answer.status != "infeasible")
     return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
 
 

@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -172,10 +173,19 @@ class ProgrammeAgent(CountingAgent):
 
     def slack(self, c_bar: Floats) -> float:
         """What rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
+        return self._rounding * max(1.0, float(c_bar.max()))
+
+    @cached_property
+    def _rounding(self) -> float:
+        """The same for costs of 1 at most."""
         assert self.problem.start is not None
         slop = max(float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start))
-        H = self.problem.H
-        return H * margin(H, slop) * max(1.0, float(c_bar.max()))
+        return self.problem.H * margin(self.problem.H, slop)
+
+    @cached_property
+    def _returns(self) -> tuple[float, float]:
+        """What an episode can return at the least and at the most."""
+        return float(self.problem.r.min(axis=(1, 2)).sum()), float(self.problem.r.max(axis=(1, 2)).sum())
 
     @property
     def told_value(self) -> float | None:
@@ -210,7 +220,7 @@ class ProgrammeAgent(CountingAgent):
     def make_plan(self, found: Found) -> Plan:
         """The plan that follows from what was found, with its marks."""
         H = self.problem.H
-        least, most = (float(of(self.problem.r, axis=(1, 2)).sum()) for of in (np.min, np.max))
+        least, most = self._returns
         cost = min(found.cost, float(H))
         # Of returns nothing is proved where costs are something else.
         lower = least if self.cost is not None else min(max(H - cost, least), most)
