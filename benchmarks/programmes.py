@@ -67,7 +67,7 @@ def by_scipy(agent: sf.DOPE, counts: sf.Counts, repeats: int) -> float:
     z = np.arange(b.size).reshape(b.shape)
     b_bar = b.sum(axis=-1, keepdims=True)
     c_bar = np.broadcast_to(agent.c[..., None] + H * b_bar, b.shape)
-    r_bar = np.broadcast_to(agent.problem.r[..., None] + H**2 / agent.room * b_bar, b.shape)
+    r_bar = np.broadcast_to(agent.problem.r[..., None] + H**2 / agent.kappa * b_bar, b.shape)
     rows, columns, values = [], [], []
     for h in range(H):
         for s in range(S):
