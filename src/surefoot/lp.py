@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Floats, Ints, read_only
+from surefoot.arrays import Bools, Floats, Ints, read_only
 
 Status = Literal["optimal", "infeasible", "failed"]
 Ints32 = NDArray[np.int32]
@@ -27,7 +27,10 @@ class Pattern(NamedTuple):
     begins: Ints32  # (rows,): where each row begins
     columns_of: Ints32  # (entries,): the columns of its entries
     fixed: Floats  # (entries,): coefficients that do not change; 0 where one is to be written
-    places: dict[str, Ints]  # the places of each block's entries, in the block's own order
+    places: dict[str, Ints]  # the places of each block's entries that are kept, in the block's own order
+    taken: dict[str, Ints]  # which of a block's entries are kept: none of states where no episode can be
+    alive: Ints  # (columns,): which of the columns of the whole programme these are
+    bound: Ints  # (rows,): and which of its rows
 
 
 class Answer(NamedTuple):
@@ -57,25 +60,56 @@ class Block(NamedTuple):
     value: float  # 0: written anew for every programme
 
 
-def assemble(columns: int, rows: int, blocks: list[Block]) -> Pattern:
-    """Sort all blocks' entries by row."""
-    row, column, value = (
-        np.concatenate([np.broadcast_to(block[i], np.shape(block.row)).ravel() for block in blocks]) for i in (1, 2, 3)
-    )
-    order = np.lexsort((column, row))
+def assemble(blocks: list[Block], columns: Bools, rows: Bools) -> Pattern:
+    """All blocks' entries sorted by row, without the columns and rows that are not needed (False)."""
+    row_of, column_of = np.cumsum(rows) - 1, np.cumsum(columns) - 1
+    row, column, value, taken = [], [], [], {}
+    for block in blocks:
+        rows_here, columns_here = np.asarray(block.row).ravel(), np.asarray(block.column).ravel()
+        kept = np.flatnonzero(rows[rows_here] & columns[columns_here])
+        row.append(row_of[rows_here[kept]])
+        column.append(column_of[columns_here[kept]])
+        value.append(np.full(kept.size, block.value))
+        taken[block.name] = read_only(kept)
+    all_rows, all_columns = np.concatenate(row), np.concatenate(column)
+    order = np.lexsort((all_columns, all_rows))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    ends = np.cumsum([np.size(block.row) for block in blocks])[:-1]
-    places = {block.name: read_only(part) for block, part in zip(blocks, np.split(place, ends), strict=True)}
-    start = np.searchsorted(row[order], np.arange(rows)).astype(np.int32)
+    ends = np.cumsum([kept.size for kept in taken.values()])[:-1]
+    places = {name: read_only(part) for name, part in zip(taken, np.split(place, ends), strict=True)}
+    n = int(rows.sum())
     return Pattern(
-        columns,
-        rows,
-        _locked(start),
-        _locked(column[order].astype(np.int32)),
-        read_only(value[order].astype(np.float64)),
-        places,
+        columns=int(columns.sum()),
+        rows=n,
+        begins=_locked(np.searchsorted(all_rows[order], np.arange(n)).astype(np.int32)),
+        columns_of=_locked(all_columns[order].astype(np.int32)),
+        fixed=read_only(np.concatenate(value)[order]),
+        places=places,
+        taken=taken,
+        alive=read_only(np.flatnonzero(columns)),
+        bound=read_only(np.flatnonzero(rows)),
     )
+
+
+def fill(pattern: Pattern, numbers: dict[str, Floats]) -> Floats:
+    """The coefficients, these blocks' numbers written into their places."""
+    values = pattern.fixed.copy()
+    for name, block in numbers.items():
+        values[pattern.places[name]] = block.ravel()[pattern.taken[name]]
+    return values
+
+
+def _first(start: Floats) -> tuple[int, ...]:
+    """The states in which an episode can begin."""
+    return tuple(np.flatnonzero(start).tolist())
+
+
+def _begun(shape: tuple[int, ...], first: tuple[int, ...]) -> Bools:
+    """Which of an array's entries (h, s, ...) an episode can come by: at the first step, only those of first states."""
+    here = np.ones(shape, dtype=np.bool_)
+    here[0] = False
+    here[0, list(first)] = True
+    return here
 
 
 def _locked(array: Ints32) -> Ints32:
@@ -178,7 +212,7 @@ def _tried(
 
 
 @lru_cache(maxsize=16)
-def occupancy_pattern(H: int, S: int, A: int) -> Pattern:
+def occupancy_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
     """Columns q(h,s,a). Rows: one of flow for every (h,s), then the budget."""
     q = np.arange(H * S * A).reshape(H, S, A)
     flow = np.arange(H * S).reshape(H, S)
@@ -191,7 +225,7 @@ def occupancy_pattern(H: int, S: int, A: int) -> Pattern:
         Block("before", into, back, 0.0),  # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
         Block("cost", np.broadcast_to(budget, q.shape), q, 0.0),  # sum q(h,s,a) c(h,s,a) <= budget
     ]
-    return assemble(H * S * A, H * S + 1, blocks)
+    return assemble(blocks, _begun(q.shape, first).ravel(), np.append(_begun(flow.shape, first), True))
 
 
 def best_occupancy(
@@ -202,20 +236,17 @@ def best_occupancy(
     With the true model this is the constrained optimum; with estimates and bonuses in r and c, OptPess-LP's programme.
     """
     H, S, A = reward.shape
-    pattern = occupancy_pattern(H, S, A)
-    values = pattern.fixed.copy()
-    values[pattern.places["before"]] = -P[:-1].ravel()
-    values[pattern.places["cost"]] = cost.ravel()
-    high = np.zeros(pattern.rows)
+    pattern = occupancy_pattern(H, S, A, _first(start))
+    values = fill(pattern, {"before": -P[:-1], "cost": cost})
+    high = np.zeros(H * S + 1)
     high[:S] = start
     low = high.copy()
     low[-1], high[-1] = -np.inf, budget
-    answer = maximise(pattern, values, reward.ravel(), low, high, basis)
-    return Occupancy(answer.status, answer.words, answer.x.reshape(H, S, A), answer.basis)
+    return _visits(pattern, values, reward, low, high, basis)
 
 
 @lru_cache(maxsize=16)
-def extended_pattern(H: int, S: int, A: int) -> Pattern:
+def extended_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
     """Columns q(h,s,a), then w(h,s,a,s') for every step but the last, whose next state does not matter.
 
     DOPE's variables are z(h,s,a,s') = q(h,s,a) P'(s' | s,a) with l <= P' <= u. We write z = l q + w with w >= 0, which
@@ -240,7 +271,10 @@ def extended_pattern(H: int, S: int, A: int) -> Pattern:
         Block("width", box, back, 0.0),  # ... - (u - l) q(h,s,a) <= 0
         Block("cost", np.broadcast_to(budget, q.shape), q, 0.0),  # sum q(h,s,a) c(h,s,a) <= budget
     ]
-    return assemble(q.size + w.size, H * S + mass.size + w.size + 1, blocks)
+    moves = [_begun(part.shape, first).ravel() for part in (mass, w)] if H > 1 else [np.zeros(0, dtype=np.bool_)] * 2
+    columns = np.concatenate([_begun(q.shape, first).ravel(), moves[1]])
+    rows = np.concatenate([_begun(flow.shape, first).ravel(), *moves, np.ones(1, dtype=np.bool_)])
+    return assemble(blocks, columns, rows)
 
 
 def best_in_box(
@@ -258,21 +292,28 @@ def best_in_box(
     l sum_y z(h,s,a,y) <= z(h,s,a,s') <= u sum_y z(h,s,a,y) (Bura et al. 2022).
     """
     H, S, A = reward.shape
-    pattern = extended_pattern(H, S, A)
-    values, places = pattern.fixed.copy(), pattern.places
-    values[places["certain"]] = -l[:-1].ravel()
-    values[places["left"]] = (l[:-1].sum(axis=-1) - 1.0).ravel()
-    values[places["width"]] = (l[:-1] - u[:-1]).ravel()
-    values[places["cost"]] = cost.ravel()
-    low, high = np.zeros(pattern.rows), np.zeros(pattern.rows)
+    pattern = extended_pattern(H, S, A, _first(start))
+    certain, width = l[:-1], u[:-1] - l[:-1]
+    numbers = {"certain": -certain, "left": certain.sum(axis=-1) - 1.0, "width": -width, "cost": cost}
+    low = np.zeros(H * S + certain[..., 0].size + certain.size + 1)
+    high = low.copy()
     low[:S] = high[:S] = start
-    boxes = slice(H * S + (H - 1) * S * A, pattern.rows)
-    low[boxes] = -np.inf
+    low[H * S + certain[..., 0].size :] = -np.inf
     high[-1] = budget
+    return _visits(pattern, fill(pattern, numbers), reward, low, high, basis)
+
+
+def _visits(
+    pattern: Pattern, values: Floats, reward: Floats, low: Floats, high: Floats, basis: Ints | None
+) -> Occupancy:
+    """Solve, and read the visits of pairs, which are the first columns of either programme."""
+    pairs = pattern.alive[pattern.alive < reward.size]
     objective = np.zeros(pattern.columns)
-    objective[: H * S * A] = reward.ravel()
-    answer = maximise(pattern, values, objective, low, high, basis)
-    return Occupancy(answer.status, answer.words, answer.x[: H * S * A].reshape(H, S, A), answer.basis)
+    objective[: pairs.size] = reward.ravel()[pairs]
+    answer = maximise(pattern, values, objective, low[pattern.bound], high[pattern.bound], basis)
+    q = np.zeros(reward.shape)
+    q.ravel()[pairs] = answer.x[: pairs.size]
+    return Occupancy(answer.status, answer.words, q, answer.basis)
 
 
 def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Floats | None = None) -> float:  # noqa: E741
