@@ -125,8 +125,6 @@ def build_agent(
     agent: Agent
     if kind is BPIUCBVI:
         agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
-    elif kind is UCBVI:
-        agent = UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
     elif kind is ConservativeUCBVI:
         inside = None if sharp else UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
         plain = ConservativeUCBVI(problem, pi_b, floor, baseline_value=told, delta=delta, bounds=bounds, pooled=pooled)

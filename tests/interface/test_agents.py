@@ -10,7 +10,8 @@ import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
 
-NAMES = sorted(sf.AGENTS)
+KINDS = {**sf.AGENTS, "ucbvi": sf.UCBVI}  # what conservative UCBVI has inside is a learner, too
+NAMES = sorted(KINDS)
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 K = 4 * 10**7  # what the rivals' logarithms are told
 
@@ -24,7 +25,7 @@ def scaled(kind, scale):
 
 def maker(name, world):
     """A function that builds the learner with given settings."""
-    kind = sf.AGENTS[name]
+    kind = KINDS[name]
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
     told = float(sf.policy_value(world, baseline)[0, 0])
 

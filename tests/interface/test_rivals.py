@@ -734,7 +734,18 @@ def test_try_takes_the_rivals():
 
 
 def test_try_takes_the_printed_constants_and_a_scale():
-    arguments = ("try", "trap", "--agent", "dope", "--agent", "ucbvi", "--episodes", "300", "--bounds", "paper")
+    arguments = (
+        "try",
+        "trap",
+        "--agent",
+        "dope",
+        "--agent",
+        "conservative-ucbvi",
+        "--episodes",
+        "300",
+        "--bounds",
+        "paper",
+    )
     plain = json.loads(surefoot(*arguments, "--json").stdout)["rows"]
     scaled = json.loads(surefoot(*arguments, "--scale", "0.00001", "--json").stdout)["rows"]
     assert plain[1]["first_off_baseline"] is None

@@ -32,5 +32,4 @@ AGENTS: dict[str, type[CountingAgent]] = {
     "optpess-lp": OptPessLP,
     "budget-exploration": BudgetExploration,
     "conservative-ucbvi": ConservativeUCBVI,
-    "ucbvi": UCBVI,
 }
