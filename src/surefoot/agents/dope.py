@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plans import Plan
-from surefoot.agents.programmes import SOLVER, Found, ProgrammeAgent
+from surefoot.agents.programmes import SOLVER, TRIES, Found, ProgrammeAgent
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -48,9 +48,14 @@ def dope(
             f"The programme is infeasible: no policy's pessimistic cost is below {cheapest:.6g}, the budget is {C:.6g}."
         )
         return Found(pi_b, "baseline", cheapest_in_box(l, u, start, c_bar, pi_b) + more, why, basis)
-    answer = best_in_box(l, u, start, r_bar, c_bar, C - max(SOLVER, 2.0 * more), basis)
-    pi = policy_from(answer.q, pi_b)
-    cost = cheapest_in_box(l, u, start, c_bar, pi) + more  # proved without the solver
+    less = max(SOLVER, 2.0 * more)
+    for _ in range(TRIES):  # what the solver's tolerance lets it spend too much is asked back
+        answer = best_in_box(l, u, start, r_bar, c_bar, C - less, basis)
+        pi = policy_from(answer.q, pi_b)
+        cost = cheapest_in_box(l, u, start, c_bar, pi) + more  # proved without the solver
+        if answer.status != "optimal" or cost <= C:
+            break
+        less += 2.0 * (cost - C)
     if answer.status != "optimal" or cost > C:
         why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
         cost_b = cheapest_in_box(l, u, start, c_bar, pi_b) + more

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plans import Plan
-from surefoot.agents.programmes import SOLVER, Found, ProgrammeAgent
+from surefoot.agents.programmes import SOLVER, TRIES, Found, ProgrammeAgent
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -44,9 +44,14 @@ def optpess_lp(
     if cost_b >= limit:
         why = f"The baseline's pessimistic cost is {cost_b:.6g}; the programme is tried once it is below {limit:.6g}."
         return Found(pi_b, "baseline", cost_b, why, basis)
-    answer = best_occupancy(P_hat, start, r_bar, c_bar, C - max(SOLVER, 2.0 * more), basis)
-    pi = policy_from(answer.q, pi_b)
-    cost = expected(P_hat, start, c_bar, pi) + more  # proved without the solver
+    less = max(SOLVER, 2.0 * more)
+    for _ in range(TRIES):  # what the solver's tolerance lets it spend too much is asked back
+        answer = best_occupancy(P_hat, start, r_bar, c_bar, C - less, basis)
+        pi = policy_from(answer.q, pi_b)
+        cost = expected(P_hat, start, c_bar, pi) + more  # proved without the solver
+        if answer.status != "optimal" or cost <= C:
+            break
+        less += 2.0 * (cost - C)
     if answer.status != "optimal" or cost > C:
         why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
         return Found(pi_b, "baseline", cost_b, why, basis, failed=answer.status != "infeasible")

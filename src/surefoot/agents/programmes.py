@@ -21,6 +21,7 @@ from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.policy import check_policy
 from surefoot.problem import Problem, signal
 
+TRIES = 4  # programmes, each with a little less to spend, until the policy found is proved to be within the budget
 SOLVER = 1e-9  # what the programme's budget is tightened by, for the solver's tolerance
 
 
