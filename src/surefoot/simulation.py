@@ -4,13 +4,12 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surefoot import kernels
 from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.budgets import BudgetAgent
 from surefoot.agents.counting import CostBudget, CountingAgent, go_on, plan_next, when_to_plan
 from surefoot.agents.floors import Relative
 from surefoot.agents.plans import SOURCES
@@ -279,14 +278,14 @@ def _reached(memory: "kernels.Memory") -> bool:
 
 def held_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kernels.Held":
     """A plan as the kernels read it."""
-    policy = plan.policy
+    policy: Any = plan.policy
     coin = isinstance(policy, EpisodicMixture)
-    sides = (policy.first, policy.second) if isinstance(policy, EpisodicMixture) else (policy, policy)
+    sides, rho = ((policy.first, policy.second), policy.rho) if coin else ((policy, policy), 0.0)
     first, second = (read_only(np.ascontiguousarray(check_policy(side, problem))) for side in sides)
     return kernels.Held(
         first=first,
         second=second,
-        rho=policy.rho if isinstance(policy, EpisodicMixture) else 0.0,
+        rho=rho,
         baseline=coin or plan.source == "baseline",
         entry=-1 if plan.entry is None else int(entered(False, plan.entry)[2]),
         value=value,
@@ -441,6 +440,11 @@ def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
     return f"no promise for this floor: the learner keeps {kept}"
 
 
+def without_premise(promise: str, why: str) -> str:
+    """A label whose premise turned out to be false; NOT CERTIFIED says as much already, and is never lost."""
+    return promise if promise.startswith("NOT CERTIFIED") else f"no promise: its premise is false, {why}"
+
+
 def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> Setting:
     """Check what comes in, and warn of a floor that the baseline does not reach. Called by the public functions."""
     require_world(world)
@@ -469,8 +473,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 FloorAboveBaseline,
                 stacklevel=3,
             )
-            if at_stake == own and not promise.startswith("NOT CERTIFIED"):
-                promise = f"no promise: its premise is false, the baseline is worth {worth}"
+            if at_stake == own:
+                promise = without_premise(promise, f"the baseline is worth {worth}")
     word = agent.vouched if isinstance(agent, CountingAgent) else None
     if word is not None and baseline is not None and baseline < word - VIOLATION_TOLERANCE:
         said, worth = (f"{world.in_user_units(value):.6g}" for value in (word, baseline))
@@ -479,8 +483,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
             FloorAboveBaseline,
             stacklevel=3,
         )
-        if not promise.startswith("NOT CERTIFIED"):
-            promise = f"no promise: its premise is false, the baseline is worth {worth}"
+        promise = without_premise(promise, f"the baseline is worth {worth}")
     costs = agent.cost_budget if isinstance(agent, CountingAgent) and floor is None else None
     baseline_cost = None
     if costs is not None and isinstance(agent, CountingAgent):
@@ -494,8 +497,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 FloorAboveBaseline,
                 stacklevel=3,
             )
-            if not promise.startswith("NOT CERTIFIED"):
-                promise = f"no promise: its premise is false, the baseline costs {baseline_cost:.6g}"
+            promise = without_premise(promise, f"the baseline costs {baseline_cost:.6g}")
     return Setting(world, agent, K, level, baseline, optimum, promise, costs, baseline_cost)
 
 
@@ -534,7 +536,7 @@ def _account(
 def carry_on(tally: "kernels.Tally", setting: Setting, counts: Counts) -> None:
     """An account that warm counts brought along: the sum begins with what is known of its episodes."""
     agent = setting.agent
-    if isinstance(agent, BudgetAgent) and setting.baseline is not None and setting.floor == agent.floor:
+    if isinstance(agent, CountingAgent) and setting.baseline is not None and setting.floor == agent.floor:
         tally.surplus[0] = agent.saved_before(counts, setting.baseline)
 
 

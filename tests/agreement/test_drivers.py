@@ -123,6 +123,10 @@ def test_kernels_are_compiled_once(paper_world):
             agent = build(name, paper_world, baseline, 2.0, bounds=bounds)
             sf.simulate(paper_world, agent, 5, seed=0)
             sf.simulate_plainly(paper_world, agent, 5, seed=0)
+    # Rewards that are one row for all steps, and not known: their bounds are one for each.
+    stationary = sf.random_mdp(5, 5, 3, seed=0, stationary=True)
+    hidden = stationary.problem.forget(rewards=True)
+    sf.simulate(stationary, sf.StepMix(hidden, sf.uniform(3, 5, 5), 0.1), 5, seed=0)
     sf.policy_value(paper_world, np.array(baseline))
     sf.policy_value(paper_world, baseline.tolist())
     for kernel in (episodes.run_episodes, splices.bound_splices, evidence.refresh_all):

@@ -9,7 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot import lp
+from surefoot.agents.programmes import settle
 from surefoot.cli import app
+from surefoot.lp import Occupancy
 from surefoot.simulation import VIOLATION_TOLERANCE
 from surefoot.tables import print_runs, rows
 
@@ -281,7 +284,7 @@ def test_refusals_of_the_switches(world, baseline, value):
         sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **told)
     with pytest.raises(sf.InvalidSetting, match=r"The learner's delta is 0.1, above delta = 0.05"):
         sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **told)
-    with pytest.raises(sf.InvalidSetting, match="UCBVI needs known rewards"):
+    with pytest.raises(sf.InvalidSetting, match="UCBVI is built for known rewards"):
         sf.UCBVI(problem.forget(rewards=True), episodes=10)
     with pytest.raises(sf.InvalidSetting, match="give baseline_value"):
         sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10)
@@ -296,19 +299,25 @@ def test_refusals_of_the_switches(world, baseline, value):
 # ---- costs
 
 
+def spied(monkeypatch, world, agent):
+    """A run of 150 episodes, and the policies that were planned for it."""
+    played, plan = [], type(agent).plan
+
+    def spy(self, counts, rng=None):
+        made = plan(self, counts, rng)
+        played.append(made.policy)
+        return made
+
+    monkeypatch.setattr(type(agent), "plan", spy)
+    return sf.simulate(world, agent, 150, seed=0), played
+
+
 def test_a_run_about_costs(kind, make, world, baseline, cost, spent, monkeypatch):
     """Violations are of the budget: recounted from the policies that were planned, by their exact visits."""
     box = OWN_BOX[kind](1e-3 if kind == "DOPE" else 5e-5)
     settings = {"cost": cost, "budget": spent + 0.3, "baseline_cost": spent}
     agent = make(**settings, bounds=box, replan=sf.EveryEpisode())
-    played, plan = [], type(agent).plan
-
-    def spy(self, counts, rng=None):
-        played.append(plan(self, counts, rng).policy)
-        return plan(self, counts, rng)
-
-    monkeypatch.setattr(type(agent), "plan", spy)
-    run = sf.simulate(world, agent, 150, seed=0)
+    run, played = spied(monkeypatch, world, agent)
     costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
     assert len(costs) == run.episodes == 150
     assert run.budget == spent + 0.3
@@ -328,14 +337,7 @@ def test_a_broken_budget_is_counted(kind, world, monkeypatch):
     told = {"cost": cost, "budget": spent + 0.1, "baseline_cost": spent, "episodes": 1000}
     bounds = OWN_BOX[kind](0.0)
     agent = PROGRAMMES[kind](world.problem, baseline, bounds=bounds, replan=sf.EveryEpisode(), **told)
-    played, plan = [], type(agent).plan
-
-    def spy(self, counts, rng=None):
-        played.append(plan(self, counts, rng).policy)
-        return plan(self, counts, rng)
-
-    monkeypatch.setattr(type(agent), "plan", spy)
-    run = sf.simulate(world, agent, 150, seed=0)
+    run, played = spied(monkeypatch, world, agent)
     costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
     values = np.array([sf.policy_value(world, policy)[0, 0] for policy in played])
     over = costs > spent + 0.1 + VIOLATION_TOLERANCE
@@ -623,6 +625,69 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
         sf.InvalidSetting, match=r"DOPE with a budget of 3.*BPI-UCBVI with no floor.*simulate\(..., floor="
     ):
         sf.plot_returns([run, other])
+
+
+def answered(q, status="optimal"):
+    return Occupancy(status, status.capitalize(), q, None)
+
+
+def test_the_solvers_word_is_not_enough():
+    """A solver that spends too much is asked again with less; one that never stops, or finds nothing where there is
+    something, is heard of, and the baseline is played."""
+    pi_b, dear = sf.uniform(1, 1, 2), np.array([[[0.0, 1.0]]])
+
+    def prove(pi):  # the second action costs 1, the first nothing
+        return float(pi[0, 0, 1])
+
+    def settled(solve, C=0.6, cheapest=0.0):
+        return settle(solve, prove, pi_b, C, cheapest, 0.0, None)
+
+    asked = []
+
+    def greedy_solver(budget):  # half of what it has is spent beyond that, until it has less than 0.4
+        asked.append(budget)
+        share = budget + 0.1 * (budget > 0.45)
+        return answered(np.array([[[1.0 - share, share]]]))
+
+    found = settled(greedy_solver)
+    assert (found.source, found.failed) == ("optimistic", False)
+    assert found.cost == pytest.approx(asked[-1]) == prove(found.policy) <= 0.6
+    assert len(asked) == 2
+    assert asked[1] < asked[0] - 0.1
+    for answer in (answered(dear), answered(dear, "failed"), answered(dear, "infeasible")):
+        found = settled(lambda budget, answer=answer: answer)
+        assert (found.source, found.cost, found.failed) == ("baseline", 0.5, True)
+    # Control: where hardly anything is cheap enough, infeasible is an honest answer.
+    found = settled(lambda budget: answered(dear, "infeasible"), C=0.6, cheapest=0.6 - 1e-9)
+    assert (found.source, found.failed) == ("baseline", False)
+
+
+@pytest.mark.parametrize("kind", ["DOPE", "OptPess-LP"])
+def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
+    """And one that fails altogether warns, and plays the baseline."""
+    world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
+    baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
+    worth = float(sf.policy_value(world, baseline)[0, 0])
+    told = {"baseline_value": worth, "episodes": 10**9, "pooled": True, "bounds": sf.MaurerPontilBox()}
+    agent = PROGRAMMES[kind](world.problem, baseline, worth - 0.3, **told)
+    counts = sf.Counts(np.random.default_rng(0).multinomial(10**7, world.P_rows[0]), H=3)
+    cold = agent.plan(counts)
+    assert cold.source == "optimistic"
+    counts.basis = cold.basis
+    tried, real = [], lp._tried
+
+    def failing(*given):
+        tried.append(given[5] is not None)
+        return real(*given) if len(tried) > fails else lp.Answer("failed", "Unknown", np.zeros(given[0].columns), None)
+
+    monkeypatch.setattr(lp, "_tried", failing)
+    fails = 1
+    again = agent.plan(counts)
+    assert tried == [True, False]
+    np.testing.assert_array_equal(again.policy, cold.policy)
+    fails = 10**6
+    with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
+        assert agent.plan(counts).source == "baseline"
 
 
 class Handmade(sf.CountingAgent):

@@ -289,8 +289,14 @@ def test_the_two_values_of_ucbvi(is_below, is_above, counts_of):
 # ---- The paper's homogeneous comparison, in small -------------------------------------------------------------------
 
 
-def compare(seed):
-    """(S, A, H) = (4, 2, 3), the same dynamics at every step, eta 5, floor V^b - 0.2, delta 0.1, literal constants."""
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])
+def test_the_papers_comparison(seed):
+    """(S, A, H) = (4, 2, 3), the same dynamics at every step, eta 5, floor V^b - 0.2, delta 0.1, literal constants.
+
+    DOPE leaves first, by a factor of 2.8 and 5.3, and ends with more regret, by 4.4 and 2.3. Other draws move these by
+    2 %, so what is asked for does not hang on them. (Off the baseline at 320,636; never; 908,403; 1,699,174.) Control:
+    told ten times the room, DOPE needs as long, for its certificate does not lean on what it is told.
+    """
     K, replan = 5 * 10**6, sf.Growth(1.03)
     world = sf.random_mdp(4, 2, 3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, 5.0)
@@ -315,15 +321,5 @@ def compare(seed):
     for run in (dope, optpess, pooled, unpooled):
         assert run.violations == 0
         assert run.promise.startswith("certified at delta = 0.1")
-
-
-def test_the_papers_comparison():
-    """DOPE leaves first, by a factor of 2.8 and 5.3, and ends with more regret, by 4.4 and 2.3. Other draws move these
-    by 2 %, so what is asked for does not hang on them. (Off the baseline at 320,636; never; 908,403; 1,699,174.)"""
-    compare(0)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_papers_comparison_with_other_draws(seed):
-    compare(seed)
+    flattered = sf.DOPE(*place, **{**rival, "baseline_value": value + 1.0})
+    assert sf.simulate(world, flattered, K, seed=seed).off_baseline == dope.off_baseline

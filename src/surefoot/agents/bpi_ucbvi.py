@@ -6,15 +6,14 @@ from typing import final
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.counting import check_settings
+from surefoot.agents.counting import WithoutFloor, check_settings
 from surefoot.agents.planning import SpliceAgent
 from surefoot.agents.plans import Plan, safety
 from surefoot.agents.replanning import EveryEpisode, Replan
-from surefoot.arrays import Floats, Ints, read_only
+from surefoot.arrays import Ints
 from surefoot.bounds import KL, Bernstein, Bounds, Model
 from surefoot.checks import freeze, require_delta
 from surefoot.counts import Counts
-from surefoot.policy import uniform
 from surefoot.problem import Problem
 
 
@@ -27,7 +26,7 @@ def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
 
 @final
 @dataclass(frozen=True, eq=False)
-class BPIUCBVI(SpliceAgent):
+class BPIUCBVI(WithoutFloor, SpliceAgent):
     """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode."""
 
     name = "BPI-UCBVI"
@@ -47,16 +46,6 @@ class BPIUCBVI(SpliceAgent):
     def paper(cls, problem: Problem, *, delta: float = 0.05, pooled: bool = False) -> "BPIUCBVI":
         """The paper's own settings: its bounds at scale 1, a plan before every episode."""
         return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
-
-    @property
-    def floor(self) -> None:
-        """None: give `simulate` a floor to count violations of."""
-        return None
-
-    @property
-    def pi_b(self) -> Floats:
-        """No candidate plays a baseline; the kernel asks for one to know the shape."""
-        return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
 
     @property
     def h0(self) -> Ints:

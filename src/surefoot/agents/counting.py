@@ -10,11 +10,12 @@ import numpy as np
 from surefoot.agents.floors import Floor
 from surefoot.agents.plans import Plan
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
-from surefoot.arrays import Floats
+from surefoot.arrays import Floats, read_only
 from surefoot.bounds import KL, Bernstein
 from surefoot.checks import Record, require_bool
 from surefoot.counts import Counts, check_counts, require_stationary
 from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.policy import uniform
 from surefoot.problem import Problem
 
 
@@ -151,12 +152,30 @@ class CountingAgent(Record, ABC):
                 called = getattr(value, "__qualname__", kind.__qualname__)
                 digest.update((repr(value) if ours else f"{kind.__module__}.{called}").encode())
 
+    def saved_before(self, counts: Counts, baseline: float) -> float:
+        """What this learner's account in these counts has beyond the floor, the baseline being worth so much."""
+        return 0.0
+
     def claim(self, counts: Counts) -> None:
         """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""
         if counts.record_of not in (None, self.mark):
             counts.record[:] = 0
             counts.planned = None
         counts.record_of = self.mark
+
+
+class WithoutFloor(CountingAgent):
+    """A learner that has neither floor nor baseline."""
+
+    @property
+    def floor(self) -> None:
+        """None: give `simulate` a floor to count violations of."""
+        return None
+
+    @property
+    def pi_b(self) -> Floats:
+        """It plays no baseline; who asks for one learns the shape."""
+        return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
 
 
 class CostBudget(NamedTuple):
@@ -216,3 +235,18 @@ def check_problem(problem: object, pooled: object, replan: object) -> Problem:
     if replan is not None:
         require_replan(replan)
     return problem
+
+
+def require_known(problem: Problem, name: str) -> None:
+    """Refuse what methods for known rewards r(s,a) and a known start do not cover."""
+    missing = (
+        "unknown rewards"
+        if problem.unknown_rows is not None
+        else "rewards that depend on the next state (world.averaged() tells the means instead)"
+        if problem.r_next_rows is not None
+        else "an unknown start"
+        if problem.start is None
+        else ""
+    )
+    if missing:
+        raise InvalidSetting(f"{name} is built for known rewards r(s,a) and a known start, not for {missing}.")

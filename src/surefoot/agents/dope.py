@@ -8,12 +8,12 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plans import Plan
-from surefoot.agents.programmes import SOLVER, TRIES, Found, ProgrammeAgent
+from surefoot.agents.programmes import Found, ProgrammeAgent, settle
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
 from surefoot.counts import Counts
-from surefoot.lp import best_in_box, cheapest_in_box, policy_from
+from surefoot.lp import best_in_box, cheapest_in_box
 
 
 def dope(
@@ -42,26 +42,19 @@ def dope(
     r_bar = r + (H / kappa) * across * b_bar  # optimistic, and more so the less room the baseline leaves
 
     more = slack(c_bar)
+
+    def prove(pi: Floats) -> float:
+        return cheapest_in_box(l, u, start, c_bar, pi) + more
+
     cheapest = cheapest_in_box(l, u, start, c_bar) + more
     if cheapest > C:  # too little data: what is left is trust in pi_b
         why = (
             f"The programme is infeasible: no policy's pessimistic cost is below {cheapest:.6g}, the budget is {C:.6g}."
         )
-        return Found(pi_b, "baseline", cheapest_in_box(l, u, start, c_bar, pi_b) + more, why, basis)
-    less = max(SOLVER, 2.0 * more)
-    for _ in range(TRIES):  # what the solver's tolerance lets it spend too much is asked back
-        answer = best_in_box(l, u, start, r_bar, c_bar, C - less, basis)
-        pi = policy_from(answer.q, pi_b)
-        cost = cheapest_in_box(l, u, start, c_bar, pi) + more  # proved without the solver
-        if answer.status != "optimal" or cost <= C:
-            break
-        less += 2.0 * (cost - C)
-    if answer.status != "optimal" or cost > C:
-        why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
-        cost_b = cheapest_in_box(l, u, start, c_bar, pi_b) + more
-        room = C - cheapest > 1e-6  # then there is a solution, whatever the solver says
-        return Found(pi_b, "baseline", cost_b, why, basis, failed=room or answer.status != "infeasible")
-    return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
+        return Found(pi_b, "baseline", prove(pi_b), why, basis)
+    return settle(
+        lambda budget: best_in_box(l, u, start, r_bar, c_bar, budget, basis), prove, pi_b, C, cheapest, more, basis
+    )
 
 
 @final
@@ -76,13 +69,10 @@ class DOPE(ProgrammeAgent):
     """
 
     name = "DOPE"
+    boxes = (BernsteinBox, MaurerPontilBox)
 
     _: KW_ONLY
     bounds: BernsteinBox | MaurerPontilBox = BernsteinBox()  # noqa: RUF009  (frozen)
-
-    def __post_init__(self) -> None:
-        self._require_box(BernsteinBox, MaurerPontilBox)
-        super().__post_init__()
 
     @property
     def published_baseline_episodes(self) -> int:

@@ -7,12 +7,12 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plans import Plan
-from surefoot.agents.programmes import SOLVER, TRIES, Found, ProgrammeAgent
+from surefoot.agents.programmes import Found, ProgrammeAgent, settle
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
 from surefoot.counts import Counts
-from surefoot.lp import best_occupancy, expected, policy_from
+from surefoot.lp import best_occupancy, expected
 
 
 def optpess_lp(
@@ -38,24 +38,17 @@ def optpess_lp(
     c_bar = c + D  # pessimistic
     r_bar = r + (1.0 + 4.0 * H / kappa) * D  # optimistic: alpha_r beta = (S H + 4 H S H/(C - C_b)) beta
     more = slack(c_bar)
-    cost_b = expected(P_hat, start, c_bar, pi_b) + more
 
-    limit = C - kappa / 2.0  # (C + C_b)/2
+    def prove(pi: Floats) -> float:
+        return expected(P_hat, start, c_bar, pi) + more
+
+    cost_b, limit = prove(pi_b), C - kappa / 2.0  # (C + C_b)/2
     if cost_b >= limit:
         why = f"The baseline's pessimistic cost is {cost_b:.6g}; the programme is tried once it is below {limit:.6g}."
         return Found(pi_b, "baseline", cost_b, why, basis)
-    less = max(SOLVER, 2.0 * more)
-    for _ in range(TRIES):  # what the solver's tolerance lets it spend too much is asked back
-        answer = best_occupancy(P_hat, start, r_bar, c_bar, C - less, basis)
-        pi = policy_from(answer.q, pi_b)
-        cost = expected(P_hat, start, c_bar, pi) + more  # proved without the solver
-        if answer.status != "optimal" or cost <= C:
-            break
-        less += 2.0 * (cost - C)
-    if answer.status != "optimal" or cost > C:
-        why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
-        return Found(pi_b, "baseline", cost_b, why, basis, failed=answer.status != "infeasible")
-    return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
+    return settle(
+        lambda budget: best_occupancy(P_hat, start, r_bar, c_bar, budget, basis), prove, pi_b, C, cost_b, more, basis
+    )
 
 
 @final
@@ -68,13 +61,10 @@ class OptPessLP(ProgrammeAgent):
     """
 
     name = "OptPess-LP"
+    boxes = (HoeffdingBox, MaurerPontilBox)
 
     _: KW_ONLY
     bounds: HoeffdingBox | MaurerPontilBox = HoeffdingBox()  # noqa: RUF009  (frozen)
-
-    def __post_init__(self) -> None:
-        self._require_box(HoeffdingBox, MaurerPontilBox)
-        super().__post_init__()
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode."""

@@ -255,7 +255,7 @@ class SpliceAgent(CountingAgent):
         if bold is not None:  # the explorer's splices say nothing about the best policy
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
             kernels.bound_splices(evidence, top, nothing, *first)
-        explorer = np.asarray(np.eye(self.problem.A)[splices.pi_bar]) if bold is None else bold
+        explorer = np.eye(self.problem.A)[splices.pi_bar] if bold is None else np.array(bold)  # writable, as the loop's
         by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
         by_returns = kernels.returns_bounds(record)[0]
         if len(L) > 1:

@@ -2,13 +2,14 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from surefoot.agents.counting import CostBudget, CountingAgent, check_problem
+from surefoot.agents.counting import CostBudget, CountingAgent, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plans import Plan, Safety, Source
 from surefoot.agents.replanning import Replan
@@ -18,10 +19,12 @@ from surefoot.bounds.model import Model, margin
 from surefoot.checks import freeze, require_delta, require_floor, require_integer, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting, SolverTrouble
+from surefoot.lp import Occupancy, policy_from
 from surefoot.policy import check_policy
 from surefoot.problem import Problem, signal
 
 TRIES = 4  # programmes, each with a little less to spend, until the policy found is proved to be within the budget
+NEARLY = 1e-6  # a programme with less room than that may be called infeasible
 SOLVER = 1e-9  # what the programme's budget is tightened by, for the solver's tolerance
 
 
@@ -34,6 +37,36 @@ class Found(NamedTuple):
     why: str
     basis: Ints | None  # where the next programme may begin
     failed: bool = False  # did the solver give up on a programme that has a solution?
+
+
+def settle(
+    solve: Callable[[float], Occupancy],
+    prove: Callable[[Floats], float],
+    pi_b: Floats,
+    C: float,
+    cheapest: float,
+    more: float,
+    basis: Ints | None,
+) -> Found:
+    """The policy of the best programme whose cost is proved to be within C, by `prove` and not by the solver's word.
+
+    The programme gets a little less to spend, and again less if the solver's tolerance let it spend too much. `more`
+    is what rounding may add to a proved cost. Without a solution: pi_b; and the solver is to blame if some policy is
+    known to cost less than C, `cheapest`.
+    """
+    less = max(SOLVER, 2.0 * more)
+    for _ in range(TRIES):
+        answer = solve(C - less)
+        if answer.status != "optimal":
+            break
+        pi = policy_from(answer.q, pi_b)
+        cost = prove(pi)
+        if cost <= C:
+            return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
+        less += 2.0 * (cost - C)
+    why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
+    failed = answer.status != "infeasible" or C - cheapest > NEARLY
+    return Found(pi_b, "baseline", prove(pi_b), why, basis, failed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +85,8 @@ class ProgrammeAgent(CountingAgent):
     A mask of possible transitions is not used: the methods do not know one.
     """
 
+    boxes: ClassVar[tuple[type[Box], ...]]  # those that the method's proof covers, its own first
+
     problem: Problem
     baseline: Floats
     floor: Floor | None = None
@@ -68,8 +103,9 @@ class ProgrammeAgent(CountingAgent):
     replan: Replan | None = None
 
     def __post_init__(self) -> None:
+        self._require_box()
         problem = check_problem(self.problem, self.pooled, self.replan)
-        self._require(problem)
+        require_known(problem, self.name)
         freeze(
             self,
             baseline=check_policy(self.baseline, problem, "baseline").copy(),
@@ -120,21 +156,9 @@ class ProgrammeAgent(CountingAgent):
                 f"{what}: {self.name} divides by the room between them. {advice}, or find a better baseline."
             )
 
-    def _require(self, problem: Problem) -> None:
-        """Refuse what the methods do not cover."""
-        if problem.unknown_rows is not None or problem.r_next_rows is not None or problem.start is None:
-            missing = (
-                "unknown rewards"
-                if problem.unknown_rows is not None
-                else "rewards that depend on the next state (world.averaged() tells the means instead)"
-                if problem.r_next_rows is not None
-                else "an unknown start"
-            )
-            raise InvalidSetting(f"{self.name} is built for known rewards r(s,a) and a known start, not for {missing}.")
-
-    def _require_box(self, *kinds: type) -> None:
-        if type(self.bounds) not in kinds:
-            names = " or ".join(f"sf.{kind.__name__}()" for kind in kinds)
+    def _require_box(self) -> None:
+        if type(self.bounds) not in self.boxes:
+            names = " or ".join(f"sf.{kind.__name__}()" for kind in self.boxes)
             raise InvalidSetting(f"bounds is {self.bounds!r}, expected {names}, and not a subclass.")
         if self.scale != 1.0:
             if self.bounds.scale != 1.0:

@@ -6,17 +6,17 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from surefoot.agents.counting import CountingAgent, check_problem
+from surefoot.agents.counting import WithoutFloor, check_problem, require_known
 from surefoot.agents.plans import Plan, Safety
 from surefoot.agents.replanning import Replan
-from surefoot.arrays import Floats, read_only
+from surefoot.arrays import Floats
 from surefoot.bounds import Model
 from surefoot.bounds.boxes import check_scale
 from surefoot.bounds.model import margin
 from surefoot.checks import freeze, require_delta, require_integer
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
-from surefoot.policy import greedy, uniform
+from surefoot.policy import greedy
 from surefoot.problem import Problem
 
 
@@ -49,7 +49,7 @@ def ucbvi(model: Model, log: float) -> Optimism:
 
 @final
 @dataclass(frozen=True, eq=False)
-class UCBVI(CountingAgent):
+class UCBVI(WithoutFloor):
     """Optimism without a floor, as in Azar et al. 2017: what conservative UCBVI has inside. It promises nothing.
 
     L = log(5 S A H K/delta), K = `episodes`. With probability at least 1 - delta (Weissman et al. 2003), for all pairs,
@@ -70,8 +70,7 @@ class UCBVI(CountingAgent):
 
     def __post_init__(self) -> None:
         problem = check_problem(self.problem, self.pooled, self.replan)
-        if problem.unknown_rows is not None or problem.r_next_rows is not None or problem.start is None:
-            raise InvalidSetting("UCBVI needs known rewards r(s,a) and a known start. Use BPIUCBVI with sf.KL().")
+        require_known(problem, self.name)
         freeze(
             self,
             episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
@@ -86,16 +85,6 @@ class UCBVI(CountingAgent):
     def log(self) -> float:
         """L = log(5 S A H K/delta)."""
         return math.log(5.0 * self.problem.S * self.problem.A * self.problem.H * self.episodes / self.delta)
-
-    @property
-    def floor(self) -> None:
-        """None: give `simulate` a floor to count violations of."""
-        return None
-
-    @property
-    def pi_b(self) -> Floats:
-        """It has no baseline."""
-        return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
 
     @property
     def most_episodes(self) -> int:
