@@ -677,13 +677,13 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     tried, real = [], lp._tried
 
     def failing(*given):
-        tried.append(given[5] is not None)
+        tried.append((given[5] is not None, given[6]))
         return real(*given) if len(tried) > fails else lp.Answer("failed", "Unknown", np.zeros(given[0].columns), None)
 
     monkeypatch.setattr(lp, "_tried", failing)
     fails = 1
     again = agent.plan(counts)
-    assert tried == [True, False]
+    assert tried == [(True, "off"), (False, "off")]  # from the basis, then without
     np.testing.assert_array_equal(again.policy, cold.policy)
     fails = 10**6
     with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
