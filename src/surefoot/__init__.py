@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from surefoot.constrained import constrained_optimum as constrained_optimum
     from surefoot.counts import Counts as Counts
     from surefoot.counts import Episode as Episode
+    from surefoot.drivers import play as play
     from surefoot.envs import FAMILIES as FAMILIES
     from surefoot.envs import world as world
     from surefoot.envs.gymnasium import embed_policy as embed_policy
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from surefoot.problem import Units as Units
     from surefoot.run import Curve as Curve
     from surefoot.run import Run as Run
-    from surefoot.simulation import play as play
     from surefoot.simulation import simulate as simulate
     from surefoot.simulation import simulate_many as simulate_many
     from surefoot.simulation import simulate_plainly as simulate_plainly
@@ -110,6 +110,7 @@ _MODULES = {
     "conformance": ("check_agent", "check_world"),
     "constrained": ("ConstrainedOptimum", "constrained_optimum"),
     "counts": ("Counts", "Episode"),
+    "drivers": ("play",),
     "envs": ("FAMILIES", "world"),
     "envs.gymnasium": ("embed_policy", "from_gymnasium"),
     "errors": (
@@ -142,7 +143,7 @@ _MODULES = {
     ),
     "problem": ("Problem", "Units"),
     "run": ("Curve", "Run"),
-    "simulation": ("play", "simulate", "simulate_many", "simulate_plainly"),
+    "simulation": ("simulate", "simulate_many", "simulate_plainly"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

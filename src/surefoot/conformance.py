@@ -14,13 +14,13 @@ from surefoot.agents.plans import Plan
 from surefoot.arrays import Floats
 from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.counts import Counts
+from surefoot.drivers import play
 from surefoot.envs.gymnasium import Coder, Env, TabularEnv, from_gymnasium, make, time_limit
 from surefoot.errors import SurefootError
 from surefoot.exact import cost_of, occupancy, solve, value_of
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture, check_policy, uniform
 from surefoot.problem import Problem
-from surefoot.simulation import play
 
 Level = Literal["error", "warning", "note"]
 ROLLOUT_STEPS = 2000

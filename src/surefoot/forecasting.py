@@ -23,7 +23,7 @@ from surefoot.exact import occupancy, value_of
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture
 from surefoot.problem import Problem
-from surefoot.simulation import check_same_problem
+from surefoot.settings import check_same_problem
 
 MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in units of return (0..H), > 0"

@@ -16,6 +16,7 @@ from surefoot.agents.counting import CostBudget
 from surefoot.arrays import Floats
 from surefoot.checks import REWARD_UNITS, require_floor, require_integer
 from surefoot.counts import Counts, check_counts
+from surefoot.drivers import record
 from surefoot.envs.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
 from surefoot.exact import cost_of, value_of
@@ -25,18 +26,8 @@ from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture
 from surefoot.problem import Problem
 from surefoot.run import Run, run_from
-from surefoot.simulation import (
-    CURVE_POINTS,
-    Setting,
-    begin,
-    carry_on,
-    check_setting,
-    floor_of,
-    name_of,
-    promise_for,
-    record,
-    was_told,
-)
+from surefoot.settings import Setting, begin, carry_on, check_setting, floor_of, name_of, promise_for, was_told
+from surefoot.simulation import CURVE_POINTS
 from surefoot.watching import ctrl_c, progress_bar
 
 SAVE_SECONDS = 30.0

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot import simulation
+from surefoot import drivers, simulation
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
 EPISODES = 60
@@ -99,14 +99,14 @@ def alike(world, problem, pi, n, counts, rng, baseline):
         counts.x_sa += n * once.x_sa
 
 
-DRAW = simulation.draw_block
+DRAW = drivers.draw_block
 
 
 @pytest.mark.parametrize("wrong", [estimated, alike])
 def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     """Control."""
     world, agent, runs = played
-    monkeypatch.setattr(simulation, "draw_block", wrong)
+    monkeypatch.setattr(drivers, "draw_block", wrong)
     assert p_value(described(runs), drawn(world, agent)) <= LEVEL
 
 
@@ -119,8 +119,8 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     runs = [sf.simulate_plainly(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
-    monkeypatch.setattr(simulation, "_driver", lambda agent: simulation._blocks)
-    monkeypatch.setattr(simulation, "block_length", lambda rule, episodes: max(1, episodes))
+    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._blocks)
+    monkeypatch.setattr(drivers, "block_length", lambda rule, episodes: max(1, episodes))
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
 
@@ -178,7 +178,7 @@ def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_plainly(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulation, "_driver", lambda agent: simulation._fused)
+    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
 
@@ -216,7 +216,7 @@ def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0
     assert run.off_baseline == pytest.approx(2.79e6, rel=0.02)
-    monkeypatch.setattr(simulation, "_driver", lambda agent: simulation._fused)
+    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._fused)
     loop = sf.simulate(world, build(0.01), 7 * 10**6, seed=1)
     assert run.off_baseline == pytest.approx(loop.off_baseline, rel=0.02)
     assert run.first_optimistic == pytest.approx(loop.first_optimistic, rel=0.02)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot import lp
 from surefoot.agents.programmes import settle
+from surefoot.checks import VIOLATION_TOLERANCE
 from surefoot.cli import app
 from surefoot.lp import Occupancy
-from surefoot.simulation import VIOLATION_TOLERANCE
 from surefoot.tables import print_runs, rows
 
 H, S, A = 3, 3, 2

@@ -16,7 +16,7 @@ from surefoot.agents.budgets import Account, switch
 from surefoot.checks import REWARD_UNITS
 from surefoot.counts import entered
 from surefoot.exact import value_of
-from surefoot.simulation import begin
+from surefoot.settings import begin
 
 examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 H = 4

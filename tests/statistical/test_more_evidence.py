@@ -17,7 +17,7 @@ import pytest
 
 import surefoot as sf
 from surefoot import kernels
-from surefoot.simulation import draw_block
+from surefoot.blocks import draw_block
 
 RUNS = 100
 
