@@ -51,9 +51,11 @@ if TYPE_CHECKING:
     from surefoot.errors import InvalidCounts as InvalidCounts
     from surefoot.errors import InvalidEpisode as InvalidEpisode
     from surefoot.errors import InvalidFile as InvalidFile
+    from surefoot.errors import InvalidLog as InvalidLog
     from surefoot.errors import InvalidModel as InvalidModel
     from surefoot.errors import InvalidPolicy as InvalidPolicy
     from surefoot.errors import InvalidSetting as InvalidSetting
+    from surefoot.errors import MissingExtra as MissingExtra
     from surefoot.errors import SolverTrouble as SolverTrouble
     from surefoot.errors import SurefootError as SurefootError
     from surefoot.exact import Solution as Solution
@@ -67,6 +69,11 @@ if TYPE_CHECKING:
     from surefoot.learning import learn as learn
     from surefoot.mdp import TabularMDP as TabularMDP
     from surefoot.mdp import random_mdp as random_mdp
+    from surefoot.offline import Codebook as Codebook
+    from surefoot.offline import LogCounts as LogCounts
+    from surefoot.offline import LogReport as LogReport
+    from surefoot.offline import check_log as check_log
+    from surefoot.offline import count_log as count_log
     from surefoot.policy import EpisodicMixture as EpisodicMixture
     from surefoot.policy import boltzmann as boltzmann
     from surefoot.policy import check_policy as check_policy
@@ -118,9 +125,11 @@ _MODULES = {
         "InvalidCounts",
         "InvalidEpisode",
         "InvalidFile",
+        "InvalidLog",
         "InvalidModel",
         "InvalidPolicy",
         "InvalidSetting",
+        "MissingExtra",
         "SolverTrouble",
         "SurefootError",
     ),
@@ -130,6 +139,7 @@ _MODULES = {
     "learner": ("Learner",),
     "learning": ("learn",),
     "mdp": ("TabularMDP", "random_mdp"),
+    "offline": ("Codebook", "LogCounts", "LogReport", "check_log", "count_log"),
     "policy": (
         "EpisodicMixture",
         "boltzmann",

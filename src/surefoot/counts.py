@@ -171,8 +171,10 @@ class Counts:
         ledger: ArrayLike | None = None,
         ledger_of: str | None = None,
         basis: ArrayLike | None = None,
+        copy: bool = True,
     ) -> None:
-        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied.
+        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied, or
+        handed over (copy=False).
 
         With H > 1 given, (1, S, A, S) is pooled, too.
         """
@@ -181,7 +183,7 @@ class Counts:
             raise InvalidCounts(
                 f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
             )
-        _whole("n_sas", given, given.shape, LARGEST_COUNT)
+        given = _whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
         if H is not None:
             H = require_integer("H", H, 1, InvalidCounts)
             if given.ndim == 4 and given.shape[0] == 1:
@@ -191,7 +193,7 @@ class Counts:
         self.pooled = given.ndim == 3
         self.H = H if self.pooled else given.shape[0]
         self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
-        self.n_sas = np.array(given[None] if self.pooled else given, dtype=np.int64, order="C")
+        self.n_sas = given[None] if self.pooled else given
         rows, S, A, _ = self.n_sas.shape
         self.x_sa = None
         if x_sa is not None:
@@ -498,8 +500,8 @@ def _require_indices(name: str, values: Ints, size: int) -> None:
         )
 
 
-def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> Ints:
-    """Whole numbers of this shape in 0..most, as new int64."""
+def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:
+    """Whole numbers of this shape in 0..most, as int64; new ones, or those given where they are just that."""
     given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
     if given.shape != shape:
         raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
@@ -507,11 +509,11 @@ def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int) -> I
         bad = np.argwhere(~(np.isfinite(given) & (given == np.floor(given))))
         if bad.size:
             raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
-    bad = np.argwhere((given < 0) | (given > most))
-    if bad.size:
+    if given.size and (given.min() < 0 or given.max() > most):
+        bad = np.argwhere((given < 0) | (given > most))
         limit = "2^53" if most == LARGEST_COUNT else "2^62"
         raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
-    return np.array(given, dtype=np.int64)
+    return np.array(given, dtype=np.int64, order="C", copy=True if copy else None)
 
 
 def entered(baseline: bool, entry: float) -> Ints:

@@ -25,6 +25,14 @@ class InvalidSetting(SurefootError):
     """A floor, delta, scale or seed outside its range."""
 
 
+class InvalidLog(SurefootError):
+    """A log of episodes that cannot be used as it is."""
+
+
+class MissingExtra(SurefootError):
+    """A library that only some need is not installed."""
+
+
 class InvalidFile(SurefootError):
     """A file that is not what this version of surefoot writes."""
 

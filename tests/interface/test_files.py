@@ -58,7 +58,7 @@ def test_every_cut_of_a_file_is_refused(tmp_path):
 
 
 def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
-    """Whatever a flipped byte does, the answer is counts or InvalidFile/InvalidCounts, never an error of zlib's."""
+    """Whatever a flipped byte does, the answer is these very counts or InvalidFile, never an error of zlib's."""
     path = tmp_path / "counts.npz"
     counts = sf.Counts(np.arange(16).reshape(1, 2, 4, 2))
     counts.save(path)
@@ -70,10 +70,10 @@ def test_every_damaged_byte_is_refused_in_words_or_harmless(tmp_path):
         damaged[place] ^= int(rng.integers(1, 256))
         path.write_bytes(damaged)
         try:
-            sf.Counts.load(path)
-        except (sf.InvalidFile, sf.InvalidCounts):
+            assert sf.Counts.load(path) == counts
+        except sf.InvalidFile:
             refused += 1
-    assert refused > 200
+    assert refused > 150
 
 
 def test_pooled_counts_remember_their_steps(tmp_path):

@@ -1,0 +1,368 @@
+"""From a log to counts: one aggregation that DuckDB does in bounded memory. No row is ever seen by Python.
+
+The log is glanced at first (its smallest and largest values, which Parquet files hold ready), so that steps, states and
+actions can be packed into one number; then rewards are looked at, by pairs; then all of it is read once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import AnyArray, Floats, Ints
+from surefoot.checks import REWARD_UNITS, require_integer
+from surefoot.errors import InvalidLog, InvalidSetting
+from surefoot.offline.checking import LogReport, audit, first_problem
+from surefoot.offline.codebook import Codebook, Label, coded
+from surefoot.offline.folding import keys_of, mixed, mixed_in_sql
+from surefoot.offline.log_counts import LogCounts, Sums, require_size, units_of
+from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log
+from surefoot.problem import Units
+
+CHUNK = 1 << 20  # ids at a time
+PACKED = 2**62  # keys up to here are packed into one integer
+KEYS = ("step", "state", "action", "next_state", "terminated")
+Declared = Sequence[Label] | int | None
+
+
+def count_log(
+    paths: Paths,
+    *,
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    horizon: int | None = None,
+    states: Declared = None,
+    actions: Declared = None,
+    reward_range: tuple[float, float] | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+) -> LogCounts:
+    """Count a log: Parquet, CSV or JSON; a file, several, or a glob.
+
+    - seed: of the split into H folds (`surefoot.offline.folding` says which episode goes where)
+    - columns: what the log calls them, as in {"state": "segment"}
+    - horizon: steps of an episode, counted from its first; left out, those of the longest. Longer ones are cut.
+    - states, actions: all labels there are, or how many (0, 1, 2, ...). Left out, those in the log are taken for all:
+      a state that exists and never occurred is then unknown to every certificate.
+    - reward_range: the lowest and highest reward that is POSSIBLE; (0, 1) if left out and no other occurs
+    - memory: what DuckDB may use before it writes to a temporary folder
+
+    An episode that ended early must say so in the column terminated; the steps that are left are spent in a state of
+    rest, where nothing is paid. Steps may be numbered from 1. What does not add up raises InvalidLog with the offending
+    episodes. What is looked at here are totals: `check_log` looks at every episode.
+    """
+    with open_log(paths, columns, memory, threads) as log:
+        glance = Glance.of(log, horizon, reward_range)
+        return counted(log, glance, seed, states, actions)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Smallest and largest values, and what follows from them."""
+
+    rows: int
+    first: int  # the number of the first step: 0 or 1
+    H: int
+    cut: bool  # are there longer episodes?
+    reward_range: tuple[float, float]
+    declared: bool  # is the range the one that is possible?
+    ends: Mapping[str, tuple[int, int]]  # of id, and of state, action and next_state where those are integers
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None) -> "Glance":
+        """Refuses what no table could be made of."""
+        asked = ["step", "reward", *(name for name in ("id", "state", "action", "next_state") if _whole(log, name))]
+        extremes = ", ".join(f"min({name}), max({name})" for name in asked)
+        counted = ", ".join(f"count({name})" for name in ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated"))
+        found = log.row(f"SELECT count(*), {counted}, {extremes} FROM log")
+        rows, filled, ends = found[0], found[1:9], found[9:]
+        if min(filled) < rows:
+            raise InvalidLog(first_problem(log))
+        pairs = {name: (ends[2 * i], ends[2 * i + 1]) for i, name in enumerate(asked)}
+        first, last = (int(x) for x in pairs["step"])
+        if first not in (0, 1):
+            raise InvalidLog(
+                f"{log.where}: steps are numbered from {first}, expected from 0 (or 1) in every episode. If earlier "
+                "steps are missing, the episodes are not whole."
+            )
+        notes: tuple[str, ...] = ("Steps are numbered from 1: taken as 0, 1, 2, ...",) if first == 1 else ()
+        longest = last - first + 1
+        H = longest if horizon is None else require_integer("horizon", horizon, 1, InvalidSetting)
+        if longest > H:
+            notes += (f"Episodes are cut after {H} of at most {longest} steps.",)
+        bounds, declared = _range(log, pairs["reward"], reward_range)
+        whole = {name: (int(low), int(high)) for name, (low, high) in pairs.items() if name not in ("step", "reward")}
+        return cls(int(rows), first, H, longest > H, bounds, declared, whole, notes)
+
+    @property
+    def rows_of(self) -> str:
+        """The rows that count: all but those cut off."""
+        return f"log WHERE step < {self.first + self.H}" if self.cut else "log"
+
+
+def _whole(log: OpenLog, name: str) -> bool:
+    """Is the column of integers?"""
+    return name == "id" or {"next_state": "state"}.get(name, name) not in log.text
+
+
+def _range(
+    log: OpenLog, seen: tuple[float, float], given: tuple[float, float] | None
+) -> tuple[tuple[float, float], bool]:
+    """The range rewards are rescaled by; and whether it is the one that is possible."""
+    low, high = (float(x) for x in seen)
+    if not -np.inf < low <= high < np.inf:
+        raise InvalidLog(first_problem(log))
+    if given is None:
+        return ((0.0, 1.0), True) if low >= 0.0 and high <= 1.0 else ((low, high if high > low else low + 1.0), False)
+    try:
+        declared = Units(*given)
+    except (TypeError, ValueError):
+        raise InvalidSetting(
+            f"reward_range is {given!r}, expected (low, high), the rewards that are possible."
+        ) from None
+    if not (declared.admits(low) and declared.admits(high)):
+        raise InvalidLog(
+            f"{log.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({declared.low:g}, "
+            f"{declared.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
+        )
+    return (declared.low, declared.high), True
+
+
+def counted(log: OpenLog, glance: Glance, seed: int, states: Declared, actions: Declared) -> LogCounts:
+    """The counts of an open log."""
+    paid = aggregated(log, glance, KEYS[:3], "min(reward) AS low, max(reward) AS high")
+    varied = bool((paid["low"] < paid["high"]).any())
+    in_fold = f"{_fold(glance, seed)} = step - {glance.first}"
+    values = f"count(*) AS n, count(*) FILTER ({in_fold}) AS n_fold"
+    if varied:
+        values += ", min(reward) AS low, max(reward) AS high"  # a pair varies: does each of its transitions?
+    keys = [name for name in KEYS if name != "terminated" or "terminated" in log.flags]
+    table = aggregated(log, glance, keys, values)
+    return assemble(log, glance, table, None if varied else paid, seed, states, actions)
+
+
+def aggregated(log: OpenLog, glance: Glance, keys: Sequence[str], values: str) -> dict[str, AnyArray]:
+    """GROUP BY these keys. Integer keys are packed into one, which is quicker."""
+    low, size = _box(log, glance, keys)
+    if size is None:
+        found = log.ask(f"SELECT {', '.join(keys)}, {values} FROM {glance.rows_of} GROUP BY ALL")
+        found["step"] = found["step"] - glance.first
+    else:
+        packed, lowest = "", 0
+        for name, start, width in zip(keys, low, size, strict=True):
+            column = f"{name}::INT" if name == "terminated" else name
+            packed, lowest = f"({packed}) * {width} + {column}" if packed else column, lowest * width + start
+        found = log.ask(f"SELECT {packed} AS packed, {values} FROM {glance.rows_of} GROUP BY ALL")
+        left = found.pop("packed").astype(np.int64) - lowest
+        for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
+            found[name] = left % width + (0 if name == "step" else start)
+            left //= width
+    found.setdefault("terminated", np.zeros(len(found["step"]), dtype=np.bool_))
+    found["terminated"] = found["terminated"].astype(np.bool_)
+    return found
+
+
+def _box(log: OpenLog, glance: Glance, keys: Sequence[str]) -> tuple[list[int], list[int] | None]:
+    """The smallest value of each key and how many there can be; None where they do not fit into one integer."""
+    if log.text & {"state", "action"}:
+        return [], None
+    ends = {"step": (glance.first, glance.first + glance.H - 1), "terminated": (0, 1), **glance.ends}
+    low, size = [ends[name][0] for name in keys], [ends[name][1] - ends[name][0] + 1 for name in keys]
+    far = max(1, *(abs(end) for name in keys for end in ends[name]))
+    return low, size if far * int(np.prod(np.array(size, dtype=object))) < PACKED else None
+
+
+def _fold(glance: Glance, seed: int) -> str:
+    """The fold of a row's episode, in SQL."""
+    return f"(({mixed_in_sql(keys_of(seed), *glance.ends['id'])} * {glance.H}) >> 31)"
+
+
+def assemble(
+    log: OpenLog,
+    glance: Glance,
+    table: Mapping[str, AnyArray],
+    paid: Mapping[str, AnyArray] | None,
+    seed: int,
+    states: Declared,
+    actions: Declared,
+) -> LogCounts:
+    """Numbers for labels, the state of rest, and whether it all adds up.
+
+    `paid` has what each pair was paid where that did not vary; else the table has the extremes of each transition.
+    """
+    H, ended, h = glance.H, np.asarray(table["terminated"]), np.asarray(table["step"], dtype=np.int64)
+    n, n_fold = (np.asarray(table[name], dtype=np.int64) for name in ("n", "n_fold"))
+    labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
+    s, s_next = numbers[: len(n)], numbers[len(n) :]
+    action_labels, a = coded("action", np.asarray(table["action"]), actions)
+    early = ended & (h < H - 1)
+    codebook = Codebook(labels, action_labels, rest=bool(early.any()))
+    require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
+    _require_flow(log, glance, h, s, s_next, n, early, codebook.S)
+    _require_once(log, glance, int(n[h == 0].sum()), seed)
+    if paid is None:
+        low, high = (np.asarray(table[name], dtype=np.float64) for name in ("low", "high"))
+    else:
+        by_pair = np.zeros((H, codebook.S, codebook.A))
+        by_pair[_places(paid, codebook)] = paid["low"]
+        low = high = by_pair[h, s, a]
+    notes = glance.notes
+    if codebook.rest:
+        rest = codebook.S - 1
+        s_next = np.where(ended, rest, s_next)
+        ended_at, in_fold = _ends(log, glance, seed)
+        if not glance.reward_range[0] <= 0.0 <= glance.reward_range[1]:
+            raise InvalidLog(
+                f"{log.where}: some episodes end early, and nothing is paid after that, but 0 is not in the range of "
+                f"rewards {glance.reward_range}. Declare one that holds 0."
+            )
+        notes += (f"{int(ended_at.sum()):,} episodes end early; they rest in a state of its own to the last step.",)
+        resting = np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1  # steps at which some episode rests
+        h = np.concatenate([h, resting])
+        s, s_next = (np.concatenate([x, np.full(len(resting), rest)]) for x in (s, s_next))
+        a = np.concatenate([a, np.zeros(len(resting), dtype=np.int64)])
+        n = np.concatenate([n, np.cumsum(ended_at)[resting - 1]])
+        n_fold = np.concatenate([n_fold, in_fold[resting]])
+        low, high = (np.concatenate([x, np.zeros(len(resting))]) for x in (low, high))
+    place, n, n_fold, low, high = _merged(
+        ((h * codebook.S + s) * codebook.A + a) * codebook.S + s_next, n, n_fold, low, high
+    )
+    found = LogCounts(
+        H=H,
+        codebook=codebook,
+        episodes=int(n[place < codebook.S * codebook.A * codebook.S].sum()),
+        rows=glance.rows,
+        seed=seed,
+        reward_range=glance.reward_range,
+        declared=glance.declared,
+        notes=notes,
+        place=place,
+        n=n,
+        n_fold=n_fold,
+        low=low,
+        high=high,
+        sums=None,
+    )
+    if (low < high).any():
+        return replace_sums(found, _sums(log, glance, seed, codebook, found))
+    return found
+
+
+def _merged(key: Ints, n: Ints, n_fold: Ints, low: Floats, high: Floats) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    """Each place once, in ascending order."""
+    place, at = np.unique(key, return_inverse=True)
+    whole = [np.zeros(len(place), dtype=np.int64) for _ in range(2)]
+    least, most = np.full(len(place), np.inf), np.full(len(place), -np.inf)
+    for total, part in zip(whole, (n, n_fold), strict=True):
+        np.add.at(total, at, part)
+    np.minimum.at(least, at, low)
+    np.maximum.at(most, at, high)
+    return place, whole[0], whole[1], least, most
+
+
+def _require_flow(
+    log: OpenLog, glance: Glance, h: Ints, s: Ints, s_next: Ints, n: Ints, early: AnyArray, S: int
+) -> None:
+    """As many episodes must leave a state at step h + 1 as arrived there at step h and had not ended."""
+    arrived, left = np.zeros((glance.H + 1, S), dtype=np.int64), np.zeros((glance.H + 1, S), dtype=np.int64)
+    np.add.at(arrived, (np.where(early, 0, h + 1), s_next), np.where(early, 0, n))
+    np.add.at(left, (h, s), n)
+    if not np.array_equal(arrived[1:-1], left[1:-1]):
+        raise InvalidLog(first_problem(log, glance.H))
+
+
+def _require_once(log: OpenLog, glance: Glance, started: int, seed: int) -> None:
+    """No episode may be there twice: two files with the same one, or with the same ids."""
+    first = f"FROM log WHERE step = {glance.first}"
+    if "episode" not in log.text:
+        low, high = glance.ends["id"]
+        if high - low + 1 == started:  # then each id in between must be there: a sum of hashes says so, and is quick
+            keys = keys_of(seed)
+            (total,) = log.row(f"SELECT sum({mixed_in_sql(keys, low, high)})::BIGINT {first}")
+            starts = range(low, high + 1, CHUNK)
+            if total == sum(int(mixed(np.arange(x, min(x + CHUNK, high + 1)), keys).sum()) for x in starts):
+                return
+    (distinct,) = log.row(f"SELECT count(*) FROM (SELECT DISTINCT episode {first})")
+    if distinct != started:
+        raise InvalidLog(first_problem(log, glance.H))
+
+
+def _ends(log: OpenLog, glance: Glance, seed: int) -> tuple[Ints, Ints]:
+    """How many episodes ended early at each step; and how many of fold h had ended before step h."""
+    last = glance.first + glance.H - 1
+    rows = log.rows(
+        f"SELECT step - {glance.first}, {_fold(glance, seed)} AS fold, count(*) FROM log "
+        f"WHERE terminated AND step < {last} GROUP BY ALL"
+    )
+    at, in_fold = np.zeros(glance.H, dtype=np.int64), np.zeros(glance.H, dtype=np.int64)
+    for step, fold, n in rows:
+        at[step] += n
+        if step < fold:
+            in_fold[fold] += n
+    return at, in_fold
+
+
+def _sums(log: OpenLog, glance: Glance, seed: int, codebook: Codebook, of: LogCounts) -> Sums:
+    """Sums of random rewards by pair. Each term is a whole number below 2^21, so a float64 holds the sum exactly."""
+    low, high = glance.reward_range
+    x = f"least(greatest((reward - {low!r}) / {high - low!r}, 0.0), 1.0) * {REWARD_UNITS}.0"
+    found = log.ask(
+        f"SELECT step - {glance.first} AS step, state, action, sum(whole) AS x_sa, "
+        f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
+        f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum "
+        f"FROM (SELECT *, floor(x) AS whole, {_fold(glance, seed)} = step - {glance.first} AS in_fold "
+        f"FROM (SELECT *, {x} AS x FROM {glance.rows_of})) GROUP BY ALL"
+    )
+    places = _places(found, codebook)
+    tables = []
+    for name in Sums._fields:
+        table = np.zeros((of.H, of.S, of.A), dtype=np.int64)
+        table[places] = np.asarray(found[name]).astype(np.int64)
+        tables.append(table)
+    if of.rest is not None:  # what is known of rest is summed, as a learner does
+        nothing = int(np.floor(units_of(0.0, of.units) * REWARD_UNITS))
+        for table, counts in zip(tables, (of.n, of.n_fold), strict=False):
+            resting = (of.place // of.S) % (of.S * of.A) == of.rest * of.A
+            table[of.place[resting] // (of.S * of.A * of.S), of.rest, 0] = nothing * counts[resting]
+    return Sums(*tables)
+
+
+def _places(table: Mapping[str, AnyArray], codebook: Codebook) -> tuple[Ints, Ints, Ints]:
+    """The numbers of step, state and action of each row."""
+    s, a = coded("state", table["state"], codebook.states)[1], coded("action", table["action"], codebook.actions)[1]
+    return np.asarray(table["step"], dtype=np.int64), s, a
+
+
+def replace_sums(of: LogCounts, sums: Sums) -> LogCounts:
+    """The same with sums of rewards."""
+    fields: dict[str, Any] = {name: getattr(of, name) for name in of.__dataclass_fields__}
+    return LogCounts(**{**fields, "sums": sums})
+
+
+def check_log(
+    paths: Paths,
+    *,
+    columns: Mapping[str, str] | None = None,
+    horizon: int | None = None,
+    states: Declared = None,
+    actions: Declared = None,
+    reward_range: tuple[float, float] | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+) -> LogReport:
+    """Look at every episode of a log: is it whole, does each state follow from the last, what is there and what is not.
+
+    Arguments as in `count_log`. What cannot be read at all raises InvalidLog; everything else is a finding.
+    """
+    with open_log(paths, columns, memory, threads) as log:
+        report = audit(log, horizon)
+        if not report.usable:
+            return report
+        try:
+            glance = Glance.of(log, horizon, reward_range)
+            found = counted(log, glance, 0, states, actions)
+        except InvalidLog as refusal:
+            return report.with_error(str(refusal))
+        return report.with_counts(found)

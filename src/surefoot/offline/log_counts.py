@@ -1,0 +1,355 @@
+"""LogCounts: what a log says, counted. Nothing that is learnt from a log needs more than this."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import AnyArray, Bools, Floats, Ints, read_only
+from surefoot.checks import REWARD_UNITS, Record, as_floats, freeze
+from surefoot.counts import Counts
+from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
+from surefoot.files import read_arrays, write_arrays
+from surefoot.offline.codebook import Codebook, codebook_from, codebook_text
+from surefoot.problem import Problem, Units
+
+LARGEST = 2**28  # entries of a dense (H, S, A, S): 2 GiB
+TABLES = ("place", "n", "n_fold", "low", "high")
+SUMS = ("x_sa", "x_fold", "rest_of_sum")
+
+
+class Rewards(NamedTuple):
+    """What each pair was paid, in the log's units: arrays (H, S, A); NaN where it was never seen."""
+
+    mean: Floats
+    min: Floats
+    max: Floats
+    n: Ints
+
+
+class Sums(NamedTuple):
+    """Sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples of 2^-20."""
+
+    x_sa: Ints
+    x_fold: Ints  # over the episodes of fold h at step h alone
+    rest_of_sum: Ints  # what was rounded off, in multiples of 2^-40
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogCounts(Record):
+    """The counts of a log, made by `count_log`.
+
+    - counts: how often each next state followed each pair, for a learner that starts warm
+    - folds: (H, S, A, S), step h counted in the episodes of fold h alone, for VI-LCB
+    - rewards: mean, min, max and n of each pair (H, S, A), in the log's units
+    - starts: (S,) how often each state was the first
+    - codebook: what the numbers of states and actions stand for
+    - problem(): what the log says of the task, to learn in
+    """
+
+    H: int
+    codebook: Codebook
+    episodes: int
+    rows: int
+    seed: int
+    reward_range: tuple[float, float]  # rewards are rescaled to [0, 1] by it
+    declared: bool  # is that the range that is possible, and not merely the one that was seen?
+    notes: tuple[str, ...]  # what the reader of the log should know
+    place: Ints  # which transitions occurred: flat indices into (H, S, A, S), ascending
+    n: Ints  # how often
+    n_fold: Ints  # how often in the episodes of fold h
+    low: Floats  # the lowest reward paid there
+    high: Floats
+    sums: Sums | None  # None: each transition always paid the same
+
+    @property
+    def S(self) -> int:
+        """States, that of rest included."""
+        return self.codebook.S
+
+    @property
+    def A(self) -> int:
+        """Actions."""
+        return self.codebook.A
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(H, S, A, S)."""
+        return self.H, self.S, self.A, self.S
+
+    @property
+    def units(self) -> Units:
+        """How rewards were rescaled to [0, 1]."""
+        return Units(*self.reward_range)
+
+    @property
+    def rest(self) -> int | None:
+        """The state after an early end, where there is one: for `sf.Learner(..., rest=...)`."""
+        return self.S - 1 if self.codebook.rest else None
+
+    @cached_property
+    def counts(self) -> Counts:
+        """All of it. Sums of rewards are among them where the range of rewards is known."""
+        return self._counts(self.n, "x_sa")
+
+    @cached_property
+    def fold_counts(self) -> Counts:
+        """Step h counted in the episodes of fold h alone, with the sums of their rewards."""
+        return self._counts(self.n_fold, "x_fold")
+
+    @property
+    def folds(self) -> Ints:
+        """(H, S, A, S): step h counted in the episodes of fold h alone."""
+        return self.fold_counts.n_sas
+
+    def _counts(self, n: Ints, sums: str) -> Counts:
+        starts = np.flatnonzero(self.starts)
+        s1 = int(starts[0]) if len(starts) == 1 else None
+        x_sa = self._sums(n, sums) if self.declared else None
+        return Counts(self._dense(n), x_sa=x_sa, n_start=self.starts, s1=s1, logged=True, copy=False)
+
+    def _dense(self, values: Ints) -> Ints:
+        full = np.zeros(int(np.prod(self.shape)), dtype=np.int64)
+        full[self.place] = values
+        return full.reshape(self.shape)
+
+    def _by_pair(self, values: AnyArray, dtype: type = np.int64) -> AnyArray:
+        """Sums over next states, always in the same order."""
+        total: AnyArray = np.zeros(self.H * self.S * self.A, dtype=dtype)
+        np.add.at(total, self.place // self.S, values)
+        return total.reshape(self.H, self.S, self.A)
+
+    def _sums(self, n: Ints, name: str) -> Ints:
+        if self.sums is not None:
+            return np.asarray(getattr(self.sums, name))
+        return np.asarray(self._by_pair(n * rescaled(self.low, self.units)[0]))
+
+    @cached_property
+    def starts(self) -> Ints:
+        """(S,) how often each state was the first."""
+        return read_only(self._by_pair(self.n)[0].sum(axis=-1))
+
+    @cached_property
+    def rewards(self) -> Rewards:
+        """Mean, min, max and n of each pair."""
+        n = self._by_pair(self.n)
+        shape = self.H, self.S, self.A
+        low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+        np.minimum.at(low.reshape(-1), self.place // self.S, self.low)
+        np.maximum.at(high.reshape(-1), self.place // self.S, self.high)
+        seen = n > 0
+        if self.sums is None:
+            total = self._by_pair(self.n * self.low, np.float64)
+            mean = total / np.maximum(n, 1)
+        else:
+            share = (self.sums.x_sa + self.sums.rest_of_sum / REWARD_UNITS) / REWARD_UNITS / np.maximum(n, 1)
+            mean = self.units.low + self.units.scale * share
+        mean = np.where(low == high, low, mean)
+        mean, low, high = (read_only(np.where(seen, values, np.nan)) for values in (mean, low, high))
+        return Rewards(mean, low, high, read_only(n))
+
+    @property
+    def mean_return(self) -> float:
+        """Of an episode, in the log's units: what the logged policy earned."""
+        paid = self.rewards
+        return float(np.where(paid.n > 0, paid.mean * paid.n, 0.0).sum()) / self.episodes
+
+    @property
+    def by_pair(self) -> bool:
+        """Was every pair, at each step, always paid the same?"""
+        return bool(((self.rewards.n == 0) | (self.rewards.min == self.rewards.max)).all())
+
+    @property
+    def by_transition(self) -> bool:
+        """Did every transition, at each step, always pay the same?"""
+        return self.sums is None
+
+    @property
+    def coverage(self) -> float:
+        """The share of pairs (step, state, action) that occur, of those that can (the first states only, at first)."""
+        n = self.rewards.n[:, : len(self.codebook.states)]
+        can = np.ones(n.shape, dtype=np.bool_)
+        can[0] = (self.starts[: n.shape[1]] > 0)[:, None]
+        return float((n > 0).sum() / can.sum())
+
+    def problem(
+        self,
+        rewards: ArrayLike | None = None,
+        *,
+        unknown: bool = False,
+        stationary: bool = False,
+        start: ArrayLike | None = None,
+    ) -> Problem:
+        """What a learner may know: sizes, rewards, start. What is yours to vouch for is said in the notes of a report.
+
+        - rewards: your table (S, A) or (H, S, A) in the log's units. Without one, what the log paid is taken where each
+          pair (or each transition) always paid the same: then you vouch that it always does, and what was never seen
+          counts as the lowest reward of the range. Rewards that vary are unknown: certified as such.
+        - unknown: certify rewards as unknown although they did not vary.
+        - stationary: neither dynamics nor rewards depend on the step.
+        - start: the probabilities of the first states. Several first states without them are an unknown start.
+        """
+        if not self.declared:
+            raise InvalidSetting(
+                f"Rewards lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Say which are possible when the "
+                "log is counted: count_log(..., reward_range=(low, high)). Bounds for a narrower range prove nothing."
+            )
+        units, S, A = Units(*self.reward_range, self.H), self.S, self.A
+        first: dict[str, Any] = {"start": start}
+        starts = np.flatnonzero(self.starts)
+        if start is None:
+            first = {"s1": int(starts[0])} if len(starts) == 1 else {"start": "unknown"}
+        known: dict[str, Any] = {"r": np.zeros((self.H, S, A))}
+        if rewards is not None:
+            known["r"] = self._table(rewards)
+        elif not unknown and self.by_pair:
+            known["r"] = self._seen(self.place // S, (S, A), stationary)
+        elif not unknown and self.by_transition:
+            known = {"r_next": self._seen(self.place, (S, A, S), stationary)}
+        else:
+            hidden = np.ones((S, A), dtype=np.bool_)
+            known = {"r": np.zeros((S, A)), "unknown": hidden}
+        support: Bools | None = None
+        if self.rest is not None:
+            nothing = units_of(0.0, self.units)
+            if "r" in known:
+                known["r"][..., self.rest, :] = nothing
+            else:
+                known["r_next"][..., self.rest, :, :] = nothing
+            if "unknown" in known:
+                known["unknown"][self.rest] = False
+            support = np.ones((S, A, S), dtype=np.bool_)
+            support[self.rest] = False
+            support[self.rest, :, self.rest] = True
+        return Problem(**known, **first, H=self.H, stationary=stationary, units=units, support=support)
+
+    def _table(self, rewards: ArrayLike) -> Floats:
+        """The user's table, rescaled; the state of rest may be left out of it."""
+        table = as_floats("rewards", rewards, InvalidModel)
+        S, A = len(self.codebook.states), self.A
+        if table.shape not in ((S, A), (self.S, A), (self.H, S, A), (self.H, self.S, A)):
+            raise InvalidModel(
+                f"rewards has shape {table.shape}, expected (S, A) = ({S}, {A}), or (H, S, A) = ({self.H}, {S}, {A}), "
+                "in the order of the codebook."
+            )
+        bad = np.argwhere(~((table >= self.units.low) & (table <= self.units.high)))
+        if bad.size:
+            raise InvalidModel(
+                f"rewards{bad[0].tolist()} is {table[tuple(bad[0])]:g}, outside the range {self.reward_range}. Count "
+                "the log again with a wider reward_range."
+            )
+        full = np.zeros((*table.shape[:-2], self.S, A))
+        full[..., : table.shape[-2], :] = np.clip((table - self.units.low) / self.units.scale, 0.0, 1.0)
+        return full
+
+    def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> Floats:
+        """What was paid at each place of (H, *shape), rescaled; 0, the lowest there is, where nothing was."""
+        size = int(np.prod(shape))
+        paid = np.clip((self.low - self.units.low) / self.units.scale, 0.0, 1.0)
+        if not stationary:
+            full = np.zeros(self.H * size)
+            full[place] = paid
+            return full.reshape(self.H, *shape)
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, place % size, paid)
+        np.maximum.at(high, place % size, paid)
+        differs = np.flatnonzero(low < high)
+        if differs.size:
+            s, a = np.unravel_index(int(differs[0]), shape)[:2]
+            raise InvalidLog(
+                f"Action {self.codebook.actions[a]!r} in state {self.codebook.state_label(int(s))!r} paid differently "
+                "at different steps: the rewards are not stationary. Leave stationary out."
+            )
+        return np.where(np.isfinite(low), low, 0.0).reshape(shape)
+
+    def save(self, path: str | Path) -> None:
+        """Write as .npz with version and content hash; `Counts.load` reads the counts out of it, too."""
+        about = {
+            "episodes": self.episodes,
+            "rows": self.rows,
+            "seed": self.seed,
+            "reward_range": self.reward_range,
+            "declared": self.declared,
+            "notes": self.notes,
+            "H": self.H,
+        }
+        arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
+        arrays |= {} if self.sums is None else self.sums._asdict()
+        arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
+        write_arrays(path, "log-counts", arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        _, arrays = read_arrays(path, {"log-counts": (*TABLES, "log", "codebook")})
+        codebook = codebook_from(path, arrays)
+        try:
+            about = json.loads(str(arrays["log"]))
+            low, high = (float(x) for x in about["reward_range"])
+            sums = Sums(*(arrays[name] for name in SUMS)) if SUMS[0] in arrays else None
+            found = cls(
+                H=int(about["H"]),
+                codebook=codebook,
+                episodes=int(about["episodes"]),
+                rows=int(about["rows"]),
+                seed=int(about["seed"]),
+                reward_range=(low, high),
+                declared=bool(about["declared"]),
+                notes=tuple(str(note) for note in about["notes"]),
+                sums=sums,
+                **{name: arrays[name] for name in TABLES},
+            )
+        except (KeyError, TypeError, ValueError):
+            raise InvalidFile(f"{path}: what it says of the log is damaged. Restore a copy.") from None
+        return found._checked(path)
+
+    def _checked(self, path: str | Path) -> Self:
+        """Do the tables belong together?"""
+        size = int(np.prod(self.shape))
+        kinds = all(getattr(self, name).dtype == np.int64 for name in TABLES[:3])
+        if (
+            not kinds
+            or {getattr(self, name).shape for name in TABLES} != {self.n.shape}
+            or not self.n.size
+            or (np.diff(self.place) <= 0).any()
+            or not 0 <= self.place[0] <= self.place[-1] < size
+            or (self.n < 1).any()
+            or (self.n_fold > self.n).any()
+            or (self.n_fold < 0).any()
+        ):
+            raise InvalidFile(f"{path}: its tables do not belong together: the file is damaged. Restore a copy.")
+        return self
+
+    def __post_init__(self) -> None:
+        freeze(self, **{name: getattr(self, name) for name in TABLES})
+
+    def __repr__(self) -> str:
+        sizes = f"H={self.H}, S={self.S}, A={self.A}"
+        return f"LogCounts({sizes}, {self.episodes:,} episodes, {self.rows:,} rows, coverage {self.coverage:.0%})"
+
+
+def rescaled(rewards: Floats, units: Units) -> tuple[Ints, Floats]:
+    """Rewards in [0, 1], in whole multiples of 2^-20 rounded down, as learners sum them; and what was rounded off."""
+    x = np.clip((rewards - units.low) / units.scale, 0.0, 1.0) * REWARD_UNITS
+    whole = np.floor(x)
+    return whole.astype(np.int64), x - whole
+
+
+def units_of(reward: float, units: Units) -> float:
+    """One reward rescaled to [0, 1]."""
+    return min(max((reward - units.low) / units.scale, 0.0), 1.0)
+
+
+def require_size(shape: tuple[int, ...], labels: Mapping[str, int]) -> None:
+    """Refuse counts that no machine of ours can hold."""
+    if int(np.prod([int(x) for x in shape], dtype=object)) > LARGEST:
+        sizes = ", ".join(f"{name} = {size:,}" for name, size in labels.items())
+        raise InvalidLog(
+            f"Counts of ({sizes}) would take more than {LARGEST * 8 / 2**30:.0f} GiB. Use coarser states, or a shorter "
+            "horizon."
+        )

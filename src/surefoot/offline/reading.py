@@ -1,0 +1,217 @@
+"""A log on disk, opened with DuckDB: one flat table, one row for each step of each episode.
+
+The columns are episode, step, state, action, reward, next_state, and terminated and truncated where known. With which
+probability an action was chosen need not be known. Whatever the columns are called and however they are typed, what
+follows reads one view, `log`: id, episode, step BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE,
+terminated, truncated BOOLEAN.
+"""
+
+import glob
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import InvalidLog, InvalidSetting
+from surefoot.offline.folding import DIGITS
+
+if TYPE_CHECKING:
+    import duckdb
+
+Paths = str | Path | Sequence[str | Path]
+COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all needed
+FLAGS = ("terminated", "truncated")  # false where the log does not have them
+READERS = {
+    "read_parquet": (".parquet", ".pq"),
+    "read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "read_json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+}
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+TEXT = ("VARCHAR", "UUID", "ENUM")
+NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+MEMORY = "256MB"
+
+
+@dataclass(frozen=True)
+class OpenLog:
+    """A log that can be asked questions; `log` is the view to ask."""
+
+    con: "duckdb.DuckDBPyConnection"
+    where: str  # for messages
+    text: frozenset[str]  # which of episode, state, action are text
+    flags: frozenset[str]  # which of terminated, truncated there are
+
+    def ask(self, query: str) -> dict[str, Any]:
+        """The answer as named numpy arrays."""
+        with readable(self.where):
+            return dict(self.con.execute(query).fetchnumpy())
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The answer where it is one row."""
+        with readable(self.where):
+            found = self.con.execute(query).fetchone()
+        assert found is not None
+        return found
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A short answer."""
+        with readable(self.where):
+            return self.con.execute(query).fetchall()
+
+
+@contextmanager
+def open_log(
+    paths: Paths,
+    columns: Mapping[str, str] | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+) -> Iterator[OpenLog]:
+    """Open a file, several, or a glob. What does not fit into `memory` goes to a temporary folder."""
+    import duckdb
+
+    files, reader = find_files(paths)
+    names = column_names(columns)
+    where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
+        try:
+            con.execute(f"SET memory_limit = '{_size(memory)}'")
+        except duckdb.Error:
+            raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
+        con.execute(f"SET temp_directory = '{spill}'")
+        con.execute("SET preserve_insertion_order = false")
+        if threads is not None:
+            con.execute(f"SET threads = {int(threads)}")
+        with readable(where):
+            relation = getattr(con, reader)(files)
+            relation.create_view("raw")
+            kinds = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+            if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
+                raise InvalidLog(f"{where} is empty: it has no row. Expected one row for each step of each episode.")
+        text, flags = _view(con, where, names, kinds)
+        yield OpenLog(con, where, text, flags)
+
+
+@contextmanager
+def readable(where: str) -> Iterator[None]:
+    """What DuckDB says of a file, in words of ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as reason:
+        raise InvalidLog(f"{where} does not fit: {_first_line(reason)} Raise memory=.") from None
+    except duckdb.Error as reason:
+        raise InvalidLog(
+            f"{where} cannot be read: {_first_line(reason)} Is the file whole, and is it what its ending says?"
+        ) from None
+
+
+def _first_line(reason: Exception) -> str:
+    line = str(reason).strip().splitlines()[0] if str(reason).strip() else type(reason).__name__
+    return line if line.endswith(".") else f"{line}."
+
+
+def find_files(paths: Paths) -> tuple[list[str], str]:
+    """The files, in sorted order, and DuckDB's reader for their ending."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files: list[str] = []
+    for path in given:
+        text = str(path)
+        if Path(text).is_dir():
+            raise InvalidLog(f"{text} is a folder. Say which of its files: '{text.rstrip('/')}/*.parquet'.")
+        found = [text] if Path(text).is_file() else sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns)
+        if not found:
+            raise InvalidLog(f"{text} does not exist. Expected a log as Parquet, CSV or JSON: a file or a glob.")
+        files += found
+    twice = sorted({file for file in files if files.count(file) > 1}) if len(files) < 1000 else []
+    if twice or not files:
+        raise InvalidLog(f"{twice[0]} is named twice." if twice else "No file is named. Expected at least one.")
+    readers = {file: _reader(file) for file in files}
+    first = readers[files[0]]
+    other = next((file for file, reader in readers.items() if reader != first), None)
+    if other is not None:
+        raise InvalidLog(f"{files[0]} and {other} are of different kinds. Read them one after the other.")
+    # DuckDB reads [...] in a name as a pattern again.
+    return [file.replace("[", "[[]") for file in files], first
+
+
+def _reader(file: str) -> str:
+    for reader, endings in READERS.items():
+        if file.lower().endswith(endings):
+            return reader
+    known = ", ".join(ending for endings in READERS.values() for ending in endings)
+    raise InvalidLog(f"{file}: its ending says nothing about its kind. Expected one of {known}.")
+
+
+def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """What each of our columns is called in the log."""
+    given = dict(columns or {})
+    strange = [name for name in given if name not in (*COLUMNS, *FLAGS)]
+    if strange:
+        raise InvalidSetting(
+            f"columns names {strange[0]!r}, expected some of {', '.join((*COLUMNS, *FLAGS))}: the meaning first, then "
+            "what the log calls it, as in {'state': 'segment'}."
+        )
+    return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
+
+
+def _view(
+    con: "duckdb.DuckDBPyConnection", where: str, names: Mapping[str, str], kinds: Mapping[str, str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Make the view `log`; which columns are text, and which flags there are."""
+    there = {name.lower(): (name, kind) for name, kind in kinds.items()}
+    missing = [name for name in COLUMNS if names[name].lower() not in there]
+    if missing:
+        raise InvalidLog(
+            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Say what it is "
+            f"called: columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
+        )
+
+    def kind(name: str) -> str:
+        return there[names[name].lower()][1]
+
+    def quoted(name: str) -> str:
+        return '"' + there[names[name].lower()][0].replace('"', '""') + '"'
+
+    def of(name: str, *families: tuple[str, ...], meaning: str) -> None:
+        if not any(kind(name).startswith(family) for family in sum(families, ())):
+            raise InvalidLog(f"{where}: column {names[name]!r} ({name}) is {kind(name)}, expected {meaning}.")
+
+    whole_or_text = "whole numbers or text. Cast it where the log is made"
+    of("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
+    of("reward", NUMBERS, meaning="numbers")
+    for name in ("episode", "state", "action", "next_state"):
+        of(name, WHOLE, TEXT, ("BOOLEAN",), meaning=whole_or_text)
+    text = {name for name in ("episode", "state", "action", "next_state") if kind(name).startswith(TEXT)}
+    if ("state" in text) != ("next_state" in text):
+        raise InvalidLog(
+            f"{where}: state is {kind('state')}, but next_state is {kind('next_state')}, expected both of one kind. "
+            "Which rows are different?"
+        )
+    flags = {name for name in FLAGS if names[name].lower() in there}
+    for name in flags:
+        of(name, WHOLE, ("BOOLEAN",), meaning="true or false, or 1 or 0")
+    chosen = [
+        f"{quoted(name)}::{'VARCHAR' if name in text else 'BIGINT'} AS {name}"
+        for name in ("episode", "step", "state", "action", "next_state")
+    ]
+    chosen += [f"{quoted('reward')}::DOUBLE AS reward"]
+    chosen += [f"{quoted(name)}::BOOLEAN AS {name}" if name in flags else f"false AS {name}" for name in FLAGS]
+    plain = f"SELECT {', '.join(chosen)} FROM raw"
+    if "episode" in text:
+        number = f"('0x' || md5(episode)[1:{DIGITS}])::BIGINT"
+        con.execute(f"CREATE VIEW plain AS {plain}")
+        ids = f"SELECT episode, {number} AS id FROM (SELECT DISTINCT episode FROM plain)"
+        con.execute(f"CREATE VIEW log AS SELECT plain.*, id FROM plain LEFT JOIN ({ids}) AS ids USING (episode)")
+    else:
+        con.execute(f"CREATE VIEW log AS SELECT *, episode AS id FROM ({plain})")
+    return frozenset(text - {"next_state"}), frozenset(flags)
+
+
+def _size(memory: object) -> str:
+    """Text without a quote in it."""
+    if not isinstance(memory, str) or not memory.replace(".", "").replace(" ", "").isalnum():
+        raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.")
+    return memory
