@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from surefoot.agents import StepMix as StepMix
     from surefoot.agents import StepNoMix as StepNoMix
     from surefoot.agents import Thompson as Thompson
+    from surefoot.baselines import Baseline as Baseline
+    from surefoot.baselines import load_baseline as load_baseline
     from surefoot.bounds import KL as KL
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import BernsteinBox as BernsteinBox
+    from surefoot.bounds import Certificate as Certificate
     from surefoot.bounds import HoeffdingBox as HoeffdingBox
     from surefoot.bounds import MaurerPontilBox as MaurerPontilBox
     from surefoot.bounds import Model as Model
@@ -65,15 +68,23 @@ if TYPE_CHECKING:
     from surefoot.figures import plot_returns as plot_returns
     from surefoot.forecasting import Forecast as Forecast
     from surefoot.forecasting import forecast as forecast
+    from surefoot.handing_over import HandOver as HandOver
+    from surefoot.handing_over import hand_over as hand_over
     from surefoot.learner import Learner as Learner
     from surefoot.learning import learn as learn
     from surefoot.mdp import TabularMDP as TabularMDP
     from surefoot.mdp import random_mdp as random_mdp
     from surefoot.offline import Codebook as Codebook
+    from surefoot.offline import Learnt as Learnt
     from surefoot.offline import LogCounts as LogCounts
     from surefoot.offline import LogReport as LogReport
+    from surefoot.offline import certify as certify
     from surefoot.offline import check_log as check_log
+    from surefoot.offline import clone as clone
     from surefoot.offline import count_log as count_log
+    from surefoot.offline import robust_vi as robust_vi
+    from surefoot.offline import spibb as spibb
+    from surefoot.offline import vi_lcb as vi_lcb
     from surefoot.policy import EpisodicMixture as EpisodicMixture
     from surefoot.policy import boltzmann as boltzmann
     from surefoot.policy import check_policy as check_policy
@@ -113,7 +124,8 @@ _MODULES = {
         "Thompson",
         "UCBVI",
     ),
-    "bounds": ("Bernstein", "BernsteinBox", "HoeffdingBox", "KL", "MaurerPontilBox", "Model"),
+    "baselines": ("Baseline", "load_baseline"),
+    "bounds": ("Bernstein", "BernsteinBox", "Certificate", "HoeffdingBox", "KL", "MaurerPontilBox", "Model"),
     "conformance": ("check_agent", "check_world"),
     "constrained": ("ConstrainedOptimum", "constrained_optimum"),
     "counts": ("Counts", "Episode"),
@@ -136,10 +148,23 @@ _MODULES = {
     "exact": ("Solution", "occupancy", "policy_value", "solve"),
     "figures": ("plot_returns",),
     "forecasting": ("Forecast", "forecast"),
+    "handing_over": ("HandOver", "hand_over"),
     "learner": ("Learner",),
     "learning": ("learn",),
     "mdp": ("TabularMDP", "random_mdp"),
-    "offline": ("Codebook", "LogCounts", "LogReport", "check_log", "count_log"),
+    "offline": (
+        "Codebook",
+        "Learnt",
+        "LogCounts",
+        "LogReport",
+        "certify",
+        "check_log",
+        "clone",
+        "count_log",
+        "robust_vi",
+        "spibb",
+        "vi_lcb",
+    ),
     "policy": (
         "EpisodicMixture",
         "boltzmann",

@@ -21,6 +21,24 @@ app = typer.Typer(
 )
 
 
+logs = typer.Typer(no_args_is_help=True, help="Logs of past episodes: is one usable, and what is in it?")
+app.add_typer(logs, name="logs")
+
+Log = Annotated[str, typer.Argument(metavar="LOG", help="Parquet, CSV or JSON: a file, or a glob in quotes.")]
+Column = Annotated[
+    list[str] | None, typer.Option("--column", help="What the log calls a column, such as state=segment; repeatable.")
+]
+Horizon = Annotated[
+    int | None, typer.Option(min=1, help="Steps of an episode; those of the longest if left out. Longer ones are cut.")
+]
+Range = Annotated[
+    tuple[float, float] | None,
+    typer.Option("--reward-range", help="The lowest and the highest reward that is POSSIBLE; 0 1 if left out."),
+]
+Memory = Annotated[str, typer.Option(help="What may be used before temporary files are.")]
+Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"surefoot {__version__}")
@@ -195,6 +213,148 @@ def forecast(
     world = build_world(chosen, **trying.parse_sizes(chosen, size or []))
     found = trying.forecast_in(world, agent, floor, kappa, delta, pooled, returns)
     typer.echo(json.dumps({"world": world.name, **asdict(found)}, indent=2) if as_json else f"{world.name}: {found}")
+
+
+@logs.command("check")
+def logs_check(
+    log: Log,
+    column: Column = None,
+    horizon: Horizon = None,
+    reward_range: Range = None,
+    memory: Memory = "256MB",
+    as_json: Json = False,
+) -> None:
+    """Look at every episode: rows, sizes, coverage, gaps, broken chains, duplicates, ends. Exit code 1: unusable."""
+    from surefoot.offline import check_log
+
+    found = check_log(log, columns=_columns(column), horizon=horizon, reward_range=reward_range, memory=memory)
+    typer.echo(json.dumps(found.as_json(), indent=2) if as_json else str(found))
+    if not found.usable:
+        raise typer.Exit(BAD_DATA)
+
+
+@logs.command("count")
+def logs_count(
+    log: Log,
+    out: Annotated[Path, typer.Option(help="Where the counts go (.npz).")] = Path("counts.npz"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the split into folds.")] = 0,
+    column: Column = None,
+    horizon: Horizon = None,
+    reward_range: Range = None,
+    memory: Memory = "256MB",
+    as_json: Json = False,
+) -> None:
+    """Count how often each next state followed each state and action, and write the counts."""
+    from surefoot.files import require_place
+    from surefoot.offline import count_log
+
+    require_place(out)
+    found = count_log(
+        log, seed=seed, columns=_columns(column), horizon=horizon, reward_range=reward_range, memory=memory
+    )
+    found.save(out)
+    if as_json:
+        sizes = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
+        facts = {"rows": found.rows, "episodes": found.episodes, "mean_return": found.mean_return}
+        typer.echo(json.dumps({**facts, **sizes, "notes": found.notes, "counts": str(out)}, indent=2))
+        return
+    typer.echo(f"{found.rows:,} rows, {found.episodes:,} episodes: H = {found.H}, S = {found.S}, A = {found.A}.")
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(f"Counts: {out}")
+
+
+@logs.command("from-minari")
+def logs_from_minari(
+    dataset: Annotated[str, typer.Argument(help="A Minari dataset on this machine, such as door/cloned-v0.")],
+    out: Annotated[Path, typer.Option(help="The log to write: .parquet or .csv.")] = Path("log.parquet"),
+) -> None:
+    """Write a Minari dataset with Discrete spaces as a flat log."""
+    from surefoot.offline import from_minari
+
+    typer.echo(f"Log: {from_minari(dataset, out)}")
+
+
+@logs.command("to-minari")
+def logs_to_minari(
+    log: Log,
+    dataset: Annotated[str, typer.Argument(help="The name of the new dataset, such as mine/offers-v0.")],
+    column: Column = None,
+) -> None:
+    """Write a log with integer states and actions as a local Minari dataset (hdf5)."""
+    from surefoot.offline import to_minari
+
+    to_minari(log, dataset, columns=_columns(column))
+    typer.echo(f"Minari dataset: {dataset}")
+
+
+@app.command()
+def baseline(
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A log, a glob in quotes, or counts from `logs count`.")],
+    floor: Annotated[float | None, typer.Option(help="The floor, in the log's units of return.")] = None,
+    method: Annotated[
+        str, typer.Option(help="robust: certified to be worth most; vi-lcb: the paper's; clone; spibb.")
+    ] = "robust",
+    delta: Annotated[float, typer.Option(help="How likely the certificate may fail.")] = 0.05,
+    out: Annotated[Path, typer.Option(help="Where the policy goes (.npz).")] = Path("baseline.npz"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the split into folds.")] = 0,
+    stationary: Annotated[bool, typer.Option(help="Neither dynamics nor rewards depend on the step.")] = False,
+    unknown_rewards: Annotated[
+        bool, typer.Option(help="Certify rewards as unknown even where they never vary.")
+    ] = False,
+    column: Column = None,
+    horizon: Horizon = None,
+    reward_range: Range = None,
+    memory: Memory = "256MB",
+    as_json: Json = False,
+) -> None:
+    """From a log to a policy and what it is certified to be worth. Exit code 3: the floor is not certified."""
+    from surefoot.baselines import Baseline, floor_from_user, learn_baseline, report
+    from surefoot.files import require_place
+    from surefoot.offline import LogCounts, check_log, count_log
+
+    require_place(out)
+    columns = _columns(column)
+    if log.endswith(".npz"):
+        counted = LogCounts.load(log)
+    else:
+        checked = check_log(log, columns=columns, horizon=horizon, reward_range=reward_range, memory=memory)
+        if not checked.usable:
+            typer.echo(str(checked), err=True)
+            raise typer.Exit(BAD_DATA)
+        counted = count_log(log, seed=seed, columns=columns, horizon=horizon, reward_range=reward_range, memory=memory)
+    problem = counted.problem(unknown=unknown_rewards, stationary=stationary)
+    level = None if floor is None else floor_from_user(problem, floor)
+    learnt = learn_baseline(counted, problem, delta, method)
+    found = report(counted, learnt, level)
+    Baseline.of(learnt, counted.codebook).save(out)
+    if as_json:
+        typer.echo(json.dumps({**found, "explanation": learnt.explain(level), "policy": str(out)}, indent=2))
+    else:
+        sizes = f"H = {counted.H} steps, S = {counted.S} states, A = {counted.A} actions"
+        typer.echo(f"{counted.rows:,} rows, {counted.episodes:,} episodes, {sizes}, coverage {counted.coverage:.1%}")
+        for note in counted.notes:
+            typer.echo(f"note: {note}")
+        say(learnt.explain(level, counted.codebook))
+        say(
+            f"The logged policy itself: mean return {found['logged_mean_return']:.6g}, certified by its returns to be "
+            f"worth at least {found['logged_certified']:.6g} (probability {1 - delta:g}, by itself)."
+        )
+        typer.echo("Taken on trust, checked by nobody:")
+        for line in found["premises"]:
+            say(f"  {line}")
+        typer.echo(f"Policy: {out}")
+    if found["cleared"] is False:
+        raise typer.Exit(CERTIFICATE_FAILED)
+
+
+def _columns(given: list[str] | None) -> dict[str, str]:
+    """`--column state=segment`, several times."""
+    pairs = [text.partition("=") for text in given or []]
+    bad = [name for name, equals, value in pairs if not (name and equals and value)]
+    if bad:
+        raise InvalidSetting(f"--column {bad[0]}: expected MEANING=NAME, such as state=segment.")
+    return {name: value for name, _, value in pairs}
 
 
 def main() -> None:

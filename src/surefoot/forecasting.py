@@ -10,12 +10,12 @@ from typing import cast
 
 import numpy as np
 
-from surefoot.agents.explaining import Binding, binding_pairs
 from surefoot.agents.floors import Relative
 from surefoot.agents.planning import Decision, FloorAgent
 from surefoot.agents.plans import exit_taken
 from surefoot.arrays import Floats
 from surefoot.bounds import KL
+from surefoot.bounds.binding import Binding, binding_pairs
 from surefoot.checks import REWARD_UNITS, require_floor, require_number
 from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
@@ -270,4 +270,5 @@ def _held(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[B
     """The pairs that kept the baseline's certified value low."""
     if not isinstance(agent.bounds, KL):
         return ()
-    return tuple(binding_pairs(agent, expected.as_counts, agent.pi_b, decision.V_low[:, -1]))
+    counts = expected.as_counts
+    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.pi_b, decision.V_low[:, -1]))

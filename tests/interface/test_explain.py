@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.explaining import binding_pairs
+from surefoot.bounds.binding import binding_pairs
 
 ON_TRUST = "Taken on trust, checked by nobody:"
 
@@ -117,7 +117,7 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
     counts = sf.simulate(world, agent, 500, seed=0).counts
     model = agent.model(counts)
     V_low = agent.bounds.evaluate(model, agent.baseline).V_low
-    found = binding_pairs(agent, counts, agent.baseline, V_low)
+    found = binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.baseline, V_low)
     assert [b.cost for b in found] == sorted((b.cost for b in found), reverse=True)
 
     def lower_with_more(binding):
@@ -125,7 +125,7 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
         more.n_sas[binding.step, binding.state, binding.action] *= 4
         return agent.plan(more).grounds.by_model
 
-    seldom = binding_pairs(agent, counts, agent.baseline, V_low)[-1]
+    seldom = binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.baseline, V_low)[-1]
     gains = [lower_with_more(binding) - agent.plan(counts).grounds.by_model for binding in (found[0], seldom)]
     assert gains[0] > 0
     assert gains[0] > 0.5 * gains[1]

@@ -154,6 +154,8 @@ class BudgetAgent(FloorAgent):
         if isinstance(self.floor, Relative):
             raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
         super().__post_init__()
+        if self.certificate is not None:
+            raise InvalidSetting(f"{self.name} counts baseline episodes by baseline_value: it takes no certificate.")
         if self.baseline_value is not None and self.baseline_value < self.level:
             raise InvalidSetting(
                 f"baseline_value is {self.baseline_value:g}, below the floor of {self.level:g}: then episodes on the "

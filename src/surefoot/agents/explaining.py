@@ -1,86 +1,13 @@
 """Why a plan, in words: how delta is spent, what was proved by what, which pairs bind, and what is taken on trust."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from surefoot import kernels
 from surefoot.agents.floors import Relative
 from surefoot.agents.planning import FloorAgent, Grounds, SpliceAgent
 from surefoot.agents.plans import Plan
 from surefoot.agents.returns import returns_range
-from surefoot.arrays import Floats
 from surefoot.bounds import KL
-from surefoot.checks import REWARD_UNITS
-from surefoot.counts import Counts
-
-SHOWN = 5  # pairs
-
-
-@dataclass(frozen=True)
-class Binding:
-    """A pair that keeps a lower value low."""
-
-    step: int | None  # None: all steps together, where counts are pooled
-    state: int
-    action: int
-    visits: int
-    cost: float  # of the lower value at the start, about: how often it is met times what is not known there
-
-    def __str__(self) -> str:
-        step = "" if self.step is None else f", step {self.step + 1}"
-        return f"state {self.state}, action {self.action}{step}: {self.visits:,} visits"
-
-
-def binding_pairs(agent: SpliceAgent, counts: Counts, policy: Floats, V_low: Floats) -> list[Binding]:
-    """Where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest first.
-
-    Each pair's loss is what its worst mean is below the estimated one, times how often the policy meets the pair in the
-    estimated world. Losses add up to about what the certificate is below the estimate.
-    """
-    problem = agent.problem
-    H, S, A = problem.H, problem.S, problem.A
-    evidence = agent.evidence(counts)[0]
-    kernels.refresh_all(evidence)
-    rows = counts.n_sas.shape[0]
-    n_sa = counts.n_sas.sum(axis=-1)
-    guess = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
-    estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
-    scratch = np.zeros((5, S * A))
-    reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
-    losses = np.zeros((H, S, A))
-    for h in range(H):
-        ahead = V_low[h + 1]
-        kernels.q_bounds(evidence, h % rows, h, 0, S * A, H, ahead, ahead, scratch, 1)
-        mean = estimated_rewards(agent, counts, h, estimate[h % rows]) + (estimate[h % rows] * ahead).sum(axis=-1)
-        taken = reach[:, None] * policy[h]
-        losses[h] = taken * (mean - scratch[1].reshape(S, A))
-        reach = np.einsum("sa,sat->t", taken, estimate[h % rows])
-    pooled = counts.pooled and H > 1
-    if pooled:
-        losses = losses.sum(axis=0, keepdims=True)
-    found = np.argsort(-losses, axis=None)[:SHOWN]
-    places = [tuple(int(i) for i in np.unravel_index(i, losses.shape)) for i in found]
-    return [
-        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(losses[h, s, a]))
-        for h, s, a in places
-        if losses[h, s, a] > 1e-9
-    ]
-
-
-def estimated_rewards(agent: SpliceAgent, counts: Counts, h: int, estimate: Floats) -> Floats:
-    """Mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
-    problem = agent.problem
-    r = np.asarray(problem.r[h])
-    if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(estimate.shape)
-        return np.asarray((estimate * after).sum(axis=-1))
-    if problem.unknown_rows is None or counts.x_sa is None:
-        return r
-    row = h % counts.n_sas.shape[0]
-    n = counts.n_sas[row].sum(axis=-1)
-    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
-    return np.asarray(np.where(problem.hidden[h % len(problem.hidden)], seen, r))
+from surefoot.bounds.binding import binding_pairs
 
 
 def explanation(plan: Plan, grounds: Grounds) -> str:
@@ -114,8 +41,8 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
         kept = f"{relative}'s value (a floor of at most {_shown(grounds, grounds.floor)})"
     floor = f"{kept} of {_shown(grounds, grounds.floor)}" if kept == "the floor" else kept
     why = {
-        "certified": f"Certified: on an event of probability at least {1 - agent.delta:g} this is worth at least "
-        f"{_shown(grounds, plan.lower)}, and {floor} is kept",
+        "certified": f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at "
+        f"least {_shown(grounds, plan.lower)}, and {floor} is kept",
         "trusted": f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
         f"{_shown(grounds, plan.lower)}. It rests on the owner's word that the baseline is above the floor",
         "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
@@ -149,6 +76,8 @@ def _evidence(grounds: Grounds) -> str:
         low, span, _ = returns_range(agent.problem, agent.pi_b, agent.returns)
         within = f"which lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}]"
         lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
+    if agent.certificate is not None:
+        lines.append(f"  {_shown(grounds, agent.certificate.value):>10}  by the certificate it came with")
     if grounds.vouched > -np.inf:
         lines.append(f"  {_shown(grounds, grounds.vouched):>10}  by the owner's word (trusted)")
     return "\n".join(lines)
@@ -157,7 +86,9 @@ def _evidence(grounds: Grounds) -> str:
 def _delta(grounds: Grounds) -> str:
     agent, problem = grounds.agent, grounds.agent.problem
     events = agent.bounds.events(problem, agent.pooled)
-    lines = [f"How delta = {agent.delta:g} is spent:"]
+    lines = [f"How delta = {agent.delta_in_all:g} is spent:"]
+    if agent.certificate is not None:
+        lines.append(f"  {agent.certificate.delta:.4g} on the certificate that the baseline came with")
     if isinstance(agent.bounds, KL):
         parts = ["dynamics"]
         parts += ["rewards"] if problem.unknown_rows is not None else []
@@ -179,7 +110,13 @@ def _delta(grounds: Grounds) -> str:
 def _binding(plan: Plan, grounds: Grounds) -> str:
     if not isinstance(grounds.agent.bounds, KL):
         return ""
-    found = binding_pairs(grounds.agent, grounds.counts, grounds.bolder, grounds.V_low)
+    found = binding_pairs(
+        grounds.agent.problem,
+        grounds.counts,
+        grounds.agent.evidence(grounds.counts)[0],
+        grounds.bolder,
+        grounds.V_low,
+    )
     if not found:
         return ""
     scale = grounds.agent.problem.units.scale

@@ -15,7 +15,8 @@ from surefoot.agents.plans import Plan, exit_taken, proved, safety
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds import KL, Bernstein, Bounds, Model
+from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model
+from surefoot.bounds.certificate import mark_of
 from surefoot.bounds.kl import mean_bounds
 from surefoot.bounds.model import margin
 from surefoot.checks import REWARD_UNITS, freeze, require_delta, require_floor
@@ -74,6 +75,7 @@ class SpliceAgent(CountingAgent):
     explorer: Explorer | None = None
     returns: Returns | None = None
     baseline_at_least: float | None = None
+    certificate: Certificate | None = None
 
     @property
     @abstractmethod
@@ -102,6 +104,21 @@ class SpliceAgent(CountingAgent):
         return self.baseline_at_least
 
     @property
+    def proved_before(self) -> float:
+        """What a certificate says the baseline is worth at least; -inf where there is none."""
+        return -np.inf if self.certificate is None else self.certificate.value
+
+    @property
+    def known_before(self) -> float:
+        """What is known of the baseline's value before any data, by certificate or the owner's word; -inf: nothing."""
+        return max(self.proved_before, -np.inf if self.baseline_at_least is None else self.baseline_at_least)
+
+    @property
+    def delta_in_all(self) -> float:
+        """How likely the promise may fail: delta, and what the baseline's certificate was given."""
+        return self.delta + (0.0 if self.certificate is None else self.certificate.delta)
+
+    @property
     def delta_model(self) -> float:
         """What of delta the dynamics, rewards and start have; the rest is for returns."""
         return self.delta * (1.0 - (self.returns.share if self.returns is not None else 0.0))
@@ -118,7 +135,8 @@ class SpliceAgent(CountingAgent):
         if self.rule.floor == -np.inf:
             return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
         word = "the baseline on trust" if self.baseline_at_least is None else "on the owner's word for the baseline"
-        return scaled or f"certified at delta = {self.delta:g} for {self.floor_scope}, or {word}"
+        either = "" if self.proved_before >= self.rule.floor else f", or {word}"
+        return scaled or f"certified at delta = {self.delta_in_all:g} for {self.floor_scope}{either}"
 
     @property
     def plans_itself(self) -> bool:
@@ -171,8 +189,7 @@ class SpliceAgent(CountingAgent):
     def of_baseline(self, counts: Counts) -> tuple[float, float]:
         """Bounds of the baseline's value apart from the model, readable: its returns and the owner's word."""
         low, up = self.by_returns(counts)
-        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
-        return max(low, vouched), up
+        return max(low, self.known_before), up
 
     def by_returns(self, counts: Counts) -> tuple[float, float]:
         """Bounds of the baseline's value by its returns, where these are evidence."""
@@ -229,7 +246,7 @@ class SpliceAgent(CountingAgent):
                 log_union=float(log_returns),
                 scale=bounds.scale,
                 margin=room,
-                vouched=-np.inf if self.baseline_at_least is None else self.baseline_at_least,
+                vouched=self.known_before,
                 room=np.zeros(4),
             ),
         )
@@ -290,11 +307,12 @@ class SpliceAgent(CountingAgent):
         decision = self.decide(self.evidence(kept, bold), bold)
         c, L, relative = decision.c, decision.L, self.rule.give >= 0.0
         vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
-        by_data = max(decision.by_model, decision.by_returns)
+        by_data = max(decision.by_model, decision.by_returns, self.proved_before)
         bolder = max(c - 1, 0)
         trusts = c == len(L) - 1 > 0 and not relative and vouched > by_data
         if self.returns is not None and self.returns.declared:  # a range that is somebody's word
-            trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > decision.by_model)
+            others = max(decision.by_model, self.proved_before)
+            trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
         in_doubt = L.copy()  # what is proved of the candidates, whatever is vouched for
         if len(L) > 1:
             in_doubt[-1] = by_data
@@ -333,6 +351,8 @@ class FloorAgent(SpliceAgent):
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: `Returns()` counts returns of whole baseline episodes as evidence, for a share of delta
     - baseline_at_least: what the owner vouches that the baseline is worth. What leans on it is trusted, not certified
+    - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
+      delta, which comes on top
     - explorer: what is mixed with the baseline instead of the optimist: `Thompson(problem)`, or any function of counts
       and a generator that gives a policy (KL only)
     """
@@ -347,6 +367,7 @@ class FloorAgent(SpliceAgent):
     replan: Replan | None = None
     returns: Returns | None = None
     baseline_at_least: float | None = None
+    certificate: Certificate | None = None
     explorer: Explorer | None = None
 
     def __post_init__(self) -> None:
@@ -363,6 +384,8 @@ class FloorAgent(SpliceAgent):
             freeze(self, baseline_at_least=require_floor(self.baseline_at_least, self.problem.H, "baseline_at_least"))
             if isinstance(self.floor, Relative):
                 raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
+        if self.certificate is not None:
+            self._check_certificate()
         if self.explorer is not None:
             try:
                 inspect.signature(self.explorer).bind(None, None)
@@ -375,6 +398,24 @@ class FloorAgent(SpliceAgent):
                     "The paper's bounds are proved for its own optimistic policy alone, not for another explorer. "
                     "Use bounds=sf.KL()."
                 )
+
+    def _check_certificate(self) -> None:
+        """Is it of this baseline, and can it be had together with the rest?"""
+        if not isinstance(self.certificate, Certificate):
+            raise InvalidSetting(f"certificate is {self.certificate!r}, expected learnt.certificate, or None.")
+        if self.certificate.mark != mark_of(self.baseline):
+            raise InvalidSetting(
+                "The certificate is of another policy than the baseline: it says nothing of this one. Give the policy "
+                "that was certified."
+            )
+        if self.certificate.value > self.problem.H:
+            raise InvalidSetting(
+                f"The certificate says {self.certificate.value:g}, but no value is above {self.problem.H}."
+            )
+        if isinstance(self.floor, Relative):
+            raise InvalidSetting("A relative floor is measured from the baseline: a certificate adds nothing.")
+        if self.delta_in_all >= 1.0:
+            raise InvalidSetting(f"delta and the certificate's add up to {self.delta_in_all:g}, expected less than 1.")
 
     def _checked_floor(self) -> Floor:
         if not isinstance(self.floor, Relative):
@@ -405,7 +446,7 @@ class FloorAgent(SpliceAgent):
         floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.when}"]
-        extras = ("returns", "baseline_at_least", "explorer", "bisections", "learner", "baseline_value")
+        extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
         if shown["baseline_value"] is not None:

@@ -4,6 +4,7 @@ from surefoot.bounds.bernstein import Bernstein as Bernstein
 from surefoot.bounds.boxes import BernsteinBox as BernsteinBox
 from surefoot.bounds.boxes import HoeffdingBox as HoeffdingBox
 from surefoot.bounds.boxes import MaurerPontilBox as MaurerPontilBox
+from surefoot.bounds.certificate import Certificate as Certificate
 from surefoot.bounds.kl import KL as KL
 from surefoot.bounds.model import Model as Model
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from surefoot.kernels.mixing import exit_taken as exit_taken
     from surefoot.kernels.mixing import larger_weight as larger_weight
     from surefoot.kernels.mixing import mix_splices as mix_splices
+    from surefoot.kernels.pessimism import lower_values as lower_values
+    from surefoot.kernels.pessimism import pessimistic as pessimistic
     from surefoot.kernels.splices import bound_splices as bound_splices
     from surefoot.kernels.splices import empty_splices as empty_splices
     from surefoot.kernels.standing import Record as Record
@@ -65,6 +67,7 @@ _MODULES = {
     "evidence": ("Evidence", "q_bounds", "refresh_all"),
     "kl": ("balls_from",),
     "mixing": ("Rule", "candidate_values", "choose", "exit_taken", "larger_weight", "mix_splices"),
+    "pessimism": ("lower_values", "pessimistic"),
     "splices": ("bound_splices", "empty_splices"),
     "standing": ("Record", "Start", "refresh_start", "returns_bounds", "start_bound", "start_from"),
     "values": ("pairs_last", "policy_value", "start_value"),

@@ -1,6 +1,6 @@
 """Is a log what it should be? Every episode is looked at; findings name the offending ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +56,15 @@ class LogReport:
     def with_counts(self, counted: "LogCounts") -> "LogReport":
         """The same with what a usable log holds."""
         return replace(self, counted=counted, findings=(*self.findings, *_about(counted)))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        facts: dict[str, Any] = {"rows": self.rows, "episodes": self.episodes, "usable": self.usable}
+        if self.counted is not None:
+            log = self.counted
+            facts |= {"H": log.H, "S": log.S, "A": log.A, "coverage": log.coverage, "mean_return": log.mean_return}
+            facts |= {"reward_min": float(np.nanmin(log.rewards.min)), "reward_max": float(np.nanmax(log.rewards.max))}
+        return {**facts, "findings": [asdict(finding) for finding in self.findings]}
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.rows:,} rows, {self.episodes:,} episodes"]

@@ -6,7 +6,7 @@ actions can be packed into one number; then rewards are looked at, by pairs; the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -53,8 +53,33 @@ def count_log(
     episodes. What is looked at here are totals: `check_log` looks at every episode.
     """
     with open_log(paths, columns, memory, threads) as log:
-        glance = Glance.of(log, horizon, reward_range)
-        return counted(log, glance, seed, states, actions)
+        source, glance = glanced(log, horizon, reward_range)
+        return counted(source, glance, seed, states, actions)
+
+
+class Source(Protocol):
+    """Where a log lies, as `assemble` asks it: the counts themselves are handed over, the rest is asked if needed."""
+
+    @property
+    def where(self) -> str:
+        """Its name, for messages."""
+        ...
+
+    def complaint(self, H: int | None) -> str:
+        """What is wrong with the log, in words: its totals do not add up. H: as many steps are looked at."""
+        ...
+
+    def each_started_once(self, glance: "Glance", started: int, seed: int) -> bool:
+        """Are the `started` rows of the first step of as many episodes?"""
+        ...
+
+    def early_ends(self, glance: "Glance", seed: int) -> list[tuple[int, int, int]]:
+        """(step, fold, how many episodes of that fold terminated there), before the last step."""
+        ...
+
+    def sums_of_rewards(self, glance: "Glance", seed: int) -> Mapping[str, AnyArray]:
+        """step, state, action and the columns of `Sums`; a pair may be there several times."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,24 +92,23 @@ class Glance:
     cut: bool  # are there longer episodes?
     reward_range: tuple[float, float]
     declared: bool  # is the range the one that is possible?
-    ends: Mapping[str, tuple[int, int]]  # of id, and of state, action and next_state where those are integers
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None) -> "Glance":
-        """Refuses what no table could be made of."""
-        asked = ["step", "reward", *(name for name in ("id", "state", "action", "next_state") if _whole(log, name))]
-        extremes = ", ".join(f"min({name}), max({name})" for name in asked)
-        counted = ", ".join(f"count({name})" for name in ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated"))
-        found = log.row(f"SELECT count(*), {counted}, {extremes} FROM log")
-        rows, filled, ends = found[0], found[1:9], found[9:]
-        if min(filled) < rows:
-            raise InvalidLog(first_problem(log))
-        pairs = {name: (ends[2 * i], ends[2 * i + 1]) for i, name in enumerate(asked)}
-        first, last = (int(x) for x in pairs["step"])
+    def of(
+        cls,
+        source: Source,
+        rows: int,
+        steps: tuple[int, int],
+        rewards: tuple[float, float],
+        horizon: int | None,
+        reward_range: tuple[float, float] | None,
+    ) -> "Glance":
+        """From the smallest and largest step and reward. Refuses what no table could be made of."""
+        first, last = (int(x) for x in steps)
         if first not in (0, 1):
             raise InvalidLog(
-                f"{log.where}: steps are numbered from {first}, expected from 0 (or 1) in every episode. If earlier "
+                f"{source.where}: steps are numbered from {first}, expected from 0 (or 1) in every episode. If earlier "
                 "steps are missing, the episodes are not whole."
             )
         notes: tuple[str, ...] = ("Steps are numbered from 1: taken as 0, 1, 2, ...",) if first == 1 else ()
@@ -92,28 +116,17 @@ class Glance:
         H = longest if horizon is None else require_integer("horizon", horizon, 1, InvalidSetting)
         if longest > H:
             notes += (f"Episodes are cut after {H} of at most {longest} steps.",)
-        bounds, declared = _range(log, pairs["reward"], reward_range)
-        whole = {name: (int(low), int(high)) for name, (low, high) in pairs.items() if name not in ("step", "reward")}
-        return cls(int(rows), first, H, longest > H, bounds, declared, whole, notes)
-
-    @property
-    def rows_of(self) -> str:
-        """The rows that count: all but those cut off."""
-        return f"log WHERE step < {self.first + self.H}" if self.cut else "log"
-
-
-def _whole(log: OpenLog, name: str) -> bool:
-    """Is the column of integers?"""
-    return name == "id" or {"next_state": "state"}.get(name, name) not in log.text
+        bounds, declared = _range(source, rewards, reward_range)
+        return cls(int(rows), first, H, longest > H, bounds, declared, notes)
 
 
 def _range(
-    log: OpenLog, seen: tuple[float, float], given: tuple[float, float] | None
+    source: Source, seen: tuple[float, float], given: tuple[float, float] | None
 ) -> tuple[tuple[float, float], bool]:
     """The range rewards are rescaled by; and whether it is the one that is possible."""
     low, high = (float(x) for x in seen)
     if not -np.inf < low <= high < np.inf:
-        raise InvalidLog(first_problem(log))
+        raise InvalidLog(source.complaint(None))
     if given is None:
         return ((0.0, 1.0), True) if low >= 0.0 and high <= 1.0 else ((low, high if high > low else low + 1.0), False)
     try:
@@ -124,63 +137,139 @@ def _range(
         ) from None
     if not (declared.admits(low) and declared.admits(high)):
         raise InvalidLog(
-            f"{log.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({declared.low:g}, "
+            f"{source.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({declared.low:g}, "
             f"{declared.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
         )
     return (declared.low, declared.high), True
 
 
-def counted(log: OpenLog, glance: Glance, seed: int, states: Declared, actions: Declared) -> LogCounts:
+@dataclass(frozen=True)
+class Files:
+    """A log on disk, read by DuckDB."""
+
+    log: OpenLog
+    ends: Mapping[str, tuple[int, int]]  # of id, and of state, action and next_state where those are integers
+
+    @property
+    def where(self) -> str:
+        """The files."""
+        return self.log.where
+
+    def complaint(self, H: int | None) -> str:
+        """All errors, with the offending episodes."""
+        return first_problem(self.log, H)
+
+    def aggregated(self, glance: Glance, keys: Sequence[str], values: str) -> dict[str, AnyArray]:
+        """GROUP BY these keys. Integer keys are packed into one, which is quicker."""
+        low, size = self._box(glance, keys)
+        if size is None:
+            found = self.log.ask(f"SELECT {', '.join(keys)}, {values} FROM {_rows(glance)} GROUP BY ALL")
+            found["step"] = found["step"] - glance.first
+        else:
+            packed, lowest = "", 0
+            for name, start, width in zip(keys, low, size, strict=True):
+                column = f"{name}::INT" if name == "terminated" else name
+                packed, lowest = f"({packed}) * {width} + {column}" if packed else column, lowest * width + start
+            found = self.log.ask(f"SELECT {packed} AS packed, {values} FROM {_rows(glance)} GROUP BY ALL")
+            left = found.pop("packed").astype(np.int64) - lowest
+            for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
+                found[name] = left % width + (0 if name == "step" else start)
+                left //= width
+        found.setdefault("terminated", np.zeros(len(found["step"]), dtype=np.bool_))
+        found["terminated"] = found["terminated"].astype(np.bool_)
+        return found
+
+    def _box(self, glance: Glance, keys: Sequence[str]) -> tuple[list[int], list[int] | None]:
+        """The smallest value of each key and how many there can be; None where they do not fit into one integer."""
+        if self.log.text & {"state", "action"}:
+            return [], None
+        ends = {"step": (glance.first, glance.first + glance.H - 1), "terminated": (0, 1), **self.ends}
+        low, size = [ends[name][0] for name in keys], [ends[name][1] - ends[name][0] + 1 for name in keys]
+        far = max(1, *(abs(end) for name in keys for end in ends[name]))
+        return low, size if far * int(np.prod(np.array(size, dtype=object))) < PACKED else None
+
+    def fold(self, glance: Glance, seed: int) -> str:
+        """The fold of a row's episode, in SQL."""
+        return f"(({mixed_in_sql(keys_of(seed), *self.ends['id'])} * {glance.H}) >> 31)"
+
+    def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
+        """Two files may hold the same episode, or the same ids."""
+        first = f"FROM log WHERE step = {glance.first}"
+        if "episode" not in self.log.text:
+            low, high = self.ends["id"]
+            if (
+                high - low + 1 == started
+            ):  # then each id in between must be there: a sum of hashes says so, and is quick
+                keys = keys_of(seed)
+                (total,) = self.log.row(f"SELECT sum({mixed_in_sql(keys, low, high)})::BIGINT {first}")
+                starts = range(low, high + 1, CHUNK)
+                if total == sum(int(mixed(np.arange(x, min(x + CHUNK, high + 1)), keys).sum()) for x in starts):
+                    return True
+        (distinct,) = self.log.row(f"SELECT count(*) FROM (SELECT DISTINCT episode {first})")
+        return bool(distinct == started)
+
+    def early_ends(self, glance: Glance, seed: int) -> list[tuple[int, int, int]]:
+        """A short table."""
+        last = glance.first + glance.H - 1
+        rows = self.log.rows(
+            f"SELECT step - {glance.first}, {self.fold(glance, seed)} AS fold, count(*) FROM log "
+            f"WHERE terminated AND step < {last} GROUP BY ALL"
+        )
+        return [(int(step), int(fold), int(n)) for step, fold, n in rows]
+
+    def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
+        """By pair. Each term is a whole number below 2^21, so a float64 holds the sum exactly."""
+        low, high = glance.reward_range
+        x = f"least(greatest((reward - {low!r}) / {high - low!r}, 0.0), 1.0) * {REWARD_UNITS}.0"
+        return self.log.ask(
+            f"SELECT step - {glance.first} AS step, state, action, sum(whole) AS x_sa, "
+            f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
+            f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum "
+            f"FROM (SELECT *, floor(x) AS whole, {self.fold(glance, seed)} = step - {glance.first} AS in_fold "
+            f"FROM (SELECT *, {x} AS x FROM {_rows(glance)})) GROUP BY ALL"
+        )
+
+
+def glanced(log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None) -> tuple[Files, Glance]:
+    """Ask for the smallest and largest values."""
+    asked = ["step", "reward", *(name for name in ("id", "state", "action", "next_state") if _whole(log, name))]
+    extremes = ", ".join(f"min({name}), max({name})" for name in asked)
+    counted = ", ".join(f"count({name})" for name in ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated"))
+    found = log.row(f"SELECT count(*), {counted}, {extremes} FROM log")
+    rows, filled, ends = found[0], found[1:9], found[9:]
+    if min(filled) < rows:
+        raise InvalidLog(first_problem(log))
+    pairs = {name: (ends[2 * i], ends[2 * i + 1]) for i, name in enumerate(asked)}
+    whole = {name: (int(low), int(high)) for name, (low, high) in pairs.items() if name not in ("step", "reward")}
+    source = Files(log, whole)
+    return source, Glance.of(source, rows, pairs["step"], pairs["reward"], horizon, reward_range)
+
+
+def _whole(log: OpenLog, name: str) -> bool:
+    """Is the column of integers?"""
+    return name == "id" or {"next_state": "state"}.get(name, name) not in log.text
+
+
+def _rows(glance: Glance) -> str:
+    """The rows that count: all but those cut off."""
+    return f"log WHERE step < {glance.first + glance.H}" if glance.cut else "log"
+
+
+def counted(source: Files, glance: Glance, seed: int, states: Declared, actions: Declared) -> LogCounts:
     """The counts of an open log."""
-    paid = aggregated(log, glance, KEYS[:3], "min(reward) AS low, max(reward) AS high")
+    paid = source.aggregated(glance, KEYS[:3], "min(reward) AS low, max(reward) AS high")
     varied = bool((paid["low"] < paid["high"]).any())
-    in_fold = f"{_fold(glance, seed)} = step - {glance.first}"
+    in_fold = f"{source.fold(glance, seed)} = step - {glance.first}"
     values = f"count(*) AS n, count(*) FILTER ({in_fold}) AS n_fold"
     if varied:
         values += ", min(reward) AS low, max(reward) AS high"  # a pair varies: does each of its transitions?
-    keys = [name for name in KEYS if name != "terminated" or "terminated" in log.flags]
-    table = aggregated(log, glance, keys, values)
-    return assemble(log, glance, table, None if varied else paid, seed, states, actions)
-
-
-def aggregated(log: OpenLog, glance: Glance, keys: Sequence[str], values: str) -> dict[str, AnyArray]:
-    """GROUP BY these keys. Integer keys are packed into one, which is quicker."""
-    low, size = _box(log, glance, keys)
-    if size is None:
-        found = log.ask(f"SELECT {', '.join(keys)}, {values} FROM {glance.rows_of} GROUP BY ALL")
-        found["step"] = found["step"] - glance.first
-    else:
-        packed, lowest = "", 0
-        for name, start, width in zip(keys, low, size, strict=True):
-            column = f"{name}::INT" if name == "terminated" else name
-            packed, lowest = f"({packed}) * {width} + {column}" if packed else column, lowest * width + start
-        found = log.ask(f"SELECT {packed} AS packed, {values} FROM {glance.rows_of} GROUP BY ALL")
-        left = found.pop("packed").astype(np.int64) - lowest
-        for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
-            found[name] = left % width + (0 if name == "step" else start)
-            left //= width
-    found.setdefault("terminated", np.zeros(len(found["step"]), dtype=np.bool_))
-    found["terminated"] = found["terminated"].astype(np.bool_)
-    return found
-
-
-def _box(log: OpenLog, glance: Glance, keys: Sequence[str]) -> tuple[list[int], list[int] | None]:
-    """The smallest value of each key and how many there can be; None where they do not fit into one integer."""
-    if log.text & {"state", "action"}:
-        return [], None
-    ends = {"step": (glance.first, glance.first + glance.H - 1), "terminated": (0, 1), **glance.ends}
-    low, size = [ends[name][0] for name in keys], [ends[name][1] - ends[name][0] + 1 for name in keys]
-    far = max(1, *(abs(end) for name in keys for end in ends[name]))
-    return low, size if far * int(np.prod(np.array(size, dtype=object))) < PACKED else None
-
-
-def _fold(glance: Glance, seed: int) -> str:
-    """The fold of a row's episode, in SQL."""
-    return f"(({mixed_in_sql(keys_of(seed), *glance.ends['id'])} * {glance.H}) >> 31)"
+    keys = [name for name in KEYS if name != "terminated" or "terminated" in source.log.flags]
+    table = source.aggregated(glance, keys, values)
+    return assemble(source, glance, table, None if varied else paid, seed, states, actions)
 
 
 def assemble(
-    log: OpenLog,
+    source: Source,
     glance: Glance,
     table: Mapping[str, AnyArray],
     paid: Mapping[str, AnyArray] | None,
@@ -192,6 +281,9 @@ def assemble(
 
     `paid` has what each pair was paid where that did not vary; else the table has the extremes of each transition.
     """
+    seen = table if paid is None else paid
+    if not (np.isfinite(seen["low"]).all() and np.isfinite(seen["high"]).all()):
+        raise InvalidLog(source.complaint(None))  # a glance does not see NaN: extremes that Parquet holds leave it out
     H, ended, h = glance.H, np.asarray(table["terminated"]), np.asarray(table["step"], dtype=np.int64)
     n, n_fold = (np.asarray(table[name], dtype=np.int64) for name in ("n", "n_fold"))
     labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
@@ -200,8 +292,9 @@ def assemble(
     early = ended & (h < H - 1)
     codebook = Codebook(labels, action_labels, rest=bool(early.any()))
     require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
-    _require_flow(log, glance, h, s, s_next, n, early, codebook.S)
-    _require_once(log, glance, int(n[h == 0].sum()), seed)
+    _require_flow(source, glance, h, s, s_next, n, early, codebook.S)
+    if not source.each_started_once(glance, int(n[h == 0].sum()), seed):
+        raise InvalidLog(source.complaint(H))
     if paid is None:
         low, high = (np.asarray(table[name], dtype=np.float64) for name in ("low", "high"))
     else:
@@ -212,11 +305,11 @@ def assemble(
     if codebook.rest:
         rest = codebook.S - 1
         s_next = np.where(ended, rest, s_next)
-        ended_at, in_fold = _ends(log, glance, seed)
+        ended_at, in_fold = _ends(source, glance, seed)
         if not glance.reward_range[0] <= 0.0 <= glance.reward_range[1]:
             raise InvalidLog(
-                f"{log.where}: some episodes end early, and nothing is paid after that, but 0 is not in the range of "
-                f"rewards {glance.reward_range}. Declare one that holds 0."
+                f"{source.where}: some episodes end early, and nothing is paid after that, but 0 is not in the range "
+                f"of rewards {glance.reward_range}. Declare one that holds 0."
             )
         notes += (f"{int(ended_at.sum()):,} episodes end early; they rest in a state of its own to the last step.",)
         resting = np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1  # steps at which some episode rests
@@ -246,7 +339,7 @@ def assemble(
         sums=None,
     )
     if (low < high).any():
-        return replace_sums(found, _sums(log, glance, seed, codebook, found))
+        return replace_sums(found, _sums(source, glance, seed, codebook, found))
     return found
 
 
@@ -263,63 +356,34 @@ def _merged(key: Ints, n: Ints, n_fold: Ints, low: Floats, high: Floats) -> tupl
 
 
 def _require_flow(
-    log: OpenLog, glance: Glance, h: Ints, s: Ints, s_next: Ints, n: Ints, early: AnyArray, S: int
+    source: Source, glance: Glance, h: Ints, s: Ints, s_next: Ints, n: Ints, early: AnyArray, S: int
 ) -> None:
     """As many episodes must leave a state at step h + 1 as arrived there at step h and had not ended."""
     arrived, left = np.zeros((glance.H + 1, S), dtype=np.int64), np.zeros((glance.H + 1, S), dtype=np.int64)
     np.add.at(arrived, (np.where(early, 0, h + 1), s_next), np.where(early, 0, n))
     np.add.at(left, (h, s), n)
     if not np.array_equal(arrived[1:-1], left[1:-1]):
-        raise InvalidLog(first_problem(log, glance.H))
+        raise InvalidLog(source.complaint(glance.H))
 
 
-def _require_once(log: OpenLog, glance: Glance, started: int, seed: int) -> None:
-    """No episode may be there twice: two files with the same one, or with the same ids."""
-    first = f"FROM log WHERE step = {glance.first}"
-    if "episode" not in log.text:
-        low, high = glance.ends["id"]
-        if high - low + 1 == started:  # then each id in between must be there: a sum of hashes says so, and is quick
-            keys = keys_of(seed)
-            (total,) = log.row(f"SELECT sum({mixed_in_sql(keys, low, high)})::BIGINT {first}")
-            starts = range(low, high + 1, CHUNK)
-            if total == sum(int(mixed(np.arange(x, min(x + CHUNK, high + 1)), keys).sum()) for x in starts):
-                return
-    (distinct,) = log.row(f"SELECT count(*) FROM (SELECT DISTINCT episode {first})")
-    if distinct != started:
-        raise InvalidLog(first_problem(log, glance.H))
-
-
-def _ends(log: OpenLog, glance: Glance, seed: int) -> tuple[Ints, Ints]:
+def _ends(source: Source, glance: Glance, seed: int) -> tuple[Ints, Ints]:
     """How many episodes ended early at each step; and how many of fold h had ended before step h."""
-    last = glance.first + glance.H - 1
-    rows = log.rows(
-        f"SELECT step - {glance.first}, {_fold(glance, seed)} AS fold, count(*) FROM log "
-        f"WHERE terminated AND step < {last} GROUP BY ALL"
-    )
     at, in_fold = np.zeros(glance.H, dtype=np.int64), np.zeros(glance.H, dtype=np.int64)
-    for step, fold, n in rows:
+    for step, fold, n in source.early_ends(glance, seed):
         at[step] += n
         if step < fold:
             in_fold[fold] += n
     return at, in_fold
 
 
-def _sums(log: OpenLog, glance: Glance, seed: int, codebook: Codebook, of: LogCounts) -> Sums:
-    """Sums of random rewards by pair. Each term is a whole number below 2^21, so a float64 holds the sum exactly."""
-    low, high = glance.reward_range
-    x = f"least(greatest((reward - {low!r}) / {high - low!r}, 0.0), 1.0) * {REWARD_UNITS}.0"
-    found = log.ask(
-        f"SELECT step - {glance.first} AS step, state, action, sum(whole) AS x_sa, "
-        f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
-        f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum "
-        f"FROM (SELECT *, floor(x) AS whole, {_fold(glance, seed)} = step - {glance.first} AS in_fold "
-        f"FROM (SELECT *, {x} AS x FROM {glance.rows_of})) GROUP BY ALL"
-    )
+def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: LogCounts) -> Sums:
+    """Sums of random rewards by pair."""
+    found = source.sums_of_rewards(glance, seed)
     places = _places(found, codebook)
     tables = []
     for name in Sums._fields:
         table = np.zeros((of.H, of.S, of.A), dtype=np.int64)
-        table[places] = np.asarray(found[name]).astype(np.int64)
+        np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
     if of.rest is not None:  # what is known of rest is summed, as a learner does
         nothing = int(np.floor(units_of(0.0, of.units) * REWARD_UNITS))
@@ -361,8 +425,8 @@ def check_log(
         if not report.usable:
             return report
         try:
-            glance = Glance.of(log, horizon, reward_range)
-            found = counted(log, glance, 0, states, actions)
+            source, glance = glanced(log, horizon, reward_range)
+            found = counted(source, glance, 0, states, actions)
         except InvalidLog as refusal:
             return report.with_error(str(refusal))
         return report.with_counts(found)

@@ -92,12 +92,15 @@ class LogCounts(Record):
         """The state after an early end, where there is one: for `sf.Learner(..., rest=...)`."""
         return self.S - 1 if self.codebook.rest else None
 
-    @cached_property
+    @property
     def counts(self) -> Counts:
-        """All of it. Sums of rewards are among them where the range of rewards is known."""
+        """All of it, made anew each time, because a learner adds to its counts.
+
+        Sums of rewards are among them where the range of rewards is known.
+        """
         return self._counts(self.n, "x_sa")
 
-    @cached_property
+    @property
     def fold_counts(self) -> Counts:
         """Step h counted in the episodes of fold h alone, with the sums of their rewards."""
         return self._counts(self.n_fold, "x_fold")

@@ -1,0 +1,165 @@
+"""From a log to a baseline in one go: check, count, learn, certify, save. `surefoot baseline` is this and a printer."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import AnyArray, Floats
+from surefoot.bounds import Certificate
+from surefoot.bounds.certificate import mark_of
+from surefoot.checks import Record, freeze
+from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.files import read_arrays, write_arrays
+from surefoot.offline.codebook import Codebook, codebook_from, codebook_text
+from surefoot.offline.lcb import vi_lcb
+from surefoot.offline.learnt import Learnt, logged_lower, logged_value
+from surefoot.offline.log_counts import LogCounts
+from surefoot.offline.robust import clone, robust_vi, spibb
+from surefoot.policy import check_policy
+from surefoot.problem import Problem, Units
+
+Method = Callable[[LogCounts, Problem, float], Learnt]
+METHODS: Mapping[str, Method] = {
+    "robust": lambda log, problem, delta: robust_vi(_all(log, problem), problem, delta),
+    "vi-lcb": lambda log, problem, delta: vi_lcb(log.fold_counts, problem, delta),
+    "clone": lambda log, problem, delta: clone(_all(log, problem), problem, delta),
+    "spibb": lambda log, problem, delta: spibb(_all(log, problem), problem, delta),
+}
+PROBLEM = ("r", "r_next", "unknown", "support", "start")  # of a problem, those that are arrays
+
+
+def _all(log: LogCounts, problem: Problem) -> Any:
+    """All counts, over all steps together where the problem is stationary."""
+    return log.counts.pool() if problem.stationary else log.counts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline(Record):
+    """A baseline on file: the policy, what is certified of it, the problem it is for and what its numbers stand for."""
+
+    policy: Floats
+    certificate: Certificate | None  # None: nothing is certified
+    problem: Problem
+    codebook: Codebook
+    method: str
+    episodes: int  # of the log
+
+    def __post_init__(self) -> None:
+        freeze(self, policy=np.array(self.policy))
+
+    @classmethod
+    def of(cls, learnt: Learnt, codebook: Codebook) -> "Baseline":
+        """What was learnt from a log, with the log's codebook."""
+        certificate = learnt.certificate if learnt.certified else None
+        return cls(learnt.policy, certificate, learnt.problem, codebook, learnt.method, learnt.episodes)
+
+    def save(self, path: str | Path) -> None:
+        """Write as .npz: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
+        problem = self.problem
+        known = problem._arguments()
+        about = {
+            "method": self.method,
+            "episodes": self.episodes,
+            "lower": None if self.certificate is None else self.certificate.value,
+            "delta": None if self.certificate is None else self.certificate.delta,
+            "H": problem.H,
+            "stationary": problem.stationary,
+            "units": [problem.units.low, problem.units.high, problem.units.steps],
+        }
+        arrays: dict[str, AnyArray] = {
+            f"problem_{name}": np.asarray(known[name])
+            for name in PROBLEM
+            if known[name] is not None and not isinstance(known[name], str)
+        }
+        arrays |= {
+            "policy": self.policy,
+            "codebook": codebook_text(self.codebook),
+            "learnt": np.array(json.dumps(about)),
+        }
+        write_arrays(path, "policy", arrays)
+
+    def __repr__(self) -> str:
+        return f"Baseline({self.method}, {self.certificate or 'nothing certified'}, {self.problem})"
+
+
+def load_baseline(path: str | Path) -> Baseline:
+    """Read what `Baseline.save` wrote; validated like any other input."""
+    _, arrays = read_arrays(path, {"policy": ("policy", "codebook", "learnt")})
+    codebook = codebook_from(path, arrays)
+    try:
+        about = json.loads(str(arrays["learnt"]))
+        given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
+        given.setdefault("start", "unknown")
+        low, high, steps = about["units"]
+        units = Units(float(low), float(high), int(steps))
+        problem = Problem(**given, H=int(about["H"]), stationary=bool(about["stationary"]), units=units)
+        policy = check_policy(arrays["policy"], problem, f"policy in {path}")
+        certificate = None
+        if about["lower"] is not None:
+            certificate = Certificate(float(about["lower"]), float(about["delta"]), mark_of(policy))
+        return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
+    except (KeyError, TypeError, ValueError) as reason:
+        if isinstance(reason, InvalidFile):
+            raise
+        raise InvalidFile(f"{path}: what it says of the baseline is damaged ({reason}). Restore a copy.") from None
+
+
+def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:
+    """Learn from a log by one of METHODS: robust (the default), vi-lcb (the paper's), clone, spibb."""
+    if method not in METHODS:
+        raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    return METHODS[method](log, problem, delta)
+
+
+def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:
+    """The numbers of a report, in the user's units; `floor` is one between 0 and H."""
+    problem = learnt.problem
+    user = problem.in_user_units
+    whole = _all(log, problem)
+    return {
+        "method": learnt.method,
+        "episodes": log.episodes,
+        "delta": learnt.delta,
+        "logged_mean_return": user(logged_value(problem, whole)),
+        "logged_certified": user(logged_lower(problem, whole, learnt.delta)),
+        "certified_value": user(learnt.lower) if learnt.certified else None,
+        "floor": None if floor is None else user(floor),
+        "cleared": None if floor is None else learnt.clears(floor),
+        "premises": list(premises(log, problem)),
+    }
+
+
+def premises(log: LogCounts, problem: Problem) -> tuple[str, ...]:
+    """What a certificate from a log takes on trust."""
+    lines = [
+        "the log is complete: no episode was left out because of how it went",
+        "actions were chosen by what the recorded state says, not by more that foretells the next state",
+        "the process is still the one that wrote the log, and the same state, action and step always have the same "
+        "transition probabilities",
+        f"the {len(log.codebook.states)} states and {log.A} actions are all there are",
+    ]
+    if problem.unknown_rows is not None:
+        lines.append(f"every reward lies in {log.reward_range[0]:g}..{log.reward_range[1]:g}")
+    else:
+        lines.append("each pair (or transition) always pays what it paid in the log, or what your table says")
+    if problem.one_start:
+        lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r}")
+    if problem.stationary:
+        lines.append("dynamics and rewards do not depend on the step")
+    return tuple(lines)
+
+
+def floor_from_user(problem: Problem, floor: float) -> float:
+    """A floor in the user's units as learners take it, or words about why not."""
+    level = problem.from_user_units(floor)
+    low, high = problem.in_user_units(0.0), problem.in_user_units(float(problem.H))
+    if not 0.0 <= level <= problem.H:
+        raise InvalidSetting(f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose one in between.")
+    return level
+
+
+__all__ = ["METHODS", "Baseline", "floor_from_user", "learn_baseline", "load_baseline", "premises", "report"]

@@ -1,0 +1,78 @@
+"""Which pairs keep a certified value low: where to look for more data."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot import kernels
+from surefoot.arrays import Floats
+from surefoot.checks import REWARD_UNITS
+from surefoot.counts import Counts
+from surefoot.problem import Problem
+
+SHOWN = 5  # pairs
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A pair that keeps a lower value low."""
+
+    step: int | None  # None: all steps together, where counts are pooled
+    state: int
+    action: int
+    visits: int
+    cost: float  # of the lower value at the start, about: how often it is met times what is not known there
+
+    def __str__(self) -> str:
+        step = "" if self.step is None else f", step {self.step + 1}"
+        return f"state {self.state}, action {self.action}{step}: {self.visits:,} visits"
+
+
+def binding_pairs(
+    problem: Problem, counts: Counts, evidence: "kernels.Evidence", policy: Floats, V_low: Floats
+) -> list[Binding]:
+    """Where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest first.
+
+    Each pair's loss is what its worst mean is below the estimated one, times how often the policy meets the pair in the
+    estimated world. Losses add up to about what the certificate is below the estimate.
+    """
+    H, S, A = problem.H, problem.S, problem.A
+    kernels.refresh_all(evidence)
+    rows = counts.n_sas.shape[0]
+    n_sa = counts.n_sas.sum(axis=-1)
+    guess = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
+    estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
+    scratch = np.zeros((5, S * A))
+    reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
+    losses = np.zeros((H, S, A))
+    for h in range(H):
+        ahead = V_low[h + 1]
+        kernels.q_bounds(evidence, h % rows, h, 0, S * A, H, ahead, ahead, scratch, 1)
+        mean = estimated_rewards(problem, counts, h, estimate[h % rows]) + (estimate[h % rows] * ahead).sum(axis=-1)
+        taken = reach[:, None] * policy[h]
+        losses[h] = taken * (mean - scratch[1].reshape(S, A))
+        reach = np.einsum("sa,sat->t", taken, estimate[h % rows])
+    pooled = counts.pooled and H > 1
+    if pooled:
+        losses = losses.sum(axis=0, keepdims=True)
+    found = np.argsort(-losses, axis=None)[:SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(i, losses.shape)) for i in found]
+    return [
+        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(losses[h, s, a]))
+        for h, s, a in places
+        if losses[h, s, a] > 1e-9
+    ]
+
+
+def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
+    """Mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
+    r = np.asarray(problem.r[h])
+    if problem.r_next_rows is not None:
+        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(estimate.shape)
+        return np.asarray((estimate * after).sum(axis=-1))
+    if problem.unknown_rows is None or counts.x_sa is None:
+        return r
+    row = h % counts.n_sas.shape[0]
+    n = counts.n_sas[row].sum(axis=-1)
+    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
+    return np.asarray(np.where(problem.hidden[h % len(problem.hidden)], seen, r))

@@ -1,0 +1,33 @@
+"""Certificate: what was proved of a policy before a learner began, and how likely that is wrong."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.arrays import Floats
+from surefoot.checks import freeze, require_delta, require_number
+from surefoot.errors import InvalidSetting
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """On an event of probability at least 1 - delta the policy with this mark is worth at least `value` (0..H)."""
+
+    value: float
+    delta: float
+    mark: str  # of the policy: a certificate of one says nothing of another
+
+    def __post_init__(self) -> None:
+        value = require_number("value", self.value, "a certified value, at least 0")
+        if not 0.0 <= value < np.inf:
+            raise InvalidSetting(f"value is {value:g}, expected a certified value, at least 0.")
+        if not isinstance(self.mark, str):
+            raise InvalidSetting(f"mark is {self.mark!r}, expected the mark of a policy: learnt.certificate has it.")
+        freeze(self, value=value, delta=require_delta(self.delta))
+
+
+def mark_of(policy: Floats) -> str:
+    """By this a policy is known again, to the last bit."""
+    pi = np.ascontiguousarray(policy, dtype=np.float64)
+    return hashlib.sha256(f"{pi.shape}".encode() + pi.tobytes()).hexdigest()[:16]
