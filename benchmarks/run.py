@@ -18,7 +18,7 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, paces, programmes, episodes, peers",
+        help="compile, start, memory, taxi, planning, kl, paces, programmes, episodes, logs, peers",
     )
     options = parser.parse_args()
     one_core()
@@ -58,6 +58,7 @@ def measure(with_peers: bool, only: list[str] | None) -> None:
 def items(with_peers: bool) -> dict:
     """Name -> function that returns rows, in the order they are measured."""
     import episodes
+    import logs
     import paces
     import peers
     import planning
@@ -74,6 +75,7 @@ def items(with_peers: bool) -> dict:
         "paces": paces.time_of_paces,
         "programmes": programmes.time_of_programmes,
         "episodes": episodes.time_of_episodes,
+        "logs": logs.time_of_logs,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
     }
 

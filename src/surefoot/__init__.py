@@ -82,8 +82,11 @@ if TYPE_CHECKING:
     from surefoot.offline import check_log as check_log
     from surefoot.offline import clone as clone
     from surefoot.offline import count_log as count_log
+    from surefoot.offline import count_table as count_table
+    from surefoot.offline import from_minari as from_minari
     from surefoot.offline import robust_vi as robust_vi
     from surefoot.offline import spibb as spibb
+    from surefoot.offline import to_minari as to_minari
     from surefoot.offline import vi_lcb as vi_lcb
     from surefoot.policy import EpisodicMixture as EpisodicMixture
     from surefoot.policy import boltzmann as boltzmann
@@ -98,6 +101,7 @@ if TYPE_CHECKING:
     from surefoot.problem import Units as Units
     from surefoot.run import Curve as Curve
     from surefoot.run import Run as Run
+    from surefoot.sampling import sample_log as sample_log
     from surefoot.simulation import simulate as simulate
     from surefoot.simulation import simulate_many as simulate_many
     from surefoot.simulation import simulate_plainly as simulate_plainly
@@ -161,8 +165,11 @@ _MODULES = {
         "check_log",
         "clone",
         "count_log",
+        "count_table",
+        "from_minari",
         "robust_vi",
         "spibb",
+        "to_minari",
         "vi_lcb",
     ),
     "policy": (
@@ -178,6 +185,7 @@ _MODULES = {
     ),
     "problem": ("Problem", "Units"),
     "run": ("Curve", "Run"),
+    "sampling": ("sample_log",),
     "simulation": ("simulate", "simulate_many", "simulate_plainly"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -264,6 +264,31 @@ def logs_count(
     typer.echo(f"Counts: {out}")
 
 
+@logs.command("example")
+def logs_example(
+    world: Annotated[str, typer.Argument(help="A world; `surefoot worlds` lists them.")] = "offers",
+    out: Annotated[Path, typer.Option(help="The log to write: .parquet or .csv.")] = Path("log.parquet"),
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes of the world's usual baseline.")] = 5_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+) -> None:
+    """Write a log to try things out with: episodes of a world's usual baseline."""
+    from surefoot import trying
+    from surefoot.envs.registry import family
+    from surefoot.sampling import sample_log
+
+    chosen = family(world)
+    built = chosen.build()
+    assert built.baseline is not None
+    path = sample_log(built, built.baseline, episodes, out, seed)
+    known, units = trying.facts(chosen, built), built.problem.units
+    declared = "" if (units.low, units.high) == (0.0, 1.0) else f" --reward-range {units.low:g} {units.high:g}"
+    say(
+        f"Log: {path}, {episodes:,} episodes of {chosen.name}. They were played by its usual baseline, which is worth "
+        f"{known.baseline:.6g}; the optimum is {known.optimum:.6g}."
+    )
+    typer.echo(f"Next: surefoot baseline {path} --floor {known.floor:g}{declared}")
+
+
 @logs.command("from-minari")
 def logs_from_minari(
     dataset: Annotated[str, typer.Argument(help="A Minari dataset on this machine, such as door/cloned-v0.")],

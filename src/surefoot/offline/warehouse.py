@@ -160,7 +160,7 @@ def _counted(
     rows = rows.mutate(step=rows.step - first)
     rows = rows.mutate(
         in_fold=rows.fold == rows.step,
-        x=((rows.reward - low) / (high - low)).clip(0.0, 1.0) * float(REWARD_UNITS),
+        x=ibis.least(ibis.greatest((rows.reward - low) / (high - low), 0.0), 1.0) * float(REWARD_UNITS),
     )
     rows = rows.mutate(whole=rows.x.floor())
     rows = rows.mutate(rounded_off=((rows.x - rows.whole) * float(REWARD_UNITS)).floor())
@@ -177,26 +177,28 @@ def _counted(
 
 def _with_folds(ibis: ModuleType, rows: "Table", H: int, seed: int) -> "Table":
     """The rows and the fold of each one's episode. An id that is text is digested once, not at each of its steps."""
-    if rows.episode.type().is_string():
-        ids = rows.select("episode").distinct()
-        return rows.join(ids.mutate(fold=_fold(_number(ibis, ids.episode), H, seed)), "episode")
-    return rows.mutate(fold=_fold(rows.episode, H, seed))
+    if not rows.episode.type().is_string():
+        return _folded(rows.mutate(id=rows.episode), H, seed)
+    ids = rows.select("episode").distinct()
+    ids = ids.mutate(digest=ids.episode.hexdigest("md5").lower())
+    ids = ids.mutate(id=_number(ibis, ids.digest))
+    return rows.join(_folded(ids, H, seed).select("episode", "fold"), "episode")
 
 
-def _fold(ids: "Column", H: int, seed: int) -> "Column":
-    """As `surefoot.offline.folding` has it."""
-    keys = keys_of(seed)
-    u = (ids & MASK) * keys.k1 + ((ids >> 31) & MASK) * keys.k2 + keys.k3
-    v = (u ^ (u >> 30)) & MASK
-    return (v * H) >> 31
+def _folded(table: "Table", H: int, seed: int) -> "Table":
+    """The fold of the column id, as `surefoot.offline.folding` has it."""
+    keys, low, high = keys_of(seed), table.id & MASK, (table.id >> 31) & MASK
+    # Each in a step of its own, or engines are sent u twice, and what u is made of, and so on.
+    table = table.mutate(u=low * keys.k1 + high * keys.k2 + keys.k3)
+    table = table.mutate(v=(table.u ^ (table.u >> 30)) & MASK)
+    return table.mutate(fold=(table.v * H) >> 31)
 
 
-def _number(ibis: ModuleType, text: "Column") -> "Column":
-    """The first digits of the MD5 digest as a number. Engines write it in hexadecimal, but few can read that."""
-    digest = text.hexdigest("md5").lower()
+def _number(ibis: ModuleType, digest: "Column") -> "Column":
+    """The first digits of a digest as a number. Engines write it in hexadecimal, but not all can read that."""
     # ibis takes what `find` gives for 64 bits and leaves out a cast to as many, but Spark's has 32, which overflow.
     digits = [
-        ibis.literal(HEXADECIMAL).find(digest.substr(i, 1)).cast("int32").cast("int64") * 16 ** (DIGITS - 1 - i)
+        ibis.literal(HEXADECIMAL).find(digest.left(i + 1).right(1)).cast("int32").cast("int64") * 16 ** (DIGITS - 1 - i)
         for i in range(DIGITS)
     ]
     return sum(digits[1:], digits[0])
@@ -265,7 +267,9 @@ class Warehouse:
     def _missing(self) -> list[str]:
         """Values that are not there."""
         words = "{n:,} rows have no %s{some}. Fill it in, or leave those episodes out as a whole."
-        return self._tested(self.log, {name: (self.log[name].isnull(), words % name) for name in (*COLUMNS, *FLAGS)})
+        # As text, for on Spark ibis takes NaN for null; which it is not, and there are other words for it.
+        tests = {name: (self.log[name].cast("string").isnull(), words % name) for name in (*COLUMNS, *FLAGS)}
+        return self._tested(self.log, tests)
 
     def _rewards(self) -> list[str]:
         """Rewards that are no numbers."""

@@ -1,0 +1,52 @@
+"""A flat log written to disk: .parquet or .csv, whole or not at all."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from surefoot.arrays import AnyArray
+from surefoot.errors import InvalidFile
+from surefoot.files import require_place
+
+if TYPE_CHECKING:
+    import duckdb
+
+FORMATS = {".parquet": "PARQUET", ".pq": "PARQUET", ".csv": "CSV"}
+
+
+def require_log_place(path: str | Path) -> Path:
+    """Can a log be written here, and in which format?"""
+    target = require_place(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+    return target
+
+
+def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
+    """Columns of equal length as a log; returns where."""
+    import duckdb
+
+    target = require_log_place(path)
+    with duckdb.connect() as con:
+        con.register("log", dict(columns))
+        copy_out(con, target)
+    return target
+
+
+def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
+    """What the connection calls `log`, to a neighbour of `target` that is then renamed."""
+    import duckdb
+
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    quoted = str(partial).replace("'", "''")
+    try:
+        try:
+            con.execute(f"COPY (SELECT * FROM log) TO '{quoted}' (FORMAT {FORMATS[target.suffix.lower()]})")
+        except duckdb.Error as reason:
+            raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

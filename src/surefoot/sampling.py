@@ -1,0 +1,52 @@
+"""Logs of known worlds: to try things out, and to check what a log tells against the truth."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Floats, Ints
+from surefoot.checks import require_integer
+from surefoot.errors import InvalidSetting
+from surefoot.mdp import TabularMDP
+from surefoot.offline.writing import write_log
+from surefoot.policy import check_policy
+
+
+def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | Path, seed: int = 0) -> Path:
+    """Write a log of so many episodes of this policy in this world, .parquet or .csv; returns where.
+
+    Rewards are the world's, in the user's units. The same seed gives the same rows.
+    """
+    if not isinstance(world, TabularMDP):
+        raise InvalidSetting(f"world is a {type(world).__name__}, expected a TabularMDP, such as sf.world('offers').")
+    pi = check_policy(policy, world.problem)
+    n = require_integer("episodes", episodes, 1, InvalidSetting)
+    rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
+    H = world.H
+    states, actions = np.zeros((n, H + 1), dtype=np.int64), np.zeros((n, H), dtype=np.int64)
+    states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
+    rewards = np.zeros((n, H))
+    after = world.problem.r_next_rows
+    for h in range(H):
+        s = states[:, h]
+        a = actions[:, h] = _drawn(pi[h][s], rng)
+        s_next = states[:, h + 1] = _drawn(world.P[h][s, a], rng)
+        paid = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, s_next]
+        rewards[:, h] = world.problem.units.low + world.problem.units.scale * paid
+    columns = {
+        "episode": np.repeat(np.arange(n), H),
+        "step": np.tile(np.arange(H), n),
+        "state": states[:, :-1].reshape(-1),
+        "action": actions.reshape(-1),
+        "reward": rewards.reshape(-1),
+        "next_state": states[:, 1:].reshape(-1),
+    }
+    return write_log(path, columns)
+
+
+def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:
+    """An index for each row of weights; never one without weight."""
+    found = (rng.random((len(weights), 1)) >= weights.cumsum(axis=-1)).sum(axis=-1)
+    last = weights.shape[1] - 1 - (weights[:, ::-1] > 0.0).argmax(axis=1)
+    return np.asarray(np.minimum(found, last))
