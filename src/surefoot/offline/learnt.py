@@ -99,19 +99,19 @@ class Learnt(Record):
         shown = f"{self.problem.in_user_units(floor):.6g}"
         asked = corollary(self.problem, self.delta, logged - floor)
         beside = (
-            f"the paper's corollary asks for {asked:,.0f} (if the logged policy is worth what its episodes returned)"
+            f"the paper's corollary asks for {asked:,.0f}, if the logged policy is worth what its episodes returned"
             if asked < math.inf
             else "the paper's corollary has no number: the log's own episodes are not above the floor"
         )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: nothing is, with a bonus scaled by hand."]
         if self.lower >= floor:
-            return [f"The floor of {shown} is CLEARED: this policy is certified to be above it ({beside})."]
+            return [f"The floor of {shown} is CLEARED: this policy is certified to be above it. Beside it, {beside}."]
         needed = self.episodes_needed(floor)
-        missing = f"about {needed:,.0f} episodes like these would do (an estimate); {beside}"
+        missing = f"About {needed:,.0f} episodes like these would do (an estimate); {beside}"
         if needed == math.inf:
             missing = (
-                "no number of episodes like these would do: too much of what the policy needs was never tried, or is "
+                "No number of episodes like these would do: too much of what the policy needs was never tried, or is "
                 f"not worth the floor; {beside}"
             )
         return [f"The floor of {shown} is NOT cleared: this policy may be below it, for all that is proved. {missing}."]

@@ -1,0 +1,297 @@
+"""From a log to a baseline and on to a learner: the command, the files, the certificate and its delta."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.baselines import METHODS, learn_baseline
+from surefoot.bounds.certificate import mark_of
+from surefoot.cli import BAD_DATA, CERTIFICATE_FAILED, app
+
+FLOOR = 2.2
+
+
+@pytest.fixture(scope="module")
+def world():
+    return sf.random_mdp(5, 5, 3, seed=0)
+
+
+@pytest.fixture(scope="module")
+def path(world, tmp_path_factory):
+    """A log of 3,000 episodes of a good behaviour."""
+    mu = sf.boltzmann(sf.solve(world).Q, 15.0)
+    return sf.sample_log(world, mu, 3000, tmp_path_factory.mktemp("log") / "log.parquet", seed=1)
+
+
+@pytest.fixture(scope="module")
+def log(path):
+    return sf.count_log(path, states=5, actions=5)
+
+
+@pytest.fixture(scope="module")
+def learnt(log, world):
+    return sf.robust_vi(log.counts, log.problem(rewards=world.r), 0.05)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(word) for word in arguments])
+
+
+def refused(*arguments):
+    """What `main` turns into one sentence and an exit code."""
+    found = run(*arguments)
+    assert isinstance(found.exception, sf.SurefootError), found.output
+    return str(found.exception)
+
+
+class TestTheCommand:
+    @pytest.mark.parametrize("method", METHODS)
+    def test_ends_in_a_policy_file_and_a_report(self, method, path, tmp_path):
+        out = tmp_path / "policy.npz"
+        found = run("baseline", path, "--floor", FLOOR, "--method", method, "--out", out)
+        assert found.exit_code == (CERTIFICATE_FAILED if method == "vi-lcb" else 0)
+        assert ("NOT cleared" if method == "vi-lcb" else "CLEARED") in found.output
+        assert "certified to be worth at least" in " ".join(found.output.split())
+        assert "paper's corollary" in " ".join(found.output.split())
+        assert "Taken on trust, checked by nobody:" in found.output
+        assert "The logged policy itself: mean return" in found.output
+        baseline = sf.load_baseline(out)
+        assert np.array_equal(sf.load_policy(out), baseline.policy)
+        assert baseline.codebook.states == (0, 1, 2, 3, 4)
+
+    def test_json_has_the_same_numbers(self, path, tmp_path):
+        found = run("baseline", path, "--floor", FLOOR, "--out", tmp_path / "p.npz", "--json")
+        told = json.loads(found.output)
+        assert told["cleared"] is True
+        assert FLOOR <= told["certified_value"] == pytest.approx(sf.load_baseline(tmp_path / "p.npz").certificate.value)
+        assert told["logged_certified"] < told["logged_mean_return"]
+
+    def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
+        assert run("logs", "count", path, "--out", tmp_path / "c.npz").exit_code == 0
+        direct = run("baseline", path, "--out", tmp_path / "p.npz", "--json")
+        by_counts = run("baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--json")
+        assert json.loads(direct.output) == json.loads(by_counts.output)
+
+    def test_an_unusable_log_leaves_nothing_behind(self, tmp_path):
+        log = tmp_path / "log.csv"
+        log.write_text("episode,step,state,action,reward,next_state\n7,0,0,0,0.5,1\n7,1,2,0,0.5,1\n")
+        out = tmp_path / "p.npz"
+        found = run("baseline", log, "--floor", 1, "--out", out)
+        assert found.exit_code == BAD_DATA
+        assert "broken chain" in found.output
+        assert "episode 7" in found.output
+        assert not out.exists()
+        checked = run("logs", "check", log)
+        assert checked.exit_code == BAD_DATA
+        assert "cannot be used" in checked.output
+        told = json.loads(run("logs", "check", log, "--json").output)
+        assert told["usable"] is False
+        assert told["findings"][0]["episodes"] == [7]
+
+    def test_check_says_what_is_there(self, path):
+        found = run("logs", "check", path)
+        assert found.exit_code == 0
+        for words in (
+            "9,000 rows, 3,000 episodes",
+            "H = 3 steps, S = 5 states, A = 5 actions",
+            "coverage",
+            "can be used",
+        ):
+            assert words in found.output
+
+    def test_refusals(self, path, tmp_path):
+        out = tmp_path / "p.npz"
+        assert "expected one of robust, vi-lcb" in refused("baseline", path, "--method", "magic", "--out", out)
+        assert "returns lie in 0..3" in refused("baseline", path, "--floor", 4, "--out", out)
+        assert "MEANING=NAME" in refused("baseline", path, "--column", "state", "--out", out)
+        assert "does not exist" in refused("baseline", path, "--out", tmp_path / "nowhere" / "p.npz")
+        assert not out.exists()
+
+    def test_a_log_of_ones_own_columns_and_labels(self, tmp_path):
+        log = tmp_path / "log.csv"
+        rows = [f"c{i},{h + 1},new,{'mail' if i % 3 else 'call'},{2 * (i % 2)},old" for i in range(90) for h in (0,)]
+        log.write_text("customer,week,segment,offer,margin,next\n" + "\n".join(rows) + "\n")
+        named = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
+        columns = [word for name, called in named.items() for word in ("--column", f"{name}={called}")]
+        out = tmp_path / "p.npz"
+        columns += ["--column", "next_state=next", "--reward-range", 0, 2, "--out", out]
+        found = run("baseline", log, *columns)
+        assert found.exit_code == 0, found.output
+        assert "Steps are numbered from 1" in found.output
+        baseline = sf.load_baseline(out)
+        assert baseline.codebook.actions == ("call", "mail")
+        assert baseline.problem.unknown_rows.all()  # rewards vary
+        told = json.loads(run("baseline", log, *columns, "--floor", 0.5, "--json").output)
+        assert told["certified_value"] < 1.0  # the mean reward is 1
+
+    def test_an_example_to_try_things_out(self, tmp_path):
+        out = tmp_path / "log.parquet"
+        found = run("logs", "example", "offers", "--out", out, "--episodes", 300)
+        assert found.exit_code == 0
+        words = next(line for line in found.output.splitlines() if line.startswith("Next: surefoot ")).split()[2:]
+        assert run(*words, "--out", tmp_path / "p.npz").exit_code in (0, CERTIFICATE_FAILED)
+
+
+class TestFiles:
+    def test_a_baseline_comes_back_whole(self, learnt, log, tmp_path):
+        path = tmp_path / "baseline.npz"
+        sf.Baseline.of(learnt, log.codebook).save(path)
+        back = sf.load_baseline(path)
+        assert np.array_equal(back.policy, learnt.policy)
+        assert back.certificate == learnt.certificate
+        assert back.problem.same_as(learnt.problem)
+        assert back.codebook == log.codebook
+        sf.StepMix(back.problem, back.policy, FLOOR, certificate=back.certificate)
+
+    @pytest.mark.parametrize("start", [None, "unknown"])
+    def test_problems_of_every_kind_come_back(self, start, tmp_path):
+        rng = np.random.default_rng(0)
+        support = np.ones((2, 2, 2), dtype=bool)
+        support[1] = [[False, True]] * 2
+        problem = sf.Problem(r_next=rng.random((2, 2, 2)), H=3, stationary=True, start=start, support=support)
+        hidden = sf.Problem(np.zeros((2, 2)), H=3, unknown=True, units=sf.Units(-1.0, 3.0))
+        for some in (problem, hidden):
+            baseline = sf.Baseline(sf.uniform(3, 2, 2), None, some, sf.Codebook(["a", "b"], 2), "by hand", 0)
+            baseline.save(tmp_path / "b.npz")
+            assert sf.load_baseline(tmp_path / "b.npz").problem.same_as(some)
+            assert sf.load_baseline(tmp_path / "b.npz").certificate is None
+
+    def test_another_file_is_not_a_baseline(self, tmp_path):
+        sf.save_policy(tmp_path / "p.npz", sf.uniform(1, 2, 2))
+        with pytest.raises(sf.InvalidFile, match="lacks codebook"):
+            sf.load_baseline(tmp_path / "p.npz")
+
+
+class TestCertificates:
+    def test_its_delta_comes_on_top_and_is_printed(self, learnt):
+        start = sf.hand_over(learnt, FLOOR)
+        assert start.agent.delta == learnt.delta == 0.05
+        assert start.agent.delta_in_all == pytest.approx(0.1)
+        assert start.agent.promise == "certified at delta = 0.1 for every episode's policy"
+        plan = start.agent.plan(start.counts)
+        assert plan.safety == "certified"
+        text = plan.explain()
+        assert "probability at least 0.9 " in text
+        assert "How delta = 0.1 is spent" in text
+        assert "by the certificate it came with" in text
+
+    def test_without_one_the_first_plan_is_on_trust(self, learnt):
+        alone = sf.StepMix(learnt.problem, learnt.policy, FLOOR, delta=0.05)
+        first = alone.plan(sf.Counts.zeros(learnt.problem))
+        assert (first.source, first.safety) == ("baseline", "trusted")
+        with_it = sf.StepMix(learnt.problem, learnt.policy, FLOOR, delta=0.05, certificate=learnt.certificate)
+        mixed = with_it.plan(sf.Counts.zeros(learnt.problem))
+        assert (mixed.source, mixed.safety) == ("mixture", "certified")
+        assert mixed.lower == pytest.approx(FLOOR, abs=1e-9)
+
+    def test_one_below_the_floor_leaves_the_baseline_on_trust(self, log, world):
+        weak = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
+        start = sf.hand_over(weak, FLOOR)
+        assert "or the baseline on trust" in start.agent.promise
+        plan = start.agent.plan(start.counts)
+        assert (plan.source, plan.safety) == ("baseline", "trusted")
+        assert plan.lower == pytest.approx(max(weak.lower, plan.candidates[-1]))
+
+    def test_the_readable_version_agrees(self, learnt, log):
+        for kind in (sf.StepMix, sf.EpsMix):
+            for counts in (None, log.counts):
+                agent, begin = sf.hand_over(learnt, FLOOR, kind, counts=counts)
+                plan, book = agent.plan(begin), agent.plan_by_the_book(begin)
+                assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
+                assert plan.rho == pytest.approx(book.rho, abs=1e-9)
+
+    def test_it_is_of_one_policy_alone(self, learnt):
+        other = sf.uniform(3, 5, 5)
+        with pytest.raises(sf.InvalidSetting, match="of another policy"):
+            sf.StepMix(learnt.problem, other, FLOOR, certificate=learnt.certificate)
+        assert mark_of(other) != mark_of(learnt.policy)
+
+    def test_refusals(self, learnt, log):
+        problem, pi = learnt.problem, learnt.policy
+        scaled = sf.robust_vi(log.counts, problem, 0.05, sf.KL(scale=0.5))
+        with pytest.raises(sf.InvalidSetting, match="nothing is certified"):
+            _ = scaled.certificate
+        assert "NOT CERTIFIED" in scaled.explain(FLOOR)
+        assert not scaled.clears(0.0)
+        assert sf.hand_over(scaled, FLOOR).agent.certificate is None
+        assert not sf.vi_lcb(log.folds, problem, 0.05, c=0.5).certified
+        assert sf.vi_lcb(log.folds, problem, 0.05, c=0.71).certified
+        for settings, words in (
+            ({"certificate": 2.4}, "expected learnt.certificate"),
+            ({"certificate": sf.Certificate(3.5, 0.05, mark_of(pi))}, "no value is above 3"),
+            ({"certificate": sf.Certificate(2.4, 0.97, mark_of(pi))}, "add up to 1.02"),
+        ):
+            with pytest.raises(sf.InvalidSetting, match=words):
+                sf.StepMix(problem, pi, FLOOR, **settings)
+        with pytest.raises(sf.InvalidSetting, match="relative floor"):
+            sf.EpsMix(problem, pi, sf.Relative(0.1), certificate=learnt.certificate)
+        with pytest.raises(sf.InvalidSetting, match="takes no certificate"):
+            sf.BudgetExploration(problem, pi, FLOOR, certificate=learnt.certificate)
+        with pytest.raises(sf.InvalidSetting, match="paper's bounds"):
+            sf.hand_over(learnt, FLOOR, bounds=sf.Bernstein(), counts=log.counts)
+        with pytest.raises(sf.InvalidSetting, match=r"sf.StepMix or sf.EpsMix"):
+            sf.hand_over(learnt, FLOOR, sf.BPIUCBVI)
+        with pytest.raises(sf.InvalidSetting, match="expected one of"):
+            learn_baseline(log, problem, 0.05, "magic")
+
+    def test_a_run_remembers_it_to_the_bit(self, learnt, world):
+        """Fused and plain loop agree, with a certificate as without."""
+        for kind in (sf.StepMix, sf.EpsMix):
+            agent, begin = sf.hand_over(learnt, FLOOR, kind)
+            fast = sf.simulate(world, agent, 200, seed=3, counts=begin)
+            plain = sf.simulate_plainly(world, agent, 200, seed=3, counts=begin)
+            assert fast.counts == plain.counts
+            assert (fast.violations, fast.regret, fast.sources) == (plain.violations, plain.regret, plain.sources)
+            assert fast.sources["baseline"] < 200
+
+
+class TestWhatIsMissing:
+    def test_as_many_episodes_as_are_said_to_be_needed_do(self, world, log):
+        """A floor that is not cleared yet is cleared by about as many episodes as was said."""
+        problem = log.problem(rewards=world.r)
+        floor = 2.49
+        now = sf.robust_vi(log.counts, problem, 0.05)
+        assert not now.clears(floor)
+        needed = now.episodes_needed(floor)
+        assert needed > log.episodes
+        from surefoot.offline.learnt import times
+
+        assert sf.robust_vi(times(log.counts, 1.05 * needed / log.episodes), problem, 0.05).clears(floor)
+        assert not sf.robust_vi(times(log.counts, 0.9 * needed / log.episodes), problem, 0.05).clears(floor)
+        assert now.episodes_needed(2.6) == np.inf  # more than any policy is worth
+        assert "No number of episodes" in now.explain(2.6)
+        assert now.episodes_needed(2.0) == log.episodes
+
+    def test_the_pairs_that_bind_go_by_their_labels(self, learnt):
+        codebook = sf.Codebook(["a", "b", "c", "d", "e"], ["v", "w", "x", "y", "z"])
+        assert "state a, action" in learnt.explain(2.6, codebook)
+
+
+class TestRest:
+    def test_an_early_end_is_worth_nothing_more(self, tmp_path):
+        """Half of the episodes end at once; rewards of -1..1 per step. The state of rest pays 0, not -1."""
+        log = tmp_path / "log.csv"
+        rows = []
+        for i in range(400):
+            rows.append(f"{i},0,0,0,0.5,1,{int(i % 2)}")
+            rows += [] if i % 2 else [f"{i},1,1,0,-1,0,0"]
+        log.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
+        found = sf.count_log(log, reward_range=(-1.0, 1.0))
+        assert (found.H, found.S, found.rest, found.episodes) == (2, 3, 2, 400)
+        problem = found.problem()
+        learnt = sf.robust_vi(found.counts, problem, 0.05)
+        true = 0.5 + 0.5 * -1.0
+        assert true - 0.3 < problem.in_user_units(learnt.lower) < true
+        assert found.mean_return == pytest.approx(true)
+        by_folds = sf.vi_lcb(found.fold_counts, problem, 0.05)
+        assert problem.in_user_units(by_folds.lower) < true
+        # An online learner of this problem counts the same way.
+        agent = sf.StepMix(problem, learnt.policy, 0.1)
+        learner = sf.Learner(agent, 0, found.counts, rest=found.rest)
+        learner.begin()
+        learner.act()
+        learner.observe(1, 0.5, terminated=True)
+        assert learner.end().states.tolist() == [0, 2, 2]
