@@ -147,8 +147,16 @@ def test_duckdb_counts_a_table_as_we_count_a_file(kind, files):
     assert_same(count_log(files[kind], **settings), count_table(duckdb_with(files[kind]), "log", **settings))
 
 
+def test_spark_counts_a_table_as_we_count_a_file(files, spark):
+    """The two that ask most of an engine. One test: workers would start a session each."""
+    for kind in ("text", "early ends, random rewards"):
+        settings = LOGS[kind][1]
+        assert_same(count_log(files[kind], **settings), count_table(spark_with(spark, files[kind]), "log", **settings))
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("kind", LOGS)
-def test_spark_counts_a_table_as_we_count_a_file(kind, files, spark):
+def test_spark_counts_every_kind(kind, files, spark):
     settings = LOGS[kind][1]
     assert_same(count_log(files[kind], **settings), count_table(spark_with(spark, files[kind]), "log", **settings))
 
@@ -167,6 +175,7 @@ def test_control_other_multipliers_make_other_folds(kind, files, monkeypatch):
             assert_same(ours, theirs)
 
 
+@pytest.mark.full
 def test_one_expression_bound_to_no_engine_runs_on_both(files, spark):
     """And counts what numpy counts from the rows."""
     import ibis
@@ -286,6 +295,7 @@ def test_what_else_no_table_can_be_made_of(tmp_path):
     assert "not declared" in refused(log, tmp_path, states=S - 1)
 
 
+@pytest.mark.full
 def test_spark_refuses_in_the_same_words(spark, tmp_path):
     """The expression that looks for offending episodes has windows, and Spark its own ideas of NaN."""
     log = episodes(1)
