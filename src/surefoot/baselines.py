@@ -60,7 +60,7 @@ class Baseline(Record):
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
         problem = self.problem
-        known = problem._arguments()
+        known = problem.arguments()
         about = {
             "method": self.method,
             "episodes": self.episodes,
@@ -119,7 +119,7 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
     """The numbers of a report, in the user's units; `floor` is one between 0 and H."""
     problem = learnt.problem
     user = problem.in_user_units
-    whole = _all(log, problem)
+    whole = log.counts
     return {
         "method": learnt.method,
         "episodes": log.episodes,

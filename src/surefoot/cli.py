@@ -35,6 +35,10 @@ Range = Annotated[
     tuple[float, float] | None,
     typer.Option("--reward-range", help="The lowest and the highest reward that is POSSIBLE; 0 1 if left out."),
 ]
+States = Annotated[
+    str | None, typer.Option(help="All states there are: how many (0, 1, 2, ...), or labels with commas between.")
+]
+Actions = Annotated[str | None, typer.Option(help="All actions there are, likewise.")]
 Memory = Annotated[str, typer.Option(help="What may be used before temporary files are.")]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
@@ -221,13 +225,23 @@ def logs_check(
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
+    states: States = None,
+    actions: Actions = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
     """Look at every episode: rows, sizes, coverage, gaps, broken chains, duplicates, ends. Exit code 1: unusable."""
     from surefoot.offline import check_log
 
-    found = check_log(log, columns=_columns(column), horizon=horizon, reward_range=reward_range, memory=memory)
+    found = check_log(
+        log,
+        columns=_columns(column),
+        horizon=horizon,
+        reward_range=reward_range,
+        states=_labels(states),
+        actions=_labels(actions),
+        memory=memory,
+    )
     typer.echo(json.dumps(found.as_json(), indent=2) if as_json else str(found))
     if not found.usable:
         raise typer.Exit(BAD_DATA)
@@ -241,6 +255,8 @@ def logs_count(
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
+    states: States = None,
+    actions: Actions = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
@@ -250,7 +266,14 @@ def logs_count(
 
     require_place(out)
     found = count_log(
-        log, seed=seed, columns=_columns(column), horizon=horizon, reward_range=reward_range, memory=memory
+        log,
+        seed=seed,
+        columns=_columns(column),
+        horizon=horizon,
+        reward_range=reward_range,
+        states=_labels(states),
+        actions=_labels(actions),
+        memory=memory,
     )
     found.save(out)
     if as_json:
@@ -330,24 +353,35 @@ def baseline(
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
+    states: States = None,
+    actions: Actions = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
     """From a log to a policy and what it is certified to be worth. Exit code 3: the floor is not certified."""
     from surefoot.baselines import Baseline, floor_from_user, learn_baseline, report
     from surefoot.files import require_place
-    from surefoot.offline import LogCounts, check_log, count_log
+    from surefoot.offline import LogCounts, check_log
 
     require_place(out)
     columns = _columns(column)
     if log.endswith(".npz"):
         counted = LogCounts.load(log)
     else:
-        checked = check_log(log, columns=columns, horizon=horizon, reward_range=reward_range, memory=memory)
-        if not checked.usable:
+        checked = check_log(
+            log,
+            columns=columns,
+            horizon=horizon,
+            reward_range=reward_range,
+            states=_labels(states),
+            actions=_labels(actions),
+            memory=memory,
+            seed=seed,
+        )
+        if checked.counted is None:
             typer.echo(str(checked), err=True)
             raise typer.Exit(BAD_DATA)
-        counted = count_log(log, seed=seed, columns=columns, horizon=horizon, reward_range=reward_range, memory=memory)
+        counted = checked.counted
     problem = counted.problem(unknown=unknown_rewards, stationary=stationary)
     level = None if floor is None else floor_from_user(problem, floor)
     learnt = learn_baseline(counted, problem, delta, method)
@@ -371,6 +405,16 @@ def baseline(
         typer.echo(f"Policy: {out}")
     if found["cleared"] is False:
         raise typer.Exit(CERTIFICATE_FAILED)
+
+
+def _labels(given: str | None) -> list[str] | list[int] | int | None:
+    """`5`, or `new,loyal,lost`, or `10,20,30`."""
+    if given is None:
+        return None
+    if given.strip().isdigit():
+        return int(given)
+    labels = [label.strip() for label in given.split(",")]
+    return [int(label) for label in labels] if all(label.lstrip("-").isdigit() for label in labels) else labels
 
 
 def _columns(given: list[str] | None) -> dict[str, str]:

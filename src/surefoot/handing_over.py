@@ -63,5 +63,7 @@ def hand_over(
         certificate=learnt.certificate if learnt.certified else None,
     )
     begin = Counts.zeros(problem) if counts is None else counts.copy()
+    if problem.unknown_rows is None:
+        begin.x_sa = None  # or every episode that is added would have to bring rewards that nobody reads
     agent.check_counts(begin)
     return HandOver(agent, begin)

@@ -190,7 +190,7 @@ class TabularMDP(Record):
         return read_only(np.zeros((0, 0, 0))) if after is None else after
 
     def _arguments(self) -> dict[str, Any]:
-        known = self.problem._arguments()
+        known = self.problem.arguments()
         return {
             "P": self.P_rows[0] if self.stationary else self.P_rows,
             **{word: known[word] for word in ("r", "r_next", "H", "start", "support", "units")},

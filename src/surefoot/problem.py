@@ -188,7 +188,7 @@ class Problem(Record):
 
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
         """The same task for somebody who knows less: no rewards, no start distribution, no support."""
-        known = self._arguments()
+        known = self.arguments()
         if rewards:
             known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True}
         if start:
@@ -207,10 +207,10 @@ class Problem(Record):
 
     def same_as(self, other: "Problem") -> bool:
         """Do both say the same, to the last number?"""
-        mine, its = self._arguments(), other._arguments()
+        mine, its = self.arguments(), other.arguments()
         return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
 
-    def _arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """What a copy is built with."""
 
         def given(rows: AnyArray | None, *shape: int) -> AnyArray | None:
@@ -231,7 +231,7 @@ class Problem(Record):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._arguments(),)
+        return _rebuilt, (self.arguments(),)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"

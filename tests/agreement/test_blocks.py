@@ -82,7 +82,7 @@ def estimated(world, problem, pi, n, counts, rng, baseline):
         None if world.problem.r_next_rows is not None else world.r,
         H=world.H,
         start=world.start,
-        r_next=world.problem._arguments()["r_next"],
+        r_next=world.problem.arguments()["r_next"],
         random_rewards=world.random_rewards,
     )
     DRAW(guess, problem, pi, n, counts, rng, baseline)

@@ -15,12 +15,12 @@ from surefoot.checks import REWARD_UNITS, require_integer
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.checking import LogReport, audit, first_problem
 from surefoot.offline.codebook import Codebook, Label, coded
-from surefoot.offline.folding import keys_of, mixed, mixed_in_sql
+from surefoot.offline.folding import keys_of, mixed_in_sql
 from surefoot.offline.log_counts import LogCounts, Sums, require_size, units_of
 from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log
-from surefoot.problem import Units
+from surefoot.problem import LONGEST, Units
 
-CHUNK = 1 << 20  # ids at a time
+TEXT_IDS = (0, 2**52 - 1)  # in which the numbers of ids that are text lie
 PACKED = 2**62  # keys up to here are packed into one integer
 KEYS = ("step", "state", "action", "next_state", "terminated")
 Declared = Sequence[Label] | int | None
@@ -113,11 +113,19 @@ class Glance:
             )
         notes: tuple[str, ...] = ("Steps are numbered from 1: taken as 0, 1, 2, ...",) if first == 1 else ()
         longest = last - first + 1
-        H = longest if horizon is None else require_integer("horizon", horizon, 1, InvalidSetting)
+        H = longest if horizon is None else require_horizon(horizon)
         if longest > H:
             notes += (f"Episodes are cut after {H} of at most {longest} steps.",)
         bounds, declared = _range(source, rewards, reward_range)
         return cls(int(rows), first, H, longest > H, bounds, declared, notes)
+
+
+def require_horizon(horizon: object) -> int:
+    """Steps of an episode, as many as can be."""
+    H = require_integer("horizon", horizon, 1, InvalidSetting)
+    if H > LONGEST:
+        raise InvalidSetting(f"horizon is {H}, expected at most {LONGEST} steps.")
+    return H
 
 
 def _range(
@@ -130,7 +138,8 @@ def _range(
     if given is None:
         return ((0.0, 1.0), True) if low >= 0.0 and high <= 1.0 else ((low, high if high > low else low + 1.0), False)
     try:
-        declared = Units(*given)
+        low_end, high_end = given
+        declared = Units(low_end, high_end)
     except (TypeError, ValueError):
         raise InvalidSetting(
             f"reward_range is {given!r}, expected (low, high), the rewards that are possible."
@@ -185,8 +194,10 @@ class Files:
             return [], None
         ends = {"step": (glance.first, glance.first + glance.H - 1), "terminated": (0, 1), **self.ends}
         low, size = [ends[name][0] for name in keys], [ends[name][1] - ends[name][0] + 1 for name in keys]
-        far = max(1, *(abs(end) for name in keys for end in ends[name]))
-        return low, size if far * int(np.prod(np.array(size, dtype=object))) < PACKED else None
+        far = 0  # the largest number that packing meets on its way
+        for name, width in zip(keys, size, strict=True):
+            far = far * width + max(abs(end) for end in ends[name])
+        return low, size if far < PACKED else None
 
     def fold(self, glance: Glance, seed: int) -> str:
         """The fold of a row's episode, in SQL."""
@@ -195,18 +206,17 @@ class Files:
     def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
         """Two files may hold the same episode, or the same ids."""
         first = f"FROM log WHERE step = {glance.first}"
-        if "episode" not in self.log.text:
-            low, high = self.ends["id"]
-            if (
-                high - low + 1 == started
-            ):  # then each id in between must be there: a sum of hashes says so, and is quick
-                keys = keys_of(seed)
-                (total,) = self.log.row(f"SELECT sum({mixed_in_sql(keys, low, high)})::BIGINT {first}")
-                starts = range(low, high + 1, CHUNK)
-                if total == sum(int(mixed(np.arange(x, min(x + CHUNK, high + 1)), keys).sum()) for x in starts):
-                    return True
-        (distinct,) = self.log.row(f"SELECT count(*) FROM (SELECT DISTINCT episode {first})")
-        return bool(distinct == started)
+        low, high = self.ends["id"]
+        if "episode" not in self.log.text and high - low + 1 == started:
+            # Then each id in between must be there, once. A sum of hashes says so, and is quick.
+            every = f"SELECT sum(hash(range)) FROM range({low}, {high + 1})"
+            if self.log.row(f"SELECT (SELECT sum(hash(id)) {first}) = ({every})")[0]:
+                return True
+        for name in ("id", "episode"):  # numbers first: where those differ, so do the texts behind them
+            (distinct,) = self.log.row(f"SELECT count(*) FROM (SELECT DISTINCT {name} {first})")
+            if distinct == started:
+                return True
+        return False
 
     def early_ends(self, glance: Glance, seed: int) -> list[tuple[int, int, int]]:
         """A short table."""
@@ -232,7 +242,7 @@ class Files:
 
 def glanced(log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None) -> tuple[Files, Glance]:
     """Ask for the smallest and largest values."""
-    asked = ["step", "reward", *(name for name in ("id", "state", "action", "next_state") if _whole(log, name))]
+    asked = ["step", "reward", *(name for name in ("episode", "state", "action", "next_state") if _whole(log, name))]
     extremes = ", ".join(f"min({name}), max({name})" for name in asked)
     counted = ", ".join(f"count({name})" for name in ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated"))
     found = log.row(f"SELECT count(*), {counted}, {extremes} FROM log")
@@ -241,13 +251,13 @@ def glanced(log: OpenLog, horizon: int | None, reward_range: tuple[float, float]
         raise InvalidLog(first_problem(log))
     pairs = {name: (ends[2 * i], ends[2 * i + 1]) for i, name in enumerate(asked)}
     whole = {name: (int(low), int(high)) for name, (low, high) in pairs.items() if name not in ("step", "reward")}
-    source = Files(log, whole)
+    source = Files(log, {**whole, "id": whole.get("episode", TEXT_IDS)})
     return source, Glance.of(source, rows, pairs["step"], pairs["reward"], horizon, reward_range)
 
 
 def _whole(log: OpenLog, name: str) -> bool:
     """Is the column of integers?"""
-    return name == "id" or {"next_state": "state"}.get(name, name) not in log.text
+    return {"next_state": "state"}.get(name, name) not in log.text
 
 
 def _rows(glance: Glance) -> str:
@@ -408,6 +418,7 @@ def replace_sums(of: LogCounts, sums: Sums) -> LogCounts:
 def check_log(
     paths: Paths,
     *,
+    seed: int = 0,
     columns: Mapping[str, str] | None = None,
     horizon: int | None = None,
     states: Declared = None,
@@ -418,15 +429,17 @@ def check_log(
 ) -> LogReport:
     """Look at every episode of a log: is it whole, does each state follow from the last, what is there and what is not.
 
-    Arguments as in `count_log`. What cannot be read at all raises InvalidLog; everything else is a finding.
+    Arguments as in `count_log`; what that would give is in `report.counted`. What cannot be read at all raises
+    InvalidLog; everything else is a finding.
     """
+    steps = None if horizon is None else require_horizon(horizon)
     with open_log(paths, columns, memory, threads) as log:
-        report = audit(log, horizon)
+        report = audit(log, steps)
         if not report.usable:
             return report
         try:
             source, glance = glanced(log, horizon, reward_range)
-            found = counted(source, glance, 0, states, actions)
+            found = counted(source, glance, seed, states, actions)
         except InvalidLog as refusal:
             return report.with_error(str(refusal))
         return report.with_counts(found)

@@ -34,6 +34,9 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     with probability at most delta, and any c >= 1/sqrt(2) makes b >= t. Then Q_h <= r + P V_{h+1}, and by induction
     V_h <= V_h^{pi_hat}. The paper leaves c open; c = 1 is the default. A smaller one than 1/sqrt(2) is NOT CERTIFIED.
 
+    Rewards may have been read off the same log, where they do not vary: a pair that was not seen in its own fold has
+    Q = 0 whatever its reward (b >= 1 there), so no other fold's episodes enter V_{h+1} by way of r.
+
     `folds` are n_sas (H, S, A, S), such as `count_log(...).folds`; where rewards are unknown, `fold_counts`, which has
     their sums (then r + V is averaged, which lies in [0, H] as well). Where the problem says that only one next state
     is possible nothing is estimated: p_hat is that state and b = 0 (for known rewards). An unknown start has a ball of

@@ -87,7 +87,8 @@ class Learnt(Record):
             else f"{learnt}: NOT CERTIFIED, the bonus was scaled by hand. Its number is {worth}."
         ]
         logged = logged_value(self.problem, self.counts)
-        lines.append(f"The episodes of the log returned {user(logged):.6g} on average (an estimate).")
+        if not math.isnan(logged):
+            lines.append(f"The episodes of the log returned {user(logged):.6g} on average (an estimate).")
         if floor is not None:
             lines += self._against(require_floor(floor, self.problem.H), logged)
         if self.binding:
@@ -129,8 +130,14 @@ def _named(pair: Binding, codebook: Codebook) -> str:
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:
-    """The mean return of the logged episodes, between 0 and H: an estimate of what the logged policy is worth."""
+    """The mean return of the logged episodes, between 0 and H: an estimate of what the logged policy is worth.
+
+    NaN where counts are pooled over steps at which rewards differ: they do not say what was paid when.
+    """
     n_sa, rows = counts.n_sa, counts.n_sas.shape[0]
+    known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    if rows == 1 and any(some is not None and len(some) > 1 for some in known):
+        return math.nan
     total = 0.0
     for row in range(rows):
         n = max(1, int(n_sa[row].sum()))
@@ -155,7 +162,7 @@ def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
 def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     """A certified lower bound of what the LOGGED policy is worth, by the returns of its episodes, between 0 and H.
 
-    They are i.i.d. and lie between 0 and H; nothing is assumed about how actions were chosen.
+    They are i.i.d. and lie between 0 and H; nothing is assumed about how actions were chosen. Needs counts by step.
     """
     n = float(counts.n_start.sum())
     share = max(0.0, logged_value(problem, counts) - 1e-9) / problem.H
@@ -164,7 +171,7 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
 
 def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> float:
     """How many trajectories the paper's Corollary (coro:off) asks for: 32 c^2 iota'^2 H^5 S A / kappa^2."""
-    if kappa <= 0.0:
+    if not kappa > 0.0:
         return math.inf
     H, S, A = problem.H, problem.S, problem.A
     iota = math.log(2.0 * H * S * A / delta)

@@ -271,7 +271,7 @@ class LogCounts(Record):
         return np.where(np.isfinite(low), low, 0.0).reshape(shape)
 
     def save(self, path: str | Path) -> None:
-        """Write as .npz with version and content hash; `Counts.load` reads the counts out of it, too."""
+        """Write as .npz: plain arrays and JSON, with a version and a content hash."""
         about = {
             "episodes": self.episodes,
             "rows": self.rows,
@@ -313,18 +313,28 @@ class LogCounts(Record):
 
     def _checked(self, path: str | Path) -> Self:
         """Do the tables belong together?"""
-        size = int(np.prod(self.shape))
-        kinds = all(getattr(self, name).dtype == np.int64 for name in TABLES[:3])
-        if (
-            not kinds
-            or {getattr(self, name).shape for name in TABLES} != {self.n.shape}
-            or not self.n.size
-            or (np.diff(self.place) <= 0).any()
-            or not 0 <= self.place[0] <= self.place[-1] < size
-            or (self.n < 1).any()
-            or (self.n_fold > self.n).any()
-            or (self.n_fold < 0).any()
-        ):
+        size, pairs = int(np.prod(self.shape)), (self.H, self.S, self.A)
+        tables = [getattr(self, name) for name in TABLES]
+        kinds = [np.int64] * 3 + [np.float64] * 2
+        sums = () if self.sums is None else self.sums
+        sound = (
+            all(
+                table.dtype == kind and table.shape == (len(self.n),) for table, kind in zip(tables, kinds, strict=True)
+            )
+            and all(table.dtype == np.int64 and table.shape == pairs and (table >= 0).all() for table in sums)
+            and len(self.n) > 0
+            and (np.diff(self.place) > 0).all()
+            and 0 <= self.place[0] <= self.place[-1] < size
+            and ((self.n_fold >= 0) & (self.n_fold <= self.n) & (self.n >= 1)).all()
+            and bool(np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all())
+            and self.H >= 1
+            and -np.inf < self.reward_range[0] < self.reward_range[1] < np.inf
+            and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max()))
+            and self.episodes == int(self.starts.sum()) <= self.rows
+            and (self.sums is not None or bool((self.low == self.high).all()))
+            and (self.sums is None or bool((self.sums.x_sa <= self._by_pair(self.n) * REWARD_UNITS).all()))
+        )
+        if not sound:
             raise InvalidFile(f"{path}: its tables do not belong together: the file is damaged. Restore a copy.")
         return self
 

@@ -5,7 +5,6 @@ episodes without a word (Farama-Foundation/Minari#351); `to_minari` writes hdf5.
 Minari is for exchange, a Parquet log for work.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,15 +19,14 @@ import numpy as np
 from surefoot.arrays import AnyArray
 from surefoot.checks import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
-from surefoot.files import require_place
 from surefoot.offline.checking import audit
 from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log, readable
+from surefoot.offline.writing import copy_out, require_log_place
 
 if TYPE_CHECKING:
     import duckdb
     from gymnasium.spaces import Discrete
 
-FORMATS = {".parquet": "PARQUET", ".pq": "PARQUET", ".csv": "CSV"}
 TABLE = (
     "episode BIGINT, step BIGINT, state BIGINT, action BIGINT, reward DOUBLE, next_state BIGINT, "
     "terminated BOOLEAN, truncated BOOLEAN"
@@ -44,10 +42,7 @@ def from_minari(dataset: Any, out: str | Path) -> Path:
     environment's own numbers, episodes those of the dataset. The file is written whole or not at all, and only if as
     many episodes and steps came back as the dataset says it has.
     """
-    target = require_place(out)
-    form = FORMATS.get(target.suffix.lower())
-    if form is None:
-        raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+    target = require_log_place(out)
     with _extra():
         found = _loaded(dataset) if isinstance(dataset, str) else dataset
         try:
@@ -59,7 +54,7 @@ def from_minari(dataset: Any, out: str | Path) -> Path:
                 "dataset object."
             ) from None
         _require_discrete(where, spaces)
-        _write(where, found, (episodes, steps), target, form)
+        _write(where, found, (episodes, steps), target)
     return target
 
 
@@ -134,37 +129,23 @@ def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
             )
 
 
-def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path, form: str) -> None:
-    """From episodes to a file beside `target`, which is then renamed."""
+def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path) -> None:
+    """From episodes to a file, if all of them came."""
     import duckdb
 
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
-            con.execute(f"SET temp_directory = {_quoted(spill)}")
-            con.execute(f"CREATE TABLE log ({TABLE})")
-            came_back = _fill(con, where, dataset)
-            if came_back != expected:
-                raise InvalidLog(
-                    f"{where}: {came_back[1]:,} steps of {came_back[0]:,} episodes came back, but it says that it has "
-                    f"{expected[1]:,} steps of {expected[0]:,} episodes. Minari's arrow and parquet formats lose the "
-                    "steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
-                )
-            if not came_back[1]:
-                raise InvalidLog(f"{where} is empty: it has no step.")
-            try:
-                con.execute(f"COPY log TO {_quoted(str(partial))} (FORMAT {form})")
-            except duckdb.Error as reason:
-                raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None
-        with partial.open("rb") as stream:
-            os.fsync(stream.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
+        con.execute("SET temp_directory = '{}'".format(spill.replace("'", "''")))
+        con.execute(f"CREATE TABLE log ({TABLE})")
+        came_back = _fill(con, where, dataset)
+        if came_back != expected:
+            raise InvalidLog(
+                f"{where}: {came_back[1]:,} steps of {came_back[0]:,} episodes came back, but it says that it has "
+                f"{expected[1]:,} steps of {expected[0]:,} episodes. Minari's arrow and parquet formats lose the "
+                "steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
+            )
+        if not came_back[1]:
+            raise InvalidLog(f"{where} is empty: it has no step.")
+        copy_out(con, target)
 
 
 def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> tuple[int, int]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from surefoot.checks import require_integer
 from surefoot.errors import InvalidLog, InvalidSetting
-from surefoot.offline.folding import DIGITS
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,10 +23,23 @@ if TYPE_CHECKING:
 Paths = str | Path | Sequence[str | Path]
 COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all needed
 FLAGS = ("terminated", "truncated")  # false where the log does not have them
+
+
+class Reader(NamedTuple):
+    """One of DuckDB's. Left to itself it takes the types of the first file, or of the first rows, for those of all, and
+    bends what does not fit: 0.4 becomes 0."""
+
+    endings: tuple[str, ...]
+    settings: dict[str, Any]
+
+
 READERS = {
-    "read_parquet": (".parquet", ".pq"),
-    "read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-    "read_json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+    "read_parquet": Reader((".parquet", ".pq"), {"union_by_name": True}),
+    "read_csv": Reader((".csv", ".tsv", ".csv.gz", ".tsv.gz"), {"union_by_name": True, "sample_size": -1}),
+    "read_json": Reader(
+        (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+        {"union_by_name": True, "sample_size": -1},
+    ),
 }
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 TEXT = ("VARCHAR", "UUID", "ENUM")
@@ -72,7 +85,9 @@ def open_log(
     import duckdb
 
     files, reader = find_files(paths)
+    patterns = [file.replace("[", "[[]") for file in files]  # DuckDB reads [...] in a name as a pattern again
     names = column_names(columns)
+    cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
     where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
         try:
@@ -81,10 +96,10 @@ def open_log(
             raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
         con.execute(f"SET temp_directory = '{spill}'")
         con.execute("SET preserve_insertion_order = false")
-        if threads is not None:
-            con.execute(f"SET threads = {int(threads)}")
+        if cores is not None:
+            con.execute(f"SET threads = {cores}")
         with readable(where):
-            relation = getattr(con, reader)(files)
+            relation = getattr(con, reader)(patterns, **READERS[reader].settings)
             relation.create_view("raw")
             kinds = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
             if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
@@ -133,15 +148,14 @@ def find_files(paths: Paths) -> tuple[list[str], str]:
     other = next((file for file, reader in readers.items() if reader != first), None)
     if other is not None:
         raise InvalidLog(f"{files[0]} and {other} are of different kinds. Read them one after the other.")
-    # DuckDB reads [...] in a name as a pattern again.
-    return [file.replace("[", "[[]") for file in files], first
+    return files, first
 
 
 def _reader(file: str) -> str:
-    for reader, endings in READERS.items():
-        if file.lower().endswith(endings):
-            return reader
-    known = ", ".join(ending for endings in READERS.values() for ending in endings)
+    for name, reader in READERS.items():
+        if file.lower().endswith(reader.endings):
+            return name
+    known = ", ".join(ending for reader in READERS.values() for ending in reader.endings)
     raise InvalidLog(f"{file}: its ending says nothing about its kind. Expected one of {known}.")
 
 
@@ -199,14 +213,8 @@ def _view(
     ]
     chosen += [f"{quoted('reward')}::DOUBLE AS reward"]
     chosen += [f"{quoted(name)}::BOOLEAN AS {name}" if name in flags else f"false AS {name}" for name in FLAGS]
-    plain = f"SELECT {', '.join(chosen)} FROM raw"
-    if "episode" in text:
-        number = f"('0x' || md5(episode)[1:{DIGITS}])::BIGINT"
-        con.execute(f"CREATE VIEW plain AS {plain}")
-        ids = f"SELECT episode, {number} AS id FROM (SELECT DISTINCT episode FROM plain)"
-        con.execute(f"CREATE VIEW log AS SELECT plain.*, id FROM plain LEFT JOIN ({ids}) AS ids USING (episode)")
-    else:
-        con.execute(f"CREATE VIEW log AS SELECT *, episode AS id FROM ({plain})")
+    number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
+    con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM (SELECT {', '.join(chosen)} FROM raw)")
     return frozenset(text - {"next_state"}), frozenset(flags)
 
 

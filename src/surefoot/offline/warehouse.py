@@ -16,7 +16,7 @@ from surefoot.arrays import AnyArray
 from surefoot.checks import REWARD_UNITS
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.counting import KEYS, Declared, Glance, assemble
-from surefoot.offline.folding import DIGITS, MASK, keys_of
+from surefoot.offline.folding import MASK, PLACES, keys_of
 from surefoot.offline.log_counts import LogCounts, Sums
 from surefoot.offline.reading import COLUMNS, FLAGS, column_names
 
@@ -198,8 +198,9 @@ def _number(ibis: ModuleType, digest: "Column") -> "Column":
     """The first digits of a digest as a number. Engines write it in hexadecimal, but not all can read that."""
     # ibis takes what `find` gives for 64 bits and leaves out a cast to as many, but Spark's has 32, which overflow.
     digits = [
-        ibis.literal(HEXADECIMAL).find(digest.left(i + 1).right(1)).cast("int32").cast("int64") * 16 ** (DIGITS - 1 - i)
-        for i in range(DIGITS)
+        ibis.literal(HEXADECIMAL).find(digest.left(place + 1).right(1)).cast("int32").cast("int64")
+        * 16 ** (len(PLACES) - 1 - i)
+        for i, place in enumerate(PLACES)
     ]
     return sum(digits[1:], digits[0])
 

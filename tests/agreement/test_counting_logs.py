@@ -1,0 +1,390 @@
+"""What DuckDB counts in a log is what a plain loop over its rows counts: any file, labels, order and threads."""
+
+import hashlib
+from collections import defaultdict
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import surefoot as sf
+from surefoot.offline.folding import folds_of, number_of
+
+NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
+UNIT = 2**20
+WRITER = duckdb.connect()  # one for all: to connect takes longer than to write
+KINDS = ("pair", "next", "random")
+
+
+# ---------------------------------------------------------------- the plain loop
+
+
+def fold_of(episode, seed, H):
+    """The documented integer arithmetic, in Python's unbounded integers."""
+    if isinstance(episode, str):
+        episode = int(bytes(reversed(hashlib.md5(episode.encode()).digest()[:8])).hex(), 16) // 4096
+    k1, k2, k3 = (int(word) % 2**30 for word in np.random.SeedSequence(seed).generate_state(3))
+    mask = 2**31 - 1
+    u = (episode & mask) * (k1 | 1) + ((episode >> 31) & mask) * (k2 | 1) + k3
+    assert 0 <= u < 2**63
+    return (((u ^ (u >> 30)) & mask) * H) >> 31
+
+
+def labels_of(values):
+    """Integers that fill at least half of 0..max are their own numbers; other labels are numbered in order."""
+    found = sorted(set(values))
+    if not isinstance(found[0], str) and found[0] >= 0 and found[-1] < 2 * len(found):
+        return list(range(found[-1] + 1))
+    return found
+
+
+def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=(0.0, 1.0)):
+    """Everything `count_log` says, row by row."""
+    first = min(row[1] for row in rows)
+    H = horizon or max(row[1] for row in rows) - first + 1
+    rows = [(row[0], row[1] - first, *row[2:]) for row in rows if row[1] - first < H]
+    states = states or labels_of([row[2] for row in rows] + [row[5] for row in rows])
+    actions = actions or labels_of([row[3] for row in rows])
+    rest = len(states) if any(row[6] and row[1] < H - 1 for row in rows) else None
+    S, A = len(states) + (rest is not None), len(actions)
+    n, folds = (np.zeros((H, S, A, S), dtype=np.int64) for _ in range(2))
+    x_sa, starts, paid = np.zeros((H, S, A), dtype=np.int64), np.zeros(S, dtype=np.int64), defaultdict(list)
+    low, high = reward_range
+    histories = defaultdict(list)
+    for row in rows:
+        histories[row[0]].append(row)
+    episodes, total = [], 0.0
+    for episode, steps in histories.items():
+        path, done, earned = [], [], []
+        for _, _, s, a, r, _, _, _ in sorted(steps):
+            path, done, earned = [*path, states.index(s)], [*done, actions.index(a)], [*earned, r]
+        last = max(steps, key=lambda row: row[1])
+        path.append(rest if last[6] and rest is not None else states.index(last[5]))
+        while len(done) < H:
+            path, done, earned = [*path, rest], [*done, 0], [*earned, 0.0]
+        starts[path[0]] += 1
+        for h in range(H):
+            place = h, path[h], done[h], path[h + 1]
+            n[place] += 1
+            folds[place] += fold_of(episode, seed, H) == h
+            x_sa[place[:3]] += int(np.floor(min(max((earned[h] - low) / (high - low), 0.0), 1.0) * UNIT))
+            paid[place[:3]].append(earned[h])
+        episodes.append((path, done, earned))
+        total += sum(earned)
+    return SimpleNamespace(
+        H=H, S=S, A=A, rest=rest, states=tuple(states), actions=tuple(actions), n=n, folds=folds, starts=starts,
+        x_sa=x_sa, paid=paid, episodes=episodes, mean_return=total / len(episodes),
+    )  # fmt: skip
+
+
+def assert_counted(log, hand, precision=1e-11):
+    assert (log.H, log.S, log.A, log.rest, log.episodes) == (hand.H, hand.S, hand.A, hand.rest, len(hand.episodes))
+    assert (log.codebook.states, log.codebook.actions) == (hand.states, hand.actions)
+    np.testing.assert_array_equal(log.counts.n_sas, hand.n)
+    np.testing.assert_array_equal(log.folds, hand.folds)
+    np.testing.assert_array_equal(log.starts, hand.starts)
+    np.testing.assert_array_equal(log.counts.n_start, hand.starts)
+    np.testing.assert_array_equal(log.rewards.n, hand.n.sum(axis=-1))
+    for place in np.ndindex(hand.H, hand.S, hand.A):
+        given = hand.paid[place]
+        if not given:
+            assert np.isnan([log.rewards.mean[place], log.rewards.min[place], log.rewards.max[place]]).all()
+            continue
+        assert (log.rewards.min[place], log.rewards.max[place]) == (min(given), max(given))
+        assert log.rewards.mean[place] == pytest.approx(np.mean(given), abs=precision, rel=0)
+    assert log.mean_return == pytest.approx(hand.mean_return, abs=precision * hand.H, rel=0)
+    if log.declared:
+        np.testing.assert_array_equal(log.counts.x_sa, hand.x_sa)
+    else:
+        assert log.counts.x_sa is None
+    assert log.counts.logged
+
+
+# ---------------------------------------------------------------- logs
+
+
+def simulate(
+    n=60, H=3, seed=0, states=(0, 1, 2), actions=(0, 1), ids=None, kind="pair", ends=0.0, first=0, span=(0.0, 1.0)
+):
+    """Rows of n episodes; those with `ends` may terminate before step H."""
+    rng = np.random.default_rng(seed)
+    S, A = len(states), len(actions)
+    shape = (H, S, A) if kind == "pair" else (H, S, A, S)
+    table = span[0] + (span[1] - span[0]) * rng.integers(0, 5, size=shape) / 4.0
+    ids = list(range(n)) if ids is None else ids
+    rows = []
+    for episode in ids:
+        s = int(rng.integers(min(S, 2)))
+        for h in range(H):
+            a, ended = int(rng.integers(A)), bool(rng.random() < ends)
+            s_next = S - 1 if ended else int(rng.integers(S))
+            r = {"pair": lambda: table[h, s, a], "next": lambda: table[h, s, a, s_next]}.get(kind)  # noqa: B023
+            reward = float(rng.uniform(*span) if r is None else r())
+            cut = h == H - 1 and not ended
+            rows.append((episode, h + first, states[s], actions[a], reward, states[s_next], ended, cut))
+            if ended:
+                break
+            s = s_next
+    return rows
+
+
+def shuffled(rows, seed=0):
+    return [rows[i] for i in np.random.default_rng(seed).permutation(len(rows))]
+
+
+def write(path, rows, names=NAMES, kinds=None):
+    """The rows, with the columns of these names."""
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = {
+        name: np.array(column, dtype=object if isinstance(column[0], str) else None) for name, column in columns.items()
+    }
+    kinds = kinds or {}
+    chosen = ", ".join(f'"{name}"::{kinds[name]} AS "{name}"' if name in kinds else f'"{name}"' for name in names)
+    form = {".parquet": "PARQUET", ".csv": "CSV, HEADER", ".gz": "CSV, HEADER", ".jsonl": "JSON"}[path.suffix]
+    WRITER.register("given", table)
+    WRITER.execute(f"COPY (SELECT {chosen} FROM given) TO '{path}' (FORMAT {form})")
+    return path
+
+
+# ---------------------------------------------------------------- agreement
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**70])
+def test_the_folds_are_the_documented_arithmetic(seed):
+    rng = np.random.default_rng(0)
+    ids = [0, 1, -1, 2**31 - 1, 2**31, 2**31 + 1, -(2**31), 2**52, 2**63 - 1, -(2**63)]
+    ids += rng.integers(-(2**63), 2**63 - 1, size=300).tolist()
+    for H in (1, 2, 7, 1000):
+        assert folds_of(np.array(ids), seed, H).tolist() == [fold_of(i, seed, H) for i in ids]
+    assert folds_of(np.array([number_of("visit 7")]), seed, 50).tolist() == [fold_of("visit 7", seed, 50)]
+    sizes = np.bincount(folds_of(np.arange(30_000), seed, 3), minlength=3)
+    assert (np.abs(sizes - 10_000) < 600).all()  # 7 standard deviations of a fair split
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ends", [0.0, 0.2])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "csv.gz"])
+def test_every_kind_of_file_and_of_reward(tmp_path, ending, ends, kind):
+    rows = simulate(ends=ends, kind=kind)
+    found = sf.count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=5)
+    assert_counted(found, by_hand(rows, seed=5))
+    assert (found.by_pair, found.by_transition) == (kind == "pair", kind != "random")
+    assert not np.array_equal(found.folds, by_hand(rows, seed=6).folds)  # the control
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_order_and_memory_change_nothing(tmp_path, kind):
+    rows = simulate(n=2000, ends=0.1, kind=kind)
+    one = sf.count_log(write(tmp_path / "one.parquet", rows), threads=1)
+    for i, threads in enumerate((1, 2, 2)):
+        path = write(tmp_path / f"{i}.parquet", shuffled(rows, i))
+        other = sf.count_log(path, threads=threads, memory=("256MB", "100MB", "1GB")[i])
+        for name in ("place", "n", "n_fold", "low", "high"):
+            assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+        for mine, its in zip(one.sums or (), other.sums or (), strict=True):
+            assert mine.tobytes() == its.tobytes()
+        assert one.rewards.mean.tobytes() == other.rewards.mean.tobytes()
+    assert (one.sums is None) == (kind != "random")
+
+
+def test_several_files_and_a_glob(tmp_path):
+    rows = simulate(n=90, ends=0.2, kind="random")
+    for i in range(3):
+        write(tmp_path / f"part-{i}.parquet", [row for row in rows if row[0] % 3 == i])
+    hand = by_hand(rows)
+    assert_counted(sf.count_log(str(tmp_path / "part-*.parquet")), hand)
+    assert_counted(sf.count_log([tmp_path / f"part-{i}.parquet" for i in (2, 0, 1)]), hand)
+    assert_counted(sf.count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand)
+    split = [write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)]  # episodes lie across files
+    assert_counted(sf.count_log(split), hand)
+
+
+LABELS = {
+    "text": (("gold", "new", "zinc"), ("call", "mail")),
+    "dense": ((0, 1, 2), (0, 1)),
+    "holes": ((0, 2, 4), (1, 2)),
+    "sparse": ((3, 70, 1000), (10, 20)),
+    "negative": ((-7, 0, 5), (-1, 1)),
+    "beyond 2^31": ((0, 2**31 + 5, 2**40), (2**33, -(2**33))),
+    "beyond 2^53": ((2**60, 2**60 + 1, 2**60 + 2), (0, 1)),
+    "mixed": (("gold", "new", "zinc"), (0, 1)),
+    "unicode": (("größer", "'quoted'", 'a "b", c'), ("去", "∅")),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_every_kind_of_label(tmp_path, labels, ending):
+    states, actions = LABELS[labels]
+    rows = simulate(states=states, actions=actions, kind="random", ends=0.1)
+    assert_counted(sf.count_log(write(tmp_path / f"log.{ending}", rows)), by_hand(rows))
+
+
+IDS = {
+    "text": [f"visit {i}" for i in range(60)],
+    "beyond 2^31": [2**31 - 30 + i for i in range(60)],
+    "large": [2**62 + 7**i % 10**15 for i in range(60)],
+    "negative": [-(3**i % 10**12) - i for i in range(60)],
+    "both signs": [i * 2**33 - 2**38 for i in range(60)],
+    "from 1": list(range(1, 61)),
+}
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_every_kind_of_id(tmp_path, ids):
+    rows = simulate(ids=IDS[ids], kind="random", ends=0.2)
+    assert len({row[0] for row in rows}) == 60
+    for ending in ("parquet", "csv", "jsonl"):
+        found = sf.count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=1)
+        assert_counted(found, by_hand(rows, seed=1))
+    if ids != "text":
+        folds = folds_of(np.array(IDS[ids]), 1, 3)
+        lengths = {i: len([row for row in rows if row[0] == i]) for i in IDS[ids]}
+        assert found.folds.sum(axis=(1, 2, 3)).tolist() == np.bincount(folds, minlength=3).tolist()
+        assert min(lengths.values()) < 3
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "UTINYINT", "SMALLINT", "UINTEGER", "UBIGINT"])
+def test_every_width_of_integer(tmp_path, kind):
+    rows = simulate(kind="random")
+    kinds = {name: kind for name in ("episode", "step", "state", "action", "next_state")} | {"reward": "FLOAT"}
+    rows = [(*row[:4], float(np.float32(row[4])), *row[5:]) for row in rows]
+    assert_counted(sf.count_log(write(tmp_path / "log.parquet", rows, kinds=kinds)), by_hand(rows))
+
+
+def test_flags_as_numbers_and_flags_left_out(tmp_path):
+    rows = simulate(ends=0.2, kind="random")
+    path = write(tmp_path / "log.csv", rows, kinds={"terminated": "INTEGER", "truncated": "INTEGER"})
+    assert_counted(sf.count_log(path), by_hand(rows))
+    rows = simulate(kind="random")
+    path = write(tmp_path / "bare.csv", [row[:6] for row in rows], NAMES[:6])
+    assert_counted(sf.count_log(path), by_hand(rows))
+
+
+def test_other_names_and_columns_nobody_asked_for(tmp_path):
+    rows = simulate(kind="random", ends=0.2)
+    names = ("visit", "t", "segment", "offer", "margin", "segment after", "over", "state")  # `state` is something else
+    path = write(tmp_path / "log.parquet", rows, names)
+    mapping = dict(zip(NAMES[:7], names[:7], strict=True))
+    assert_counted(sf.count_log(path, columns=mapping), by_hand(rows))
+    assert sf.check_log(path, columns=mapping).usable
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1])
+def test_cut_at_a_horizon_and_steps_from_1(tmp_path, horizon, first):
+    rows = simulate(H=4, first=first, kind="random", ends=0.2)
+    found = sf.count_log(write(tmp_path / "log.parquet", rows), horizon=horizon)
+    assert_counted(found, by_hand(rows, horizon=horizon))
+    assert any(note.startswith(f"Episodes are cut after {horizon} of at most 4 steps") for note in found.notes)
+    assert any("numbered from 1" in note for note in found.notes) == (first == 1)
+
+
+def test_all_episodes_end_before_a_longer_horizon(tmp_path):
+    rows = [(*row[:6], row[1] == 2, False) for row in simulate()]
+    path = write(tmp_path / "log.parquet", rows)
+    found = sf.count_log(path, horizon=5)
+    assert_counted(found, by_hand(rows, horizon=5))
+    assert found.counts.n_sas[4].sum() == found.counts.n_sas[4, found.rest, 0, found.rest] == 60
+
+
+def test_declared_labels(tmp_path):
+    rows = simulate(states=("a", "b", "c"), kind="random")
+    states, actions = ["z", "c", "b", "a"], [1, 0, 7]
+    found = sf.count_log(write(tmp_path / "log.csv", rows), states=states, actions=actions)
+    assert_counted(found, by_hand(rows, states=states, actions=actions))
+    rows = simulate(kind="random")
+    found = sf.count_log(write(tmp_path / "log.csv", rows), states=5, actions=3)
+    assert_counted(found, by_hand(rows, states=list(range(5)), actions=list(range(3))))
+
+
+@pytest.mark.parametrize("span", [(-3.0, 5.0), (0.0, 1e6), (-1.0, 0.0), (-0.1, 0.30000000000000004)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rewards_in_units_of_their_own(tmp_path, span, kind):
+    rows = simulate(n=300, kind=kind, span=span, ends=0.1)
+    hand = by_hand(rows, reward_range=span)
+    path = write(tmp_path / "log.parquet", rows)
+    assert_counted(sf.count_log(path, reward_range=span), hand, precision=1e-11 * (span[1] - span[0]))
+    rows = simulate(n=300, kind=kind, span=span)
+    found = sf.count_log(write(path, rows))  # nobody said what is possible
+    seen = min(row[4] for row in rows), max(row[4] for row in rows)
+    assert (found.declared, found.reward_range) == (False, seen)
+    np.testing.assert_array_equal(found.counts.n_sas, by_hand(rows).n)
+    assert found.counts.x_sa is None
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    ends=st.tuples(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3)),
+    shares=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8),
+)
+def test_sums_of_rewards_are_exact_at_the_ends_of_any_range(tmp_path, ends, shares):
+    """A reward at the very top of its range is 2^20 units, not one less: DuckDB must divide as Python does."""
+    low, high = ends[0], ends[0] + ends[1]
+    rewards = [low, high, *(min(max(low + share * (high - low), low), high) for share in shares)]
+    rows = [(i, 0, 0, 0, reward, 0, False, False) for i, reward in enumerate(rewards)]
+    found = sf.count_log(write(tmp_path / "log.parquet", rows), reward_range=(low, high))
+    hand = by_hand(rows, reward_range=(low, high))
+    np.testing.assert_array_equal(found.counts.x_sa, hand.x_sa)
+    assert int(hand.x_sa.sum()) >= UNIT
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_small_log(tmp_path, data):
+    """Episodes, labels, ids and horizons at random."""
+    H = data.draw(st.integers(1, 4), label="H")
+    states = data.draw(st.lists(st.integers(-5, 20), min_size=1, max_size=4, unique=True), label="states")
+    actions = data.draw(
+        st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True), label="actions"
+    )
+    ids = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12, unique=True), label="ids")
+    ends = data.draw(st.sampled_from([0.0, 0.3]), label="ends")
+    seed = data.draw(st.integers(0, 2**32), label="seed")
+    rows = simulate(
+        H=H, states=tuple(states), actions=tuple(actions), ids=ids, kind=data.draw(st.sampled_from(KINDS)),
+        ends=ends, seed=seed, first=data.draw(st.integers(0, 1)),
+    )  # fmt: skip
+    found = sf.count_log(write(tmp_path / "log.parquet", shuffled(rows)), seed=seed)
+    assert_counted(found, by_hand(rows, seed=seed))
+
+
+# ---------------------------------------------------------------- the same as a learner would count
+
+
+@pytest.mark.parametrize("ends", [0.0, 0.2])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("span", [(0.0, 1.0), (-3.0, 5.0)])
+def test_episode_by_episode_it_is_the_same(tmp_path, kind, ends, span):
+    rows = simulate(n=200, kind=kind, ends=ends, span=span)
+    log, hand = sf.count_log(write(tmp_path / "log.parquet", rows), reward_range=span), by_hand(rows, reward_range=span)
+    problem = log.problem(unknown=True)
+    episodes = [sf.Episode.of(problem, *episode) for episode in hand.episodes]
+    assert sf.Counts.from_log(problem, episodes) == log.counts
+    assert sf.Counts.from_log(problem, episodes[1:]) != log.counts  # the control
+    if kind == "random":
+        assert log.problem().unknown_rows is not None
+        return
+    known = log.problem()
+    assert known.unknown_rows is None
+    counted = sf.Counts.from_log(known, [sf.Episode.of(known, *episode) for episode in hand.episodes])
+    assert counted.x_sa is None  # nothing needs to be learnt of rewards that are known
+    np.testing.assert_array_equal(counted.n_sas, log.counts.n_sas)
+    np.testing.assert_array_equal(counted.n_start, log.counts.n_start)
+    assert (counted.H, counted.s1, counted.logged) == (log.counts.H, log.counts.s1, True)
+    for path, done, earned in hand.episodes:  # and what is known is what was paid
+        learnt = sf.Episode.of(known, path, done).rewards
+        np.testing.assert_allclose(span[0] + (span[1] - span[0]) * learnt, earned, atol=1e-12)
+
+
+def test_one_start_is_known_and_several_are_not(tmp_path):
+    rows = [(i, 0, 1, 0, 0.0, i % 2, False, False) for i in range(6)]
+    one = sf.count_log(write(tmp_path / "one.parquet", rows))
+    assert (one.counts.s1, one.problem().s1) == (1, 1)
+    rows[0] = (0, 0, 0, 0, 0.0, 0, False, False)
+    several = sf.count_log(write(tmp_path / "several.parquet", rows))
+    assert several.counts.s1 is None
+    assert several.problem().start is None
