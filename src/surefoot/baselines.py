@@ -68,6 +68,7 @@ class Baseline(Record):
             "delta": None if self.certificate is None else self.certificate.delta,
             "H": problem.H,
             "stationary": problem.stationary,
+            "rewards_at_least": problem.rewards_at_least,
             "units": [problem.units.low, problem.units.high, problem.units.steps],
         }
         arrays: dict[str, AnyArray] = {
@@ -96,11 +97,12 @@ def load_baseline(path: str | Path) -> Baseline:
         given.setdefault("start", "unknown")
         low, high, steps = about["units"]
         units = Units(float(low), float(high), int(steps))
-        problem = Problem(**given, H=int(about["H"]), stationary=bool(about["stationary"]), units=units)
+        claims = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
+        problem = Problem(**given, **claims, H=int(about["H"]), units=units)
         policy = check_policy(arrays["policy"], problem, f"policy in {path}")
         certificate = None
         if about["lower"] is not None:
-            certificate = Certificate(float(about["lower"]), float(about["delta"]), mark_of(policy))
+            certificate = Certificate(float(about["lower"]), float(about["delta"]), mark_of(policy, problem))
         return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
     except (KeyError, TypeError, ValueError) as reason:
         if isinstance(reason, InvalidFile):
@@ -129,27 +131,44 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
         "certified_value": user(learnt.lower) if learnt.certified else None,
         "floor": None if floor is None else user(floor),
         "cleared": None if floor is None else learnt.clears(floor),
-        "premises": list(premises(log, problem)),
+        "premises": list(premises(log, learnt)),
     }
 
 
-def premises(log: LogCounts, problem: Problem) -> tuple[str, ...]:
+def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
     """What a certificate from a log takes on trust."""
+    problem, unknown = learnt.problem, learnt.problem.unknown_rows is not None
+    low, high = log.reward_range
     lines = [
         "the log is complete: no episode was left out because of how it went",
-        "actions were chosen by what the recorded state says, not by more that foretells the next state",
+        "actions were chosen by what the recorded state says, not by more that foretells the next state"
+        + " or the reward" * unknown,
         "the process is still the one that wrote the log, and the same state, action and step always have the same "
         "transition probabilities",
-        f"the {len(log.codebook.states)} states and {log.A} actions are all there are",
+        f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all there are (declare them, if "
+        "you know of more)",
     ]
-    if problem.unknown_rows is not None:
-        lines.append(f"every reward lies in {log.reward_range[0]:g}..{log.reward_range[1]:g}")
+    if log.rest is None:
+        lines.append(f"no episode ends before its {log.H} steps")
+    if unknown:
+        lines.append(f"every reward lies in {low:g}..{high:g} and has a fixed mean for its state, action and step")
     else:
         lines.append("each pair (or transition) always pays what it paid in the log, or what your table says")
+    if problem.rewards_at_least:
+        lines.append(f"no reward lies below {low:g}, also where nothing was seen")
     if problem.one_start:
         lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r}")
+    elif problem.start is None:
+        lines.append("first states are drawn independently, always alike")
+    else:
+        lines.append("first states are drawn with the probabilities you gave")
     if problem.stationary:
         lines.append("dynamics and rewards do not depend on the step")
+    if learnt.method == "VI-LCB":
+        lines.append(
+            "one way of choosing actions wrote the whole log, and neither the number of episodes nor their ids depend "
+            "on how they went"
+        )
     return tuple(lines)
 
 

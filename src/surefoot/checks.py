@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,24 @@ SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
 def where(name: str, index: Sequence[int]) -> str:
     """`P[2, 0, 1]`: how a place in an array is named in every message."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def at_least(value: float) -> str:
+    """A certified lower value in six digits, never rounded up: what is printed is proved as well."""
+    return _six_digits(value, ROUND_FLOOR)
+
+
+def at_most(value: float) -> str:
+    """An upper value in six digits, never rounded down."""
+    return _six_digits(value, ROUND_CEILING)
+
+
+def _six_digits(value: float, rounding: str) -> str:
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:.6g}"
+    # An ulp or so is forgiven: 2.2 that came out as 2.1999999999999997 is 2.2.
+    exact = Decimal(value) + abs(Decimal(value)) * Decimal("1e-12") * (1 if rounding == ROUND_FLOOR else -1)
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), rounding=rounding)):.6g}"
 
 
 def as_array(name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]) -> AnyArray:

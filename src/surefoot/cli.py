@@ -360,12 +360,18 @@ def baseline(
 ) -> None:
     """From a log to a policy and what it is certified to be worth. Exit code 3: the floor is not certified."""
     from surefoot.baselines import Baseline, floor_from_user, learn_baseline, report
+    from surefoot.checks import at_least
     from surefoot.files import require_place
     from surefoot.offline import LogCounts, check_log
 
     require_place(out)
     columns = _columns(column)
     if log.endswith(".npz"):
+        given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
+        given |= {"--states": states, "--actions": actions, "--seed": seed or None}
+        said = next((name for name, value in given.items() if value), None)
+        if said is not None:
+            raise InvalidSetting(f"{said} is for logs: {log} was counted without it. Count the log again.")
         counted = LogCounts.load(log)
     else:
         checked = check_log(
@@ -397,7 +403,7 @@ def baseline(
         say(learnt.explain(level, counted.codebook))
         say(
             f"The logged policy itself: mean return {found['logged_mean_return']:.6g}, certified by its returns to be "
-            f"worth at least {found['logged_certified']:.6g} (probability {1 - delta:g}, by itself)."
+            f"worth at least {at_least(found['logged_certified'])} (probability {1 - delta:g}, by itself)."
         )
         typer.echo("Taken on trust, checked by nobody:")
         for line in found["premises"]:

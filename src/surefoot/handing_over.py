@@ -34,6 +34,7 @@ def hand_over(
 ) -> HandOver:
     """A learner that starts from what was learnt.
 
+    - floor: as learners take it, between 0 and H (`problem.from_user_units` turns one of yours into it)
     - kind: `sf.StepMix` or `sf.EpsMix`; delta: its own, learnt.delta if left out, on top of the certificate's
     - counts: of the log, to start warm (`log.counts`, or pooled); left out, the learner starts with nothing. The
       paper's bounds cannot use them: their proof needs a baseline that was fixed before the data.

@@ -1,5 +1,6 @@
 """Problem: everything a learner may know before the first episode."""
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,8 @@ class Problem(Record):
     - unknown: where rewards are not known, only that they lie in [0, 1] and have a fixed mean for each pair: True
       (everywhere), or a mask (S, A) or (H, S, A). What r says there is ignored.
     - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
+    - rewards_at_least: True where what is given as rewards is what is paid at least: lower values hold, upper ones do
+      not. (A log says nothing of pairs that it never tried.)
     - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
       may counts be pooled.
 
@@ -87,6 +90,7 @@ class Problem(Record):
     r: Floats  # (H, S, A), read-only; 0 where rewards are unknown or depend on the next state
     start: Floats | None  # (S,) probabilities; None: unknown
     stationary: bool
+    rewards_at_least: bool  # are rewards given as what is paid at least?
     units: Units  # how values translate into the user's own units
     r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
     r_next_rows: Floats | None  # (H or 1, S*A, S)
@@ -105,6 +109,7 @@ class Problem(Record):
         r_next: ArrayLike | None = None,
         unknown: ArrayLike | bool | None = None,
         support: ArrayLike | None = None,
+        rewards_at_least: bool = False,
     ) -> None:
         """Validate once; nothing is repaired."""
         after = None
@@ -148,6 +153,7 @@ class Problem(Record):
             r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
             start=_start(start, s1, S),
             stationary=stationary,
+            rewards_at_least=require_bool("rewards_at_least", rewards_at_least),
             units=_checked_units(units, steps),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
@@ -190,7 +196,7 @@ class Problem(Record):
         """The same task for somebody who knows less: no rewards, no start distribution, no support."""
         known = self.arguments()
         if rewards:
-            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True}
+            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
         if start:
             known |= {"start": "unknown"}
         if support:
@@ -210,6 +216,15 @@ class Problem(Record):
         mine, its = self.arguments(), other.arguments()
         return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
 
+    @property
+    def mark(self) -> str:
+        """By this a problem is known again, to the last number."""
+        digest = hashlib.sha256()
+        for word, value in sorted(self.arguments().items()):
+            plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            digest.update(f"{word} {np.shape(value)} ".encode() + plain)
+        return digest.hexdigest()[:16]
+
     def arguments(self) -> dict[str, Any]:
         """What a copy is built with."""
 
@@ -224,6 +239,7 @@ class Problem(Record):
             "H": self.H,
             "stationary": self.stationary,
             "units": self.units,
+            "rewards_at_least": self.rewards_at_least,
             "start": "unknown" if self.start is None else self.start,
             "r_next": given(self.r_next_rows, S, A, S),
             "unknown": given(self.unknown_rows, S, A),
@@ -242,6 +258,7 @@ class Problem(Record):
                 ("rewards by next state", self.r_next_rows),
                 ("rewards unknown", self.unknown_rows),
                 ("support known", self.support_rows),
+                ("rewards at least as given", self.rewards_at_least or None),
             )
             if rows is not None
         ]

@@ -207,7 +207,12 @@ class TestCertificates:
         other = sf.uniform(3, 5, 5)
         with pytest.raises(sf.InvalidSetting, match="of another policy"):
             sf.StepMix(learnt.problem, other, FLOOR, certificate=learnt.certificate)
-        assert mark_of(other) != mark_of(learnt.policy)
+        problem = learnt.problem
+        for another in (sf.Problem(0.1 * problem.r), sf.Problem(problem.r, s1=1), problem.forget(rewards=True)):
+            with pytest.raises(sf.InvalidSetting, match="for another problem"):
+                sf.StepMix(another, learnt.policy, 0.1, certificate=learnt.certificate)
+        same = sf.Problem(problem.r.copy())
+        assert mark_of(learnt.policy, same) == learnt.certificate.mark
 
     def test_refusals(self, learnt, log):
         problem, pi = learnt.problem, learnt.policy
@@ -221,8 +226,8 @@ class TestCertificates:
         assert sf.vi_lcb(log.folds, problem, 0.05, c=0.71).certified
         for settings, words in (
             ({"certificate": 2.4}, "expected learnt.certificate"),
-            ({"certificate": sf.Certificate(3.5, 0.05, mark_of(pi))}, "no value is above 3"),
-            ({"certificate": sf.Certificate(2.4, 0.97, mark_of(pi))}, "add up to 1.02"),
+            ({"certificate": sf.Certificate(3.5, 0.05, mark_of(pi, problem))}, "no value is above 3"),
+            ({"certificate": sf.Certificate(2.4, 0.97, mark_of(pi, problem))}, "add up to 1.02"),
         ):
             with pytest.raises(sf.InvalidSetting, match=words):
                 sf.StepMix(problem, pi, FLOOR, **settings)
@@ -295,3 +300,94 @@ class TestRest:
         learner.act()
         learner.observe(1, 0.5, terminated=True)
         assert learner.end().states.tolist() == [0, 2, 2]
+
+
+class TestWhatALogDoesNotSay:
+    """Each of these was once certified, and false."""
+
+    def written(self, tmp_path, rows, header="episode,step,state,action,reward,next_state,terminated"):
+        path = tmp_path / "log.csv"
+        path.write_text(header + "\n" + "\n".join(rows) + "\n")
+        return path
+
+    def test_an_end_at_the_last_step_is_an_end_at_every_step(self, tmp_path):
+        """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, it would seem to go on."""
+        rows = [f"{i},{h},0,{int(h == 2)},{int(h == 2)},0,{int(h == 2)}" for i in range(200) for h in range(3)]
+        log = sf.count_log(self.written(tmp_path, rows))
+        assert log.last_ends == 200
+        with pytest.raises(sf.InvalidLog, match="200 episodes terminated at the last step"):
+            log.problem(stationary=True)
+        assert sf.robust_vi(log.counts, log.problem(), 0.05).lower == pytest.approx(1.0, abs=1e-6)  # by step it is true
+        with pytest.raises(sf.InvalidLog, match="terminated at the last step"):
+            log.save(tmp_path / "c.npz")
+            sf.LogCounts.load(tmp_path / "c.npz").problem(stationary=True)
+
+    def test_what_was_never_tried_has_no_upper_bound(self, tmp_path):
+        """Only action 0 was tried. Its rewards are known, those of action 1 at least as the lowest there is."""
+        rows = [f"{i},0,0,0,0.5,0,0" for i in range(300)]
+        log = sf.count_log(self.written(tmp_path, rows), actions=2)
+        problem = log.problem()
+        assert problem.rewards_at_least
+        assert problem.r.tolist() == [[[0.5, 0.0]]]
+        other = np.array([[[0.0, 1.0]]])
+        with pytest.raises(sf.InvalidSetting, match="needs an upper bound"):
+            sf.StepMix(problem, other, sf.Relative(0.1))
+        plan = sf.StepMix(problem, other, 0.1).plan(log.counts)
+        assert plan.upper == 1.0  # H: nothing is known
+        with pytest.raises(sf.InvalidSetting, match="at least so much"):
+            sf.DOPE(problem, other, 0.1, episodes=10, baseline_value=0.2)
+        told = log.problem(rewards=[[0.5, 0.9]])
+        assert not told.rewards_at_least
+        assert log.problem(unknown=True).hidden.all()
+
+    def test_rewards_that_were_never_seen_twice_are_not_known(self, tmp_path):
+        rng = np.random.default_rng(0)
+        rows = [f"{i},0,0,{i},{rng.random():.6f},0,0" for i in range(20)]
+        log = sf.count_log(self.written(tmp_path, rows))
+        assert not log.by_pair
+        assert log.problem().hidden.all()
+        twice = [f"{i},0,0,{i % 10},0.{i % 10},0,0" for i in range(20)]
+        assert sf.count_log(self.written(tmp_path, twice)).by_pair
+
+    def test_a_table_in_another_order_is_refused(self, log, world):
+        assert log.problem(rewards=world.r).same_as(world.problem)
+        with pytest.raises(sf.InvalidLog, match="order of the codebook"):
+            log.problem(rewards=world.r[:, ::-1])
+
+    def test_options_for_logs_are_not_for_counts(self, path, tmp_path):
+        run("logs", "count", path, "--out", tmp_path / "c.npz")
+        for option in (("--reward-range", -50, 10), ("--horizon", 2), ("--seed", 3), ("--states", 9)):
+            assert f"{option[0]} is for logs" in refused(
+                "baseline", tmp_path / "c.npz", *option, "--out", tmp_path / "p"
+            )
+
+    def test_what_is_printed_is_proved_as_well(self):
+        from surefoot.checks import at_least, at_most
+
+        assert at_least(1234567.4) == "1.23456e+06"
+        assert at_most(1234561.4) == "1.23457e+06"
+        assert (at_least(2.1999999999999997), at_least(2.199999), at_least(-1.23456789)) == (
+            "2.2",
+            "2.19999",
+            "-1.23457",
+        )
+        assert (at_least(0.0), at_most(0.1), at_least(float("-inf"))) == ("0", "0.1", "-inf")
+
+    def test_folds_are_logged_data_too(self, log, world):
+        learnt = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
+        agent = sf.StepMix(learnt.problem, learnt.policy, 0.5, bounds=sf.Bernstein())
+        with pytest.raises(sf.InvalidCounts, match="logged episodes"):
+            agent.plan(learnt.counts)
+
+    def test_premises_are_those_of_the_method(self, log, world, learnt):
+        from surefoot.baselines import premises
+
+        problem = log.problem(rewards=world.r)
+        by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
+        assert any("one way of choosing actions" in line for line in by_folds)
+        assert not any("one way of choosing actions" in line for line in premises(log, learnt))
+        assert any("no episode ends before its 3 steps" in line for line in by_folds)
+        thin = sf.robust_vi(log.counts, log.problem(), 0.05)
+        assert any("no reward lies below 0" in line for line in premises(log, thin))
+        hidden = sf.robust_vi(log.counts, log.problem(unknown=True), 0.05)
+        assert any("or the reward" in line for line in premises(log, hidden))

@@ -171,7 +171,7 @@ def test_control_a_false_certificate_lets_the_learner_fall():
 
     world = sf.world("trap")
     pi = sf.check_policy(world.baseline, world.problem)
-    false = sf.Certificate(float(world.H), 0.05, mark_of(pi))
+    false = sf.Certificate(float(world.H), 0.05, mark_of(pi, world.problem))
     floor = world.suggested_floor
     settings = {"delta": 0.05, "pooled": world.stationary}
     agents = [sf.EpsMix(world.problem, pi, floor, certificate=given, **settings) for given in (None, false)]

@@ -242,6 +242,8 @@ def require_known(problem: Problem, name: str) -> None:
     missing = (
         "unknown rewards"
         if problem.unknown_rows is not None
+        else "rewards that are only known to be at least so much"
+        if problem.rewards_at_least
         else "rewards that depend on the next state (world.averaged() tells the means instead)"
         if problem.r_next_rows is not None
         else "an unknown start"

@@ -8,6 +8,7 @@ from surefoot.agents.plans import Plan
 from surefoot.agents.returns import returns_range
 from surefoot.bounds import KL
 from surefoot.bounds.binding import binding_pairs
+from surefoot.checks import at_least, at_most
 
 
 def explanation(plan: Plan, grounds: Grounds) -> str:
@@ -21,6 +22,11 @@ def explanation(plan: Plan, grounds: Grounds) -> str:
 
 def _shown(grounds: Grounds, value: float) -> str:
     return f"{grounds.agent.problem.in_user_units(value):.6g}"
+
+
+def _proved(grounds: Grounds, value: float) -> str:
+    """A lower value, not rounded up."""
+    return at_least(grounds.agent.problem.in_user_units(value))
 
 
 def _verdict(plan: Plan, grounds: Grounds) -> str:
@@ -42,9 +48,9 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
     floor = f"{kept} of {_shown(grounds, grounds.floor)}" if kept == "the floor" else kept
     why = {
         "certified": f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at "
-        f"least {_shown(grounds, plan.lower)}, and {floor} is kept",
+        f"least {_proved(grounds, plan.lower)}, and {floor} is kept",
         "trusted": f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_shown(grounds, plan.lower)}. It rests on the owner's word that the baseline is above the floor",
+        f"{_proved(grounds, plan.lower)}. It rests on the owner's word that the baseline is above the floor",
         "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
         "no floor": "No floor is kept",
     }[plan.safety]
@@ -55,7 +61,7 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
         )
     if plan.source == "baseline" and relative is not None and plan.safety == "certified":
         why = "Certified by definition: the floor is measured from the baseline itself"
-    top = f"No policy is worth more than {_shown(grounds, plan.upper)}."
+    top = f"No policy is worth more than {at_most(agent.problem.in_user_units(plan.upper))}."
     if plan.safety == "NOT CERTIFIED":
         top = "Nothing is proved, neither of this policy nor of any other."
     return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}"
@@ -68,16 +74,16 @@ def _evidence(grounds: Grounds) -> str:
     counted = grounds.counts
     lines = [f"The baseline is worth at least, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
     lines.append(
-        f"  {_shown(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
+        f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
     if agent.returns is not None:
         n = int(counted.record[0])
-        value = "nothing" if grounds.by_returns == -np.inf else _shown(grounds, grounds.by_returns)
+        value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
         low, span, _ = returns_range(agent.problem, agent.pi_b, agent.returns)
         within = f"which lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}]"
         lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
     if agent.certificate is not None:
-        lines.append(f"  {_shown(grounds, agent.certificate.value):>10}  by the certificate it came with")
+        lines.append(f"  {_proved(grounds, agent.certificate.value):>10}  by the certificate it came with")
     if grounds.vouched > -np.inf:
         lines.append(f"  {_shown(grounds, grounds.vouched):>10}  by the owner's word (trusted)")
     return "\n".join(lines)
@@ -148,7 +154,9 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
     if plan.safety == "trusted" and grounds.vouched < grounds.floor:
         lines.append("  the baseline is at or above the floor")
     if grounds.counts.logged:
-        lines.append("  the log is complete, of the same process, and nothing here was chosen by looking at it")
+        lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
+    if agent.certificate is not None:
+        lines.append("  what the baseline's certificate rests on: a complete log of this process (docs/logs.md)")
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
         lines.append("The floor is on the average over the coin: the policy it selects may be below.")
     return "\n".join(lines)

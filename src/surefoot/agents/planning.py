@@ -284,7 +284,7 @@ class SpliceAgent(CountingAgent):
             reached=reached,
             L=L,
             floor=floor,
-            upper=-kernels.start_bound(start, top.V_up[0, 0], -1.0),
+            upper=float(H) if self.problem.rewards_at_least else -kernels.start_bound(start, top.V_up[0, 0], -1.0),
             explorer=explorer,
             V_low=splices.V_low,
             by_model=by_model,
@@ -403,10 +403,10 @@ class FloorAgent(SpliceAgent):
         """Is it of this baseline, and can it be had together with the rest?"""
         if not isinstance(self.certificate, Certificate):
             raise InvalidSetting(f"certificate is {self.certificate!r}, expected learnt.certificate, or None.")
-        if self.certificate.mark != mark_of(self.baseline):
+        if self.certificate.mark != mark_of(self.baseline, self.problem):
             raise InvalidSetting(
-                "The certificate is of another policy than the baseline: it says nothing of this one. Give the policy "
-                "that was certified."
+                "The certificate is of another policy than the baseline, or for another problem (rewards, start, "
+                "units): it says nothing here. Give the policy and the problem that it was made for."
             )
         if self.certificate.value > self.problem.H:
             raise InvalidSetting(
@@ -421,6 +421,11 @@ class FloorAgent(SpliceAgent):
         if not isinstance(self.floor, Relative):
             return require_floor(self.floor, self.problem.H)
         require_share(self.problem)
+        if self.problem.rewards_at_least:
+            raise InvalidSetting(
+                "A floor relative to the baseline needs an upper bound of its value, but these rewards are only what "
+                "is paid at least (pairs that a log never tried). Use a floor in units of return, or unknown rewards."
+            )
         return self.floor
 
     @classmethod

@@ -8,6 +8,7 @@ import numpy as np
 from surefoot.arrays import Floats
 from surefoot.checks import freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
+from surefoot.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Certificate:
 
     value: float
     delta: float
-    mark: str  # of the policy: a certificate of one says nothing of another
+    mark: str  # of the policy and the problem: a certificate says nothing of others
 
     def __post_init__(self) -> None:
         value = require_number("value", self.value, "a certified value, at least 0")
@@ -27,7 +28,7 @@ class Certificate:
         freeze(self, value=value, delta=require_delta(self.delta))
 
 
-def mark_of(policy: Floats) -> str:
-    """By this a policy is known again, to the last bit."""
+def mark_of(policy: Floats, problem: Problem) -> str:
+    """By this a policy for a problem is known again, to the last bit."""
     pi = np.ascontiguousarray(policy, dtype=np.float64)
-    return hashlib.sha256(f"{pi.shape}".encode() + pi.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(f"{problem.mark} {pi.shape} ".encode() + pi.tobytes()).hexdigest()[:16]

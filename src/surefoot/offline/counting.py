@@ -299,7 +299,7 @@ def assemble(
     labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
     s, s_next = numbers[: len(n)], numbers[len(n) :]
     action_labels, a = coded("action", np.asarray(table["action"]), actions)
-    early = ended & (h < H - 1)
+    early, counted_rows = ended & (h < H - 1), n
     codebook = Codebook(labels, action_labels, rest=bool(early.any()))
     require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
     _require_flow(source, glance, h, s, s_next, n, early, codebook.S)
@@ -347,6 +347,7 @@ def assemble(
         low=low,
         high=high,
         sums=None,
+        last_ends=0 if codebook.rest else int(counted_rows[ended].sum()),
     )
     if (low < high).any():
         return replace_sums(found, _sums(source, glance, seed, codebook, found))

@@ -34,6 +34,9 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     with probability at most delta, and any c >= 1/sqrt(2) makes b >= t. Then Q_h <= r + P V_{h+1}, and by induction
     V_h <= V_h^{pi_hat}. The paper leaves c open; c = 1 is the default. A smaller one than 1/sqrt(2) is NOT CERTIFIED.
 
+    What this rests on beside the premises of every certificate from a log: the episodes are i.i.d., of one behaviour
+    policy that did not change with what it saw, and neither their number nor their ids depend on how they went.
+
     Rewards may have been read off the same log, where they do not vary: a pair that was not seen in its own fold has
     Q = 0 whatever its reward (b >= 1 there), so no other fold's episodes enter V_{h+1} by way of r.
 
@@ -44,7 +47,7 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     """
     if not isinstance(problem, Problem):
         raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
-    counts = folds if isinstance(folds, Counts) else Counts(folds)
+    counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
     if counts.pooled:
         raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
     require_log(counts, problem)

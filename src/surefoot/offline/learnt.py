@@ -10,7 +10,7 @@ from surefoot.arrays import Floats, Ints
 from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate, mark_of
 from surefoot.bounds.kl import mean_bounds
-from surefoot.checks import REWARD_UNITS, Record, freeze, require_floor
+from surefoot.checks import REWARD_UNITS, Record, at_least, freeze, require_floor
 from surefoot.counts import LARGEST_COUNT, Counts, check_counts
 from surefoot.errors import InvalidSetting
 from surefoot.offline.codebook import Codebook
@@ -48,7 +48,7 @@ class Learnt(Record):
         """For the learner that takes the policy as its baseline: what is proved of it, and at which delta."""
         if not self.certified:
             raise InvalidSetting("The bonus was scaled by hand: nothing is certified, so there is no certificate.")
-        return Certificate(self.lower, self.delta, mark_of(self.policy))
+        return Certificate(self.lower, self.delta, mark_of(self.policy, self.problem))
 
     def clears(self, floor: float) -> bool:
         """Is the policy certified to be worth the floor (as learners take it, between 0 and H)?"""
@@ -79,7 +79,7 @@ class Learnt(Record):
         In the user's units; with a codebook, states and actions go by their labels.
         """
         user = self.problem.in_user_units
-        worth, sure = f"{user(self.lower):.6g}", f"{1.0 - self.delta:g}"
+        worth, sure = at_least(user(self.lower)), f"{1.0 - self.delta:g}"
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
             f"{learnt}: certified to be worth at least {worth} with probability {sure}."
@@ -88,7 +88,7 @@ class Learnt(Record):
         ]
         logged = logged_value(self.problem, self.counts)
         if not math.isnan(logged):
-            lines.append(f"The episodes of the log returned {user(logged):.6g} on average (an estimate).")
+            lines.append(f"By these counts the logged policy itself is worth about {user(logged):.6g} (an estimate).")
         if floor is not None:
             lines += self._against(require_floor(floor, self.problem.H), logged)
         if self.binding:

@@ -66,6 +66,7 @@ class LogCounts(Record):
     low: Floats  # the lowest reward paid there
     high: Floats
     sums: Sums | None  # None: each transition always paid the same
+    last_ends: int = 0  # episodes that terminated at the last step, where there is no state of rest for them
 
     @property
     def S(self) -> int:
@@ -164,13 +165,14 @@ class LogCounts(Record):
 
     @property
     def by_pair(self) -> bool:
-        """Was every pair, at each step, always paid the same?"""
-        return bool(((self.rewards.n == 0) | (self.rewards.min == self.rewards.max)).all())
+        """Was every pair, at each step, always paid the same? Not known where most were paid but once."""
+        n = self.rewards.n
+        return bool(((n == 0) | (self.rewards.min == self.rewards.max)).all()) and _repeated(n)
 
     @property
     def by_transition(self) -> bool:
         """Did every transition, at each step, always pay the same?"""
-        return self.sums is None
+        return self.sums is None and _repeated(self.n)
 
     @property
     def coverage(self) -> float:
@@ -192,7 +194,8 @@ class LogCounts(Record):
 
         - rewards: your table (S, A) or (H, S, A) in the log's units. Without one, what the log paid is taken where each
           pair (or each transition) always paid the same: then you vouch that it always does, and what was never seen
-          counts as the lowest reward of the range. Rewards that vary are unknown: certified as such.
+          counts as the lowest reward of the range: lower values hold, upper ones do not (`rewards_at_least`). Rewards
+          that vary, or of which too few were seen twice, are unknown: certified as such.
         - unknown: certify rewards as unknown although they did not vary.
         - stationary: neither dynamics nor rewards depend on the step.
         - start: the probabilities of the first states. Several first states without them are an unknown start.
@@ -202,18 +205,26 @@ class LogCounts(Record):
                 f"Rewards lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Say which are possible when the "
                 "log is counted: count_log(..., reward_range=(low, high)). Bounds for a narrower range prove nothing."
             )
-        units, S, A = Units(*self.reward_range, self.H), self.S, self.A
+        if stationary and self.last_ends:
+            raise InvalidLog(
+                f"{self.last_ends:,} episodes terminated at the last step, and none before it: where they went is not "
+                "known, and steps together would say that they go on. Leave stationary out, or, if the flag only marks "
+                "the last step, count the log without the column terminated."
+            )
+        units, S, A = self.units, self.S, self.A
         first: dict[str, Any] = {"start": start}
         starts = np.flatnonzero(self.starts)
         if start is None:
             first = {"s1": int(starts[0])} if len(starts) == 1 else {"start": "unknown"}
         known: dict[str, Any] = {"r": np.zeros((self.H, S, A))}
+        at_least = False
         if rewards is not None:
             known["r"] = self._table(rewards)
         elif not unknown and self.by_pair:
-            known["r"] = self._seen(self.place // S, (S, A), stationary)
+            known["r"], at_least = self._seen(self.place // S, (S, A), stationary)
         elif not unknown and self.by_transition:
-            known = {"r_next": self._seen(self.place, (S, A, S), stationary)}
+            r_next, at_least = self._seen(self.place, (S, A, S), stationary)
+            known = {"r_next": r_next}
         else:
             hidden = np.ones((S, A), dtype=np.bool_)
             known = {"r": np.zeros((S, A)), "unknown": hidden}
@@ -229,7 +240,8 @@ class LogCounts(Record):
             support = np.ones((S, A, S), dtype=np.bool_)
             support[self.rest] = False
             support[self.rest, :, self.rest] = True
-        return Problem(**known, **first, H=self.H, stationary=stationary, units=units, support=support)
+        claims = {"stationary": stationary, "rewards_at_least": at_least}
+        return Problem(**known, **first, **claims, H=self.H, units=units, support=support)
 
     def _table(self, rewards: ArrayLike) -> Floats:
         """The user's table, rescaled; the state of rest may be left out of it."""
@@ -246,18 +258,37 @@ class LogCounts(Record):
                 f"rewards{bad[0].tolist()} is {table[tuple(bad[0])]:g}, outside the range {self.reward_range}. Count "
                 "the log again with a wider reward_range."
             )
+        self._compare(table)
         full = np.zeros((*table.shape[:-2], self.S, A))
         full[..., : table.shape[-2], :] = np.clip((table - self.units.low) / self.units.scale, 0.0, 1.0)
         return full
 
-    def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> Floats:
-        """What was paid at each place of (H, *shape), rescaled; 0, the lowest there is, where nothing was."""
+    def _compare(self, table: Floats) -> None:
+        """Where the log's rewards do not vary they must be those of the table."""
+        if not self.by_pair:
+            return
+        paid, S = self.rewards, min(table.shape[-2], len(self.codebook.states))
+        said = np.broadcast_to(table[..., :S, :], (self.H, S, self.A))
+        bad = np.argwhere((paid.n[:, :S] > 0) & ~(np.abs(paid.min[:, :S] - said) <= 1e-6 * self.units.scale))
+        if bad.size:
+            h, s, a = (int(i) for i in bad[0])
+            raise InvalidLog(
+                f"The table says that action {self.codebook.actions[a]!r} in state {self.codebook.state_label(s)!r} "
+                f"pays {said[h, s, a]:g} at step {h}, but the log always paid {paid.min[h, s, a]:g} "
+                f"({paid.n[h, s, a]:,} times). Is the table in the order of the codebook?"
+            )
+
+    def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> tuple[Floats, bool]:
+        """What was paid at each place of (H, *shape), rescaled; 0, the lowest there is, where nothing was. Was that so?
+
+        The state of rest is left out of account: what it pays is known.
+        """
         size = int(np.prod(shape))
         paid = np.clip((self.low - self.units.low) / self.units.scale, 0.0, 1.0)
         if not stationary:
-            full = np.zeros(self.H * size)
+            full = np.full(self.H * size, np.nan)
             full[place] = paid
-            return full.reshape(self.H, *shape)
+            return self._filled(full.reshape(self.H, *shape), 1)
         low, high = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(low, place % size, paid)
         np.maximum.at(high, place % size, paid)
@@ -268,7 +299,12 @@ class LogCounts(Record):
                 f"Action {self.codebook.actions[a]!r} in state {self.codebook.state_label(int(s))!r} paid differently "
                 "at different steps: the rewards are not stationary. Leave stationary out."
             )
-        return np.where(np.isfinite(low), low, 0.0).reshape(shape)
+        return self._filled(np.where(np.isfinite(low), low, np.nan).reshape(shape), 0)
+
+    def _filled(self, paid: Floats, states: int) -> tuple[Floats, bool]:
+        """0 for NaN; and whether any of these is in a state of the process's own. `states` is the axis of those."""
+        own = paid if self.rest is None else np.delete(paid, self.rest, axis=states)
+        return np.nan_to_num(paid, nan=0.0), bool(np.isnan(own).any())
 
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and JSON, with a version and a content hash."""
@@ -280,6 +316,7 @@ class LogCounts(Record):
             "declared": self.declared,
             "notes": self.notes,
             "H": self.H,
+            "last_ends": self.last_ends,
         }
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
         arrays |= {} if self.sums is None else self.sums._asdict()
@@ -305,6 +342,7 @@ class LogCounts(Record):
                 declared=bool(about["declared"]),
                 notes=tuple(str(note) for note in about["notes"]),
                 sums=sums,
+                last_ends=int(about["last_ends"]),
                 **{name: arrays[name] for name in TABLES},
             )
         except (KeyError, TypeError, ValueError):
@@ -344,6 +382,11 @@ class LogCounts(Record):
     def __repr__(self) -> str:
         sizes = f"H={self.H}, S={self.S}, A={self.A}"
         return f"LogCounts({sizes}, {self.episodes:,} episodes, {self.rows:,} rows, coverage {self.coverage:.0%})"
+
+
+def _repeated(n: Ints) -> bool:
+    """Are most rows of places that were seen twice or more? Where nothing is, nothing can be seen to vary."""
+    return 2 * int(n[n > 1].sum()) >= int(n.sum())
 
 
 def rescaled(rewards: Floats, units: Units) -> tuple[Ints, Floats]:
