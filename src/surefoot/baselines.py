@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.arrays import AnyArray, Floats
 from surefoot.bounds import Certificate
 from surefoot.bounds.certificate import mark_of
-from surefoot.checks import Record, freeze
+from surefoot.checks import Record, at_least, freeze
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import read_arrays, write_arrays
 from surefoot.offline.codebook import Codebook, codebook_from, codebook_text
@@ -83,6 +83,16 @@ class Baseline(Record):
         }
         write_arrays(path, "policy", arrays)
 
+    @property
+    def words(self) -> str:
+        """What it is, and what is certified of it, in the user's units."""
+        learnt = f"{self.method}, from {self.episodes:,} episodes"
+        if self.certificate is None:
+            return f"{learnt}. Nothing is certified of it."
+        worth = at_least(self.problem.in_user_units(self.certificate.value))
+        sure = f"{1 - self.certificate.delta:g}"
+        return f"{learnt}: certified to be worth at least {worth} an episode with probability {sure}."
+
     def __repr__(self) -> str:
         return f"Baseline({self.method}, {self.certificate or 'nothing certified'}, {self.problem})"
 
@@ -110,6 +120,33 @@ def load_baseline(path: str | Path) -> Baseline:
         raise InvalidFile(f"{path}: what it says of the baseline is damaged ({reason}). Restore a copy.") from None
 
 
+def rules(baseline: Baseline) -> list[dict[str, Any]]:
+    """For each step (from 0) and state the actions that are played, by their labels."""
+    pi, book = baseline.policy, baseline.codebook
+    return [
+        {
+            "step": h,
+            "state": book.state_label(s),
+            "actions": {str(book.actions[a]): float(pi[h, s, a]) for a in np.flatnonzero(pi[h, s])},
+        }
+        for h in range(len(pi))
+        for s in range(len(book.states))
+    ]
+
+
+def logged_words(found: Mapping[str, Any]) -> str:
+    """What the log's own returns say of the policy that wrote it; `found` is a report."""
+    lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
+    text = (
+        f"The logged policy itself returned {found['logged_mean_return']:.6g} an episode on average; by these returns "
+        f"alone it is certified to be worth at least {lower} (probability {sure}, apart from the above)."
+    )
+    proved = found["certified_value"]
+    if proved is not None and proved < found["logged_certified"]:
+        text += " That is more than is certified of the policy learnt: nobody has played that one yet."
+    return text
+
+
 def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:
     """Learn from a log by one of METHODS: robust (the default), vi-lcb (the paper's), clone, spibb."""
     if method not in METHODS:
@@ -124,15 +161,27 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
     whole = log.counts
     return {
         "method": learnt.method,
+        "H": log.H,
+        "S": log.S,
+        "A": log.A,
+        "coverage": log.coverage,
         "episodes": log.episodes,
         "delta": learnt.delta,
         "logged_mean_return": user(logged_value(problem, whole)),
         "logged_certified": user(logged_lower(problem, whole, learnt.delta)),
-        "certified_value": user(learnt.lower) if learnt.certified else None,
+        "certified": learnt.certified,
+        "certified_value": learnt.certified_value if learnt.certified else None,
+        "estimated_value": learnt.estimate,
         "floor": None if floor is None else user(floor),
         "cleared": None if floor is None else learnt.clears(floor),
+        "episodes_needed": None if floor is None else _or_never(learnt.episodes_needed(floor)),
         "premises": list(premises(log, learnt)),
     }
+
+
+def _or_never(episodes: float) -> int | None:
+    """JSON has no infinity."""
+    return None if episodes == np.inf else int(episodes)
 
 
 def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
@@ -179,6 +228,3 @@ def floor_from_user(problem: Problem, floor: float) -> float:
     if not 0.0 <= level <= problem.H:
         raise InvalidSetting(f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose one in between.")
     return level
-
-
-__all__ = ["METHODS", "Baseline", "floor_from_user", "learn_baseline", "load_baseline", "premises", "report"]

@@ -24,7 +24,7 @@ app = typer.Typer(
 logs = typer.Typer(no_args_is_help=True, help="Logs of past episodes: is one usable, and what is in it?")
 app.add_typer(logs, name="logs")
 
-Log = Annotated[str, typer.Argument(metavar="LOG", help="Parquet, CSV or JSON: a file, or a glob in quotes.")]
+Log = Annotated[list[str], typer.Argument(metavar="LOG...", help="Parquet, CSV or JSON: a file, several, or a glob.")]
 Column = Annotated[
     list[str] | None, typer.Option("--column", help="What the log calls a column, such as state=segment; repeatable.")
 ]
@@ -263,6 +263,7 @@ def logs_count(
     """Count how often each next state followed each state and action, and write the counts."""
     from surefoot.files import require_place
     from surefoot.offline import count_log
+    from surefoot.offline.checking import sizes
 
     require_place(out)
     found = count_log(
@@ -277,11 +278,11 @@ def logs_count(
     )
     found.save(out)
     if as_json:
-        sizes = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
+        shape = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
         facts = {"rows": found.rows, "episodes": found.episodes, "mean_return": found.mean_return}
-        typer.echo(json.dumps({**facts, **sizes, "notes": found.notes, "counts": str(out)}, indent=2))
+        typer.echo(json.dumps({**facts, **shape, "notes": found.notes, "counts": str(out)}, indent=2))
         return
-    typer.echo(f"{found.rows:,} rows, {found.episodes:,} episodes: H = {found.H}, S = {found.S}, A = {found.A}.")
+    typer.echo(f"{found.rows:,} rows, {found.episodes:,} episodes: {sizes(found)}")
     for note in found.notes:
         typer.echo(f"note: {note}")
     typer.echo(f"Counts: {out}")
@@ -326,7 +327,7 @@ def logs_from_minari(
 @logs.command("to-minari")
 def logs_to_minari(
     log: Log,
-    dataset: Annotated[str, typer.Argument(help="The name of the new dataset, such as mine/offers-v0.")],
+    dataset: Annotated[str, typer.Option(help="The name of the new dataset, such as mine/offers-v0.")],
     column: Column = None,
 ) -> None:
     """Write a log with integer states and actions as a local Minari dataset (hdf5)."""
@@ -338,7 +339,9 @@ def logs_to_minari(
 
 @app.command()
 def baseline(
-    log: Annotated[str, typer.Argument(metavar="LOG", help="A log, a glob in quotes, or counts from `logs count`.")],
+    log: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="A log, several files, a glob, or counts from `logs count`.")
+    ],
     floor: Annotated[float | None, typer.Option(help="The floor, in the log's units of return.")] = None,
     method: Annotated[
         str, typer.Option(help="robust: certified to be worth most; vi-lcb: the paper's; clone; spibb.")
@@ -359,20 +362,20 @@ def baseline(
     as_json: Json = False,
 ) -> None:
     """From a log to a policy and what it is certified to be worth. Exit code 3: the floor is not certified."""
-    from surefoot.baselines import Baseline, floor_from_user, learn_baseline, report
-    from surefoot.checks import at_least
+    from surefoot.baselines import Baseline, floor_from_user, learn_baseline, logged_words, report
     from surefoot.files import require_place
     from surefoot.offline import LogCounts, check_log
+    from surefoot.offline.checking import sizes
 
     require_place(out)
     columns = _columns(column)
-    if log.endswith(".npz"):
+    if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None}
         said = next((name for name, value in given.items() if value), None)
         if said is not None:
-            raise InvalidSetting(f"{said} is for logs: {log} was counted without it. Count the log again.")
-        counted = LogCounts.load(log)
+            raise InvalidSetting(f"{said} is for logs: {log[0]} was counted without it. Count the log again.")
+        counted = LogCounts.load(log[0])
     else:
         checked = check_log(
             log,
@@ -394,23 +397,42 @@ def baseline(
     found = report(counted, learnt, level)
     Baseline.of(learnt, counted.codebook).save(out)
     if as_json:
-        typer.echo(json.dumps({**found, "explanation": learnt.explain(level), "policy": str(out)}, indent=2))
+        words = {"notes": counted.notes, "explanation": learnt.explain(level, counted.codebook), "policy": str(out)}
+        typer.echo(json.dumps({**found, **words}, indent=2))
     else:
-        sizes = f"H = {counted.H} steps, S = {counted.S} states, A = {counted.A} actions"
-        typer.echo(f"{counted.rows:,} rows, {counted.episodes:,} episodes, {sizes}, coverage {counted.coverage:.1%}")
+        typer.echo(f"{counted.rows:,} rows, {counted.episodes:,} episodes: {sizes(counted)}")
         for note in counted.notes:
             typer.echo(f"note: {note}")
         say(learnt.explain(level, counted.codebook))
-        say(
-            f"The logged policy itself: mean return {found['logged_mean_return']:.6g}, certified by its returns to be "
-            f"worth at least {at_least(found['logged_certified'])} (probability {1 - delta:g}, by itself)."
-        )
+        say(logged_words(found))
         typer.echo("Taken on trust, checked by nobody:")
         for line in found["premises"]:
             say(f"  {line}")
         typer.echo(f"Policy: {out}")
     if found["cleared"] is False:
         raise typer.Exit(CERTIFICATE_FAILED)
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A baseline, as `surefoot baseline` writes it.")],
+    as_json: Json = False,
+) -> None:
+    """What a baseline does: the actions of each state and step by their labels, and what is certified of it."""
+    from surefoot.baselines import load_baseline, rules
+
+    found = load_baseline(path)
+    table = rules(found)
+    if as_json:
+        proved = found.certificate
+        about = {"method": found.method, "episodes": found.episodes}
+        about |= {} if proved is None else {"lower": found.problem.in_user_units(proved.value), "delta": proved.delta}
+        typer.echo(json.dumps({**about, "rules": table}, indent=2))
+        return
+    say(found.words)
+    for rule in table:
+        actions = ", ".join(f"{label} {share:.1%}" for label, share in rule["actions"].items())
+        typer.echo(f"step {rule['step']}, state {rule['state']}: {actions}")
 
 
 def _labels(given: str | None) -> list[str] | list[int] | int | None:

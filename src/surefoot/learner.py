@@ -39,7 +39,7 @@ class Learner:
     ) -> None:
         """With saved `counts` it goes on after the episodes they hold, unless `episodes` says otherwise.
 
-        `rest` is the state in which an episode rests after `terminated`, if the problem has one.
+        `rest` is the state in which an episode rests after `terminated`; left out, the problem's own, if it has one.
         """
         if not isinstance(agent, Agent):
             raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}.")
@@ -54,7 +54,7 @@ class Learner:
         self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
             raise InvalidSetting(f"rest is {rest}, expected a state in 0..{agent.problem.S - 1}.")
-        self.rest = rest
+        self.rest = agent.problem.rest if rest is None else rest
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
@@ -191,7 +191,7 @@ class Learner:
         if terminated and self.rest is None and not last:
             raise InvalidEpisode(
                 f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no state to rest "
-                "in. Build it with from_gymnasium, or give Learner(..., rest=state)."
+                "in. Make it with from_gymnasium or of a log with early ends, or give Learner(..., rest=state)."
             )
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))

@@ -179,6 +179,25 @@ class Problem(Record):
         return self.one_start and self.unknown_rows is None and self.r_next_rows is None
 
     @property
+    def rest(self) -> int | None:
+        """The state in which an episode rests after an early end, where there is just one that can be: by the mask it
+        leads nowhere else, and it pays nothing in the user's units."""
+        if self.support_rows is None or (self.unknown_rows is not None and self.hidden.all()):
+            return None
+        S, A = self.S, self.A
+        nothing = min(max((0.0 - self.units.low) / self.units.scale, 0.0), 1.0)
+        pays = self.r if self.r_next_rows is None else self.r_next_rows.reshape(-1, S, A, S)
+        found = [
+            s
+            for s in range(S)
+            if (self.possible[:, s].sum(axis=-1) == 1).all()
+            and self.possible[:, s, :, s].all()
+            and not self.hidden[:, s].any()
+            and bool((np.abs((pays[:, s] if pays.ndim == 3 else pays[:, s, :, s]) - nothing) < 1e-12).all())
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @property
     def possible(self) -> Bools:
         """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
         if self.support_rows is None:

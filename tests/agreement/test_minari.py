@@ -273,10 +273,10 @@ def spoilt(what):
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("gap", r"1 gaps in the steps \(episode 3\)"),
-        ("twice", r"1 rows repeat a step of their episode \(episode 3\)"),
-        ("chain", r"1 broken chains \(episode 3\)"),
-        ("after", r"1 rows come after the end of their episode \(episode 3\)"),
+        ("gap", r"1 gap in the steps \(episode 3\)"),
+        ("twice", r"1 row repeating a step of their episode \(episode 3\)"),
+        ("chain", r"1 broken chain \(episode 3\)"),
+        ("after", r"1 row after the end of their episode \(episode 3\)"),
     ],
 )
 def test_rows_that_are_no_episodes_are_refused_and_nothing_is_written(tmp_path, datasets, what, words):

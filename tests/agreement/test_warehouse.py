@@ -252,37 +252,37 @@ def test_values_that_are_missing_are_counted(name, tmp_path):
     log = episodes(1, end=0.1)
     holes = log[name].astype(object)
     holes[at(log, 7, 0)] = None
-    assert f"1 rows have no {name}" in refused(log | {name: holes}, tmp_path)
+    assert f"1 row without {name}" in refused(log | {name: holes}, tmp_path)
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
 def test_rewards_that_are_no_numbers(strange, tmp_path):
     log = episodes(1)
     log["reward"][at(log, 7, 2)] = strange
-    assert "1 rewards are infinite or not a number (such as in episode 7)" in refused(log, tmp_path)
+    assert "1 reward infinite or not a number (such as in episode 7)" in refused(log, tmp_path)
 
 
 def test_what_does_not_add_up_is_said_with_an_episode(tmp_path):
     log = episodes(1)
     repeated = {name: np.append(values, values[at(log, 9, 0)]) for name, values in log.items()}
-    assert "1 rows repeat a step of their episode (such as in episode 9)" in refused(repeated, tmp_path)
-    assert "1 gaps in the steps (such as in episode 11)" in refused(without(log, at(log, 11, 1)), tmp_path)
+    assert "1 row repeating a step of their episode (such as in episode 9)" in refused(repeated, tmp_path)
+    assert "1 gap in the steps (such as in episode 11)" in refused(without(log, at(log, 11, 1)), tmp_path)
     short = refused(without(log, at(log, 12, H - 1)), tmp_path)
-    assert f"1 episodes stop before step {H - 1} and do not say why (such as in episode 12)" in short
+    assert f"1 episode stopping before step {H - 1} without saying why (such as in episode 12)" in short
     cut = without(log | {"truncated": (log["episode"] == 12) & (log["step"] == H - 2)}, at(log, 12, H - 1))
-    assert f"1 episodes were cut (truncated) before step {H - 1} (such as in episode 12)" in refused(cut, tmp_path)
+    assert f"1 episode cut (truncated) before step {H - 1} (such as in episode 12)" in refused(cut, tmp_path)
     broken = {name: values.copy() for name, values in log.items()}
     broken["next_state"][at(log, 13, 1)] = (broken["next_state"][at(log, 13, 1)] + 1) % S
-    assert "1 broken chains (such as in episode 13)" in refused(broken, tmp_path)
+    assert "1 broken chain (such as in episode 13)" in refused(broken, tmp_path)
     after = log | {"terminated": (log["episode"] == 14) & (log["step"] == 1)}
-    assert "1 rows come after the end of their episode (such as in episode 14)" in refused(after, tmp_path)
+    assert "1 row after the end of their episode (such as in episode 14)" in refused(after, tmp_path)
 
 
 def test_the_same_episodes_twice(tmp_path):
     """All totals add up; only that ids are there twice shows it."""
     log = episodes(1)
     text = refused({name: np.concatenate([values, values]) for name, values in log.items()}, tmp_path)
-    assert f"{EPISODES * H:,} rows repeat a step" in text
+    assert f"{EPISODES * H:,} rows repeating a step" in text
 
 
 def test_what_else_no_table_can_be_made_of(tmp_path):
@@ -300,11 +300,11 @@ def test_spark_refuses_in_the_same_words(spark, tmp_path):
     """The expression that looks for offending episodes has windows, and Spark its own ideas of NaN."""
     log = episodes(1)
     path = write(without(log, at(log, 11, 1)), tmp_path / "gap.parquet")
-    with pytest.raises(InvalidLog, match=r"1 gaps in the steps \(such as in episode 11\)"):
+    with pytest.raises(InvalidLog, match=r"1 gap in the steps \(such as in episode 11\)"):
         count_table(spark_with(spark, path), "log")
     log["reward"][at(log, 7, 2)] = np.nan
     path = write(log, tmp_path / "nan.parquet")
-    with pytest.raises(InvalidLog, match=r"1 rewards are infinite or not a number \(such as in episode 7\)"):
+    with pytest.raises(InvalidLog, match=r"1 reward infinite or not a number \(such as in episode 7\)"):
         count_table(spark_with(spark, path), "log")
 
 

@@ -57,7 +57,7 @@ class TestTheCommand:
         assert "certified to be worth at least" in " ".join(found.output.split())
         assert "paper's corollary" in " ".join(found.output.split())
         assert "Taken on trust, checked by nobody:" in found.output
-        assert "The logged policy itself: mean return" in found.output
+        assert "The logged policy itself returned" in " ".join(found.output.split())
         baseline = sf.load_baseline(out)
         assert np.array_equal(sf.load_policy(out), baseline.policy)
         assert baseline.codebook.states == (0, 1, 2, 3, 4)
@@ -391,3 +391,94 @@ class TestWhatALogDoesNotSay:
         assert any("no reward lies below 0" in line for line in premises(log, thin))
         hidden = sf.robust_vi(log.counts, log.problem(unknown=True), 0.05)
         assert any("or the reward" in line for line in premises(log, hidden))
+
+
+class TestNewcomers:
+    """What people tried first."""
+
+    def test_all_counts_are_not_folds(self, log, world):
+        problem = log.problem(rewards=world.r)
+        with pytest.raises(sf.InvalidCounts, match=r"give log\.folds"):
+            sf.vi_lcb(log.counts, problem, 0.05)
+        assert sf.vi_lcb(log.fold_counts, problem, 0.05).lower == sf.vi_lcb(log.folds, problem, 0.05).lower
+        with pytest.raises(sf.InvalidCounts, match=r"Give log\.fold_counts"):
+            sf.vi_lcb(log.folds, log.problem(unknown=True), 0.05)
+
+    def test_the_log_itself_and_a_frame(self, log, world):
+        with pytest.raises(sf.InvalidCounts, match=r"such as log\.counts, found LogCounts"):
+            sf.robust_vi(log, log.problem(), 0.05)
+        with pytest.raises(sf.InvalidSetting, match=r"found dict\. A data frame is written first"):
+            sf.count_log({"episode": [1]})
+
+    def test_a_floor_in_ones_own_units_is_told_from_the_learners(self, tmp_path):
+        wide = sf.count_log(a_wide_log(tmp_path), reward_range=(-3.0, 12.0), states=5, actions=5)
+        learnt = sf.robust_vi(wide.counts, wide.problem(), 0.05)
+        with pytest.raises(sf.InvalidSetting, match=r"problem\.from_user_units\(15\)"):
+            learnt.explain(15.0)
+        assert learnt.certified_value == pytest.approx(learnt.problem.in_user_units(learnt.lower))
+        assert learnt.certified_value < learnt.estimate
+
+    def test_the_problem_knows_where_episodes_rest(self, tmp_path):
+        path = tmp_path / "log.csv"
+        rows = [f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)]
+        path.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
+        found = sf.count_log(path, reward_range=(-1, 3))
+        assert found.problem().rest == found.rest == 1
+        assert found.problem(unknown=True).rest == 1
+        assert sf.random_mdp(3, 2, 2, seed=0).problem.rest is None
+        assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, 2, 1), 0.1), 0).rest == 1
+
+    def test_several_files_and_columns_in_another_order(self, tmp_path):
+        one, two = tmp_path / "1.csv", tmp_path / "2.csv"
+        one.write_text("episode,step,state,action,reward,next_state,cost\n1,0,a,true,1.0,a,0.0\n")
+        two.write_text("cost,episode,step,state,action,next_state,reward\n0.0,2,0,a,false,a,1.0\n")
+        assert sf.count_log([one, two]).mean_return == 1.0
+        assert run("logs", "check", one, two).exit_code == 0
+        assert sf.count_log(tmp_path / "*.csv").A == 2  # true and false
+
+    def test_a_baseline_is_shown_by_its_labels(self, learnt, tmp_path):
+        path = tmp_path / "b.npz"
+        sf.Baseline.of(learnt, sf.Codebook(["a", "b", "c", "d", "e"], ["v", "w", "x", "y", "z"])).save(path)
+        found = run("show", path)
+        assert "certified to be worth at least" in " ".join(found.output.split())
+        assert "step 0, state a: " in found.output
+        told = json.loads(run("show", path, "--json").output)
+        assert len(told["rules"]) == 15
+        assert told["delta"] == 0.05
+
+    def test_messages_name_what_is_strange(self, tmp_path):
+        path = tmp_path / "log.csv"
+        head = "episode,step,state,action,reward,next_state\n1,0,a,x,1.0,a\n"
+        for line, words in (
+            ('2,0,a,x,"3,50",a\n', "is VARCHAR, such as '3,50', expected numbers"),
+            ("2,0,a,x", "reads as one column"),
+        ):
+            path.write_text(head + line)
+            with pytest.raises(sf.InvalidLog, match=words):
+                sf.count_log(path)
+        path.write_text("episode,when,state,action,pay,next_state\n1,0,a,x,1.0,a\n")
+        with pytest.raises(sf.InvalidLog, match=r"no column 'step' \(step\) and 'reward' \(reward\)"):
+            sf.count_log(path)
+        (tmp_path / "folder").mkdir()
+        path.rename(tmp_path / "folder" / "log.csv")
+        with pytest.raises(sf.InvalidLog, match=r"folder/\*\.csv"):
+            sf.count_log(tmp_path / "folder")
+
+
+def a_wide_log(folder):
+    """A log with rewards from -3 to 9."""
+    from surefoot.offline.writing import write_log
+
+    n = 500
+    rng = np.random.default_rng(0)
+    state = np.zeros((n, 4), dtype=np.int64)
+    state[:, 1:] = rng.integers(5, size=(n, 3))
+    columns = {
+        "episode": np.repeat(np.arange(n), 3),
+        "step": np.tile(np.arange(3), n),
+        "state": state[:, :-1].reshape(-1),
+        "action": rng.integers(5, size=3 * n),
+        "reward": 3.0 * state[:, :-1].reshape(-1) - 3.0,
+        "next_state": state[:, 1:].reshape(-1),
+    }
+    return write_log(folder / "log.parquet", columns)

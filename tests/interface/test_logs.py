@@ -102,46 +102,46 @@ def test_what_a_report_says_of_a_good_log(tmp_path):
 
 
 ROWS = {
-    "gap": ("FROM given WHERE NOT (episode = 5 AND step = 1)", r"1 gaps in the steps \(episode 5\)", (5,)),
+    "gap": ("FROM given WHERE NOT (episode = 5 AND step = 1)", r"1 gap in the steps \(episode 5\)", (5,)),
     "first step missing": (
         "FROM given WHERE NOT (episode = 5 AND step = 0)",
-        r"1 gaps in the steps \(episode 5\)",
+        r"1 gap in the steps \(episode 5\)",
         (5,),
     ),
     "steps from 1 in one": (
         replaced("step", "step + 1", "episode = 5") + " WHERE episode <> 5 OR step < 2",
-        r"1 gaps in the steps \(episode 5\)",
+        r"1 gap in the steps \(episode 5\)",
         (5,),
     ),
     "row twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5 AND step = 1",
-        r"1 rows repeat a step of their episode \(episode 5\)",
+        r"1 row repeating a step of their episode \(episode 5\)",
         (5,),
     ),
     "episode twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5",
-        r"3 rows repeat a step of their episode \(episode 5\)",
+        r"3 rows repeating a step of their episode \(episode 5\)",
         (5,),
     ),
     "last step twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5 AND step = 2",
-        r"1 rows repeat a step of their episode \(episode 5\)",
+        r"1 row repeating a step of their episode \(episode 5\)",
         (5,),
     ),
-    "chain": (replaced("next_state", "(next_state + 1) % 3"), r"1 broken chains \(episode 5\): the next_state", (5,)),
+    "chain": (replaced("next_state", "(next_state + 1) % 3"), r"1 broken chain \(episode 5\): the next_state", (5,)),
     "short": (
         "FROM given WHERE NOT (episode = 5 AND step = 2)",
-        r"1 episodes stop before step 2 and .* \(episode 5\)",
+        r"1 episode stopping before step 2 .* \(episode 5\)",
         (5,),
     ),
     "truncated": (
         "SELECT * REPLACE (step = 1 AND episode = 5 AS truncated) FROM given WHERE NOT (episode = 5 AND step = 2)",
-        r"1 episodes were cut \(truncated\) before step 2 \(episode 5\)",
+        r"1 episode cut \(truncated\) before step 2 \(episode 5\)",
         (5,),
     ),
-    "after": (replaced("terminated", "true"), r"1 rows come after the end of their episode \(episode 5\)", (5,)),
-    "nan": (replaced("reward", "'nan'::DOUBLE"), r"1 rewards are infinite or not a number \(episode 5\)", (5,)),
-    "inf": (replaced("reward", "'-inf'::DOUBLE"), r"1 rewards are infinite or not a number \(episode 5\)", (5,)),
+    "after": (replaced("terminated", "true"), r"1 row after the end of their episode \(episode 5\)", (5,)),
+    "nan": (replaced("reward", "'nan'::DOUBLE"), r"1 reward infinite or not a number \(episode 5\)", (5,)),
+    "inf": (replaced("reward", "'-inf'::DOUBLE"), r"1 reward infinite or not a number \(episode 5\)", (5,)),
     "many": (
         "SELECT * REPLACE (CASE WHEN step = 0 THEN 3 - next_state ELSE next_state END AS next_state) FROM given",
         r"\d+ broken chains \(episodes 0, \d+, \d+, \.\.\.\)",
@@ -174,7 +174,7 @@ def test_an_episode_is_named_once(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_nothing_may_be_missing(tmp_path, column, ending):
     path = write(tmp_path / f"log.{ending}", replaced(column, "NULL"))
-    some = r"1 rows have no episode\." if column == "episode" else rf"1 rows have no {column} \(episode 5\)\."
+    some = r"1 row without episode\." if column == "episode" else rf"1 row without {column} \(episode 5\)\."
     assert_refused(path, f"{some} Fill it in", () if column == "episode" else (5,))
 
 
@@ -199,7 +199,7 @@ def test_a_permutation_of_next_states_keeps_all_totals(tmp_path):
 def test_the_same_episode_in_two_files(tmp_path):
     one = write(tmp_path / "one.parquet", "FROM given WHERE episode < 8")
     two = write(tmp_path / "two.parquet", "FROM given WHERE episode >= 7")
-    words = r"one\.parquet and 1 more: 3 rows repeat a step of their episode"
+    words = r"one\.parquet and 1 more: 3 rows repeating a step of their episode"
     with pytest.raises(sf.InvalidLog, match=words):
         sf.count_log([one, two])
     report = sf.check_log([one, two])
@@ -213,9 +213,9 @@ def test_files_that_number_their_episodes_anew(tmp_path):
     one = write(tmp_path / "one.parquet", "FROM given WHERE episode < 6")
     two = write(tmp_path / "two.parquet", "SELECT * REPLACE (CASE WHEN episode = 6 THEN 5 ELSE episode END AS episode) "
                 "FROM given WHERE episode >= 6")  # fmt: skip
-    with pytest.raises(sf.InvalidLog, match=r"3 rows repeat a step.*make the ids differ"):
+    with pytest.raises(sf.InvalidLog, match=r"3 rows repeating a step.*make the ids differ"):
         sf.count_log([one, two])
-    with pytest.raises(sf.InvalidLog, match=r"36 rows repeat a step.*make the ids differ"):
+    with pytest.raises(sf.InvalidLog, match=r"36 rows repeating a step.*make the ids differ"):
         sf.count_log([write(tmp_path / "three.parquet"), write(tmp_path / "four.parquet", rows=good(seed=1))])
 
 
@@ -224,15 +224,15 @@ def test_offending_episodes_are_named_as_the_log_names_them(tmp_path, kind):
     name = {"text": "'visit ' || episode", "large": "episode + 5000000000"}[kind]
     shown = {"text": "visit 5", "large": 5000000005}[kind]
     query = f"SELECT * REPLACE ({name} AS episode) FROM given WHERE NOT (episode = 5 AND step = 1)"
-    assert_refused(write(tmp_path / "log.csv", query), rf"1 gaps in the steps \(episode {shown}\)", (shown,))
+    assert_refused(write(tmp_path / "log.csv", query), rf"1 gap in the steps \(episode {shown}\)", (shown,))
 
 
 def test_cuts_after_the_horizon_do_no_harm(tmp_path):
     path = write(tmp_path / "log.parquet", ROWS["truncated"][0])
     assert sf.check_log(path, horizon=2).usable
     assert sf.count_log(path, horizon=2).episodes == 12
-    assert_refused(path, r"1 episodes were cut \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3)
-    assert_refused(write(path), r"12 episodes stop before step 3", (0, 1, 2), horizon=4)
+    assert_refused(path, r"1 episode cut \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3)
+    assert_refused(write(path), r"12 episodes stopping before step 3", (0, 1, 2), horizon=4)
 
 
 # ---------------------------------------------------------------- steps, rewards, labels
@@ -481,7 +481,7 @@ class TestFiles:
             "next_state": zeros,
         }
         parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
-        words = r"1 rewards are infinite or not a number \(episode 3\)"
+        words = r"1 reward infinite or not a number \(episode 3\)"
         if call is sf.count_log:
             with pytest.raises(sf.InvalidLog, match=words):
                 call(tmp_path / "log.parquet")

@@ -14,6 +14,41 @@ NAMED = 3  # offending episodes that a finding names
 ASKED = 30  # as many are asked for: one may offend in several rows
 
 
+WORDS = {  # what is wrong -> what there is so many of, and the rest of the sentence
+    "missing": ("row", " without {name}{some}. Fill it in, or leave those episodes out as a whole."),
+    "reward": ("reward", " infinite or not a number{some}. Remove them at their source."),
+    "duplicate": (
+        "row",
+        " repeating a step of their episode{some}. If files number their episodes anew, make the ids differ; if a row "
+        "is there twice, count it once.",
+    ),
+    "gap": ("gap", " in the steps{some}: an episode must have each of its steps, from the first."),
+    "chain": ("broken chain", "{some}: the next_state of a step is not the state of the step that follows."),
+    "after": ("row", " after the end of their episode{some}: terminated is said of the last step alone."),
+    "short": (
+        "episode",
+        " stopping before step {final} without saying why{some}. If they ended, say so in a column terminated; if all "
+        "have fewer steps than the longest, give a shorter horizon.",
+    ),
+    "truncated": (
+        "episode",
+        " cut (truncated) before step {final}{some}: what would have come is unknown. Give a horizon that all of them "
+        "reach. Leaving them out is sound only if the cut had nothing to do with how they went.",
+    ),
+}
+
+
+def described(what: str, n: int, some: str, *, final: int = 0, name: str = "") -> str:
+    """What is wrong, how often, and in which episodes."""
+    noun, words = WORDS[what]
+    return how_many(n, noun) + words.format(some=some, final=final, name=name)
+
+
+def how_many(n: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing found in a log. An `error` makes it unusable, a `note` is worth knowing."""
@@ -68,13 +103,13 @@ class LogReport:
         return {**facts, "findings": [asdict(finding) for finding in self.findings]}
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.rows:,} rows, {self.episodes:,} episodes"]
+        lines = [f"{self.where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"]
         if self.counted is not None:
             log = self.counted
             seen = int((log.rewards.n > 0).sum())
             lines += [
-                f"H = {log.H} steps, S = {log.S} states, A = {log.A} actions",
-                f"coverage {log.coverage:.1%}: {seen:,} pairs (step, state, action) occur",
+                sizes(log),
+                f"coverage {log.coverage:.1%}: {how_many(seen, 'pair')} (step, state, action) seen",
                 f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean return of an episode "
                 f"{log.mean_return:.6g}",
             ]
@@ -82,6 +117,12 @@ class LogReport:
             lines.append(f"{finding.kind}: {finding.text}")
         lines.append("The log can be used." if self.usable else "The log cannot be used as it is.")
         return "\n".join(lines)
+
+
+def sizes(log: "LogCounts") -> str:
+    """H, S and A in words."""
+    rest = " (one of them to rest in after an early end)" * (log.rest is not None)
+    return f"H = {how_many(log.H, 'step')}, S = {how_many(log.S, 'state')}{rest}, A = {how_many(log.A, 'action')}"
 
 
 def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
@@ -103,10 +144,13 @@ def first_problem(log: OpenLog, horizon: int | None = None) -> str:
 def _missing(log: OpenLog) -> list[Finding]:
     """Values that are not there."""
     found = []
-    for name in (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags)):
-        n, some = log.row(f"SELECT count(*), min(episode, {ASKED}) FROM log WHERE {name} IS NULL")
+    names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
+    lacks = [f"count(*) - count({name}), min(episode, {ASKED}) FILTER ({name} IS NULL)" for name in names]
+    answer = log.row(f"SELECT {', '.join(lacks)} FROM log")
+    for i, name in enumerate(names):
+        n, some = answer[2 * i], answer[2 * i + 1]
         if n:
-            text = f"{n:,} rows have no {name}{_named(some)}. Fill it in, or leave those episodes out as a whole."
+            text = described("missing", n, _named(some), name=name)
             found.append(Finding("error", "missing", text, _episodes(some), int(n)))
     return found
 
@@ -118,7 +162,7 @@ def _rewards(log: OpenLog) -> list[Finding]:
     n, some = log.row(f"SELECT count(*) FILTER ({bad}), min(episode, {ASKED}) FILTER ({bad}) FROM log")
     if not n:
         return []
-    text = f"{n:,} rewards are infinite or not a number{_named(some)}. Remove them at their source."
+    text = described("reward", n, _named(some))
     return [Finding("error", "reward", text, _episodes(some), int(n))]
 
 
@@ -128,47 +172,25 @@ def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
     start = 1 if first == 1 else 0
     H = int(last) - start + 1 if horizon is None else horizon
     final = start + H - 1
-    tests = {  # what -> (condition, words)
-        "duplicate": (
-            "before = step",
-            "{n:,} rows repeat a step of their episode{some}. If files number their episodes anew, make the ids "
-            "differ; if a row is there twice, count it once.",
-        ),
-        "gap": (
-            f"(before IS NULL AND step <> {start}) OR before < step - 1",
-            "{n:,} gaps in the steps{some}: an episode must have each of its steps, from the first.",
-        ),
-        "chain": (
-            "before = step - 1 AND arrived <> state AND NOT ended",
-            "{n:,} broken chains{some}: the next_state of a step is not the state of the step that follows.",
-        ),
-        "after": (
-            "ended",
-            "{n:,} rows come after the end of their episode{some}: terminated is said of the last step alone.",
-        ),
-        "short": (
-            f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}",
-            "{n:,} episodes stop before step {final} and do not say why{some}. If they ended, say so in a column "
-            "terminated; if all have fewer steps than the longest, give a shorter horizon.",
-        ),
-        "truncated": (
-            f"after IS NULL AND truncated AND NOT terminated AND step < {final}",
-            "{n:,} episodes were cut (truncated) before step {final}{some}: what would have come is unknown. Give a "
-            "horizon that all of them reach. Leaving them out is sound only if the cut had nothing to do with how they "
-            "went.",
-        ),
+    tests = {
+        "duplicate": "before = step",
+        "gap": f"(before IS NULL AND step <> {start}) OR before < step - 1",
+        "chain": "before = step - 1 AND arrived <> state AND NOT ended",
+        "after": "ended",
+        "short": f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}",
+        "truncated": f"after IS NULL AND truncated AND NOT terminated AND step < {final}",
     }
-    asked = ", ".join(f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test, _ in tests.values())
+    asked = ", ".join(f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test in tests.values())
     found = log.row(
         f"SELECT {asked} FROM (SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, "
         "lag(next_state) OVER w AS arrived, coalesce(lag(terminated) OVER w, false) AS ended "
         f"FROM log WHERE step <= {final} WINDOW w AS (PARTITION BY episode ORDER BY step))"
     )
     findings = []
-    for i, (what, (_, words)) in enumerate(tests.items()):
+    for i, what in enumerate(tests):
         n, some = found[2 * i], found[2 * i + 1]
         if n:
-            text = words.format(n=n, some=_named(some), final=final)
+            text = described(what, n, _named(some), final=final)
             findings.append(Finding("error", what, text, _episodes(some), int(n)))
     return findings
 
@@ -194,9 +216,11 @@ def _about(counted: "LogCounts") -> list[Finding]:
         text = "Every transition always paid the same: rewards depend on the next state as well."
     else:
         varied = int((paid.min < paid.max).sum())
+        text = "Too few pairs were seen twice to tell whether rewards vary: they will be certified as unknown."
+    if not counted.by_transition and not counted.by_pair and varied:
         text = f"Rewards vary ({varied:,} of {int((paid.n > 0).sum()):,} pairs): they will be certified as unknown."
     found.append(Finding("note", "rewards", text))
-    names = [f"{len(labels)} {name}" for name, labels in (("states", book.states), ("actions", book.actions))]
+    names = [how_many(len(labels), name) for name, labels in (("state", book.states), ("action", book.actions))]
     text = f"The {names[0]} and {names[1]} of the log are taken for all there are, unless you declare others."
     found.append(Finding("note", "labels", text))
     return found

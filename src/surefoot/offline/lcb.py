@@ -50,7 +50,14 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
     if counts.pooled:
         raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+        raise InvalidCounts("Rewards of this problem are unknown, and an array has none. Give log.fold_counts instead.")
     require_log(counts, problem)
+    if int(counts.n_sas.sum()) > max(int(counts.n_start.sum()), 1) > 1:
+        raise InvalidCounts(
+            f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is proved for folds, in "
+            "which each episode is counted at one step: give log.folds, or log.fold_counts."
+        )
     level = require_delta(delta)
     weight = require_number("c", c, "a number >= 0; 1 is proved")
     if not 0.0 <= weight < math.inf:

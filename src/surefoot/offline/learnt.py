@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds.binding import Binding
+from surefoot.bounds.binding import Binding, estimated_rewards
 from surefoot.bounds.certificate import Certificate, mark_of
 from surefoot.bounds.kl import mean_bounds
-from surefoot.checks import REWARD_UNITS, Record, at_least, freeze, require_floor
+from surefoot.checks import REWARD_UNITS, Record, at_least, freeze, require_floor, require_number
 from surefoot.counts import LARGEST_COUNT, Counts, check_counts
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.codebook import Codebook
 from surefoot.problem import Problem
 
@@ -50,16 +50,53 @@ class Learnt(Record):
             raise InvalidSetting("The bonus was scaled by hand: nothing is certified, so there is no certificate.")
         return Certificate(self.lower, self.delta, mark_of(self.policy, self.problem))
 
+    @property
+    def certified_value(self) -> float:
+        """`lower` in the user's units."""
+        return self.problem.in_user_units(self.lower)
+
+    @property
+    def estimate(self) -> float:
+        """What the policy is worth in the world that the counts suggest, in the user's units: not certified.
+
+        Where nothing was seen, the worst is taken.
+        """
+        problem, rows = self.problem, self.counts.n_sas.shape[0]
+        V = np.zeros(problem.S)
+        for h in reversed(range(problem.H)):
+            n_sas = self.counts.n_sas[h % rows]
+            n = n_sas.sum(axis=-1)
+            P_hat = n_sas / np.maximum(1, n)[..., None]
+            sure = problem.possible[h % len(problem.possible)]
+            one = (sure.sum(axis=-1) == 1) & (n == 0)
+            P_hat = np.where(one[..., None], sure, P_hat)
+            Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where((n > 0) | one, P_hat @ V, V.min())
+            V = (self.policy[h] * Q).sum(axis=-1)
+        seen = self.counts.n_start / max(1, int(self.counts.n_start.sum()))
+        return problem.in_user_units(float((seen if problem.start is None else problem.start) @ V))
+
+    def _floor(self, floor: float) -> float:
+        """A floor between 0 and H; one in the user's units is told from it where it can be."""
+        problem = self.problem
+        value = require_number("floor", floor, f"a number between 0 and H = {problem.H}")
+        if not 0.0 <= value <= problem.H and problem.units.own:
+            low, high = (problem.in_user_units(end) for end in (0.0, float(problem.H)))
+            raise InvalidSetting(
+                f"floor is {value:g}, expected one as learners take it, between 0 and H = {problem.H}. In your units "
+                f"returns lie in {low:g}..{high:g}: write problem.from_user_units({value:g})."
+            )
+        return require_floor(value, problem.H)
+
     def clears(self, floor: float) -> bool:
         """Is the policy certified to be worth the floor (as learners take it, between 0 and H)?"""
-        return self.certified and self.lower >= require_floor(floor, self.problem.H)
+        return self.certified and self.lower >= self._floor(floor)
 
     def episodes_needed(self, floor: float) -> float:
         """About how many episodes like these would certify this floor: the same frequencies, seen more often.
 
         Infinite where no number would. An estimate: what it rests on is what was seen, and it promises nothing.
         """
-        level = require_floor(floor, self.problem.H)
+        level = self._floor(floor)
         n, low, high = float(self.episodes), 1.0, 1.0
         if self.lower >= level:
             return n
@@ -82,17 +119,20 @@ class Learnt(Record):
         worth, sure = at_least(user(self.lower)), f"{1.0 - self.delta:g}"
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
-            f"{learnt}: certified to be worth at least {worth} with probability {sure}."
+            f"{learnt}: certified to be worth at least {worth} an episode with probability {sure}"
+            + (" (which proves nothing: no return is lower)." if self.lower == 0.0 else ".")
             if self.certified
             else f"{learnt}: NOT CERTIFIED, the bonus was scaled by hand. Its number is {worth}."
         ]
         logged = logged_value(self.problem, self.counts)
+        estimates = f"Estimates, not certified: this policy is worth about {self.estimate:.6g} an episode"
         if not math.isnan(logged):
-            lines.append(f"By these counts the logged policy itself is worth about {user(logged):.6g} (an estimate).")
+            estimates += f", the logged one {user(logged):.6g}"
+        lines.append(f"{estimates}.")
         if floor is not None:
-            lines += self._against(require_floor(floor, self.problem.H), logged)
+            lines += self._against(self._floor(floor), logged)
         if self.binding:
-            pairs = [str(pair) if codebook is None else _named(pair, codebook) for pair in self.binding]
+            pairs = [_named(pair, codebook) for pair in self.binding]
             lines.append(f"What keeps the certificate low, the worst first: {'; '.join(pairs)}.")
         return "\n".join(lines)
 
@@ -100,14 +140,14 @@ class Learnt(Record):
         shown = f"{self.problem.in_user_units(floor):.6g}"
         asked = corollary(self.problem, self.delta, logged - floor)
         beside = (
-            f"the paper's corollary asks for {asked:,.0f}, if the logged policy is worth what its episodes returned"
+            f"the paper's corollary asks for {asked:,.0f} episodes, if the logged policy is worth that much"
             if asked < math.inf
             else "the paper's corollary has no number: the log's own episodes are not above the floor"
         )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: nothing is, with a bonus scaled by hand."]
         if self.lower >= floor:
-            return [f"The floor of {shown} is CLEARED: this policy is certified to be above it. Beside it, {beside}."]
+            return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside})."]
         needed = self.episodes_needed(floor)
         missing = f"About {needed:,.0f} episodes like these would do (an estimate); {beside}"
         if needed == math.inf:
@@ -122,10 +162,12 @@ class Learnt(Record):
         return f"Learnt({self.method}, lower={self.lower:.6g} ({word} at delta={self.delta:g}), {self.problem})"
 
 
-def _named(pair: Binding, codebook: Codebook) -> str:
-    """A pair by its labels."""
-    step = "" if pair.step is None else f", step {pair.step + 1}"
-    state, action = codebook.state_label(pair.state), codebook.actions[pair.action]
+def _named(pair: Binding, codebook: Codebook | None) -> str:
+    """A pair by its labels. Steps count from 0, as in the log."""
+    step = "" if pair.step is None else f", step {pair.step}"
+    state, action = pair.state, pair.action
+    if codebook is not None:
+        state, action = codebook.state_label(pair.state), codebook.actions[pair.action]  # type: ignore[assignment]
     return f"state {state}, action {action}{step}: {pair.visits:,} visits"
 
 
@@ -193,4 +235,6 @@ def times(counts: Counts, factor: float) -> Counts:
 
 def require_log(counts: Counts, problem: Problem) -> None:
     """Do these counts belong to the problem?"""
+    if not isinstance(counts, Counts):
+        raise InvalidCounts(f"Expected Counts, such as log.counts, found {type(counts).__name__}.")
     check_counts(counts, problem, counts.pooled)

@@ -203,7 +203,8 @@ class LogCounts(Record):
         if not self.declared:
             raise InvalidSetting(
                 f"Rewards lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Say which are possible when the "
-                "log is counted: count_log(..., reward_range=(low, high)). Bounds for a narrower range prove nothing."
+                "log is counted: count_log(..., reward_range=(low, high)), or --reward-range LOW HIGH. Bounds for a "
+                "narrower range prove nothing."
             )
         if stationary and self.last_ends:
             raise InvalidLog(

@@ -104,7 +104,7 @@ def open_log(
             kinds = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
             if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
                 raise InvalidLog(f"{where} is empty: it has no row. Expected one row for each step of each episode.")
-        text, flags = _view(con, where, names, kinds)
+            text, flags = _view(con, where, names, kinds, None if reader == "read_parquet" else Path(spill))
         yield OpenLog(con, where, text, flags)
 
 
@@ -124,18 +124,34 @@ def readable(where: str) -> Iterator[None]:
 
 
 def _first_line(reason: Exception) -> str:
-    line = str(reason).strip().splitlines()[0] if str(reason).strip() else type(reason).__name__
-    return line if line.endswith(".") else f"{line}."
+    """The first lines of what DuckDB says, up to its hints; they name file, line and value."""
+    told = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    said: list[str] = []
+    for line in told[:4]:
+        hint = line.lower().startswith(("possible", "candidate", "line 1"))
+        if hint or ("sniff" in line.lower() and len(told) > 1):
+            continue
+        said.append(line.rstrip("."))
+    words = ". ".join(said or told[:1]) or type(reason).__name__
+    return f"{words[:400]}."
 
 
 def find_files(paths: Paths) -> tuple[list[str], str]:
     """The files, in sorted order, and DuckDB's reader for their ending."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    given = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, list | tuple) else [paths]
     files: list[str] = []
+    odd = next((path for path in given if not isinstance(path, str | Path)), None)
+    if odd is not None:
+        raise InvalidSetting(
+            f"Expected the path of a log, several in a list, or a glob, found {type(odd).__name__}. A data frame is "
+            "written first: frame.to_parquet('log.parquet')."
+        )
     for path in given:
         text = str(path)
         if Path(text).is_dir():
-            raise InvalidLog(f"{text} is a folder. Say which of its files: '{text.rstrip('/')}/*.parquet'.")
+            ends = [end for reader in READERS.values() for end in reader.endings if any(Path(text).glob(f"*{end}"))]
+            some = f"{text.rstrip('/')}/*{(ends or ['.parquet'])[0]}"
+            raise InvalidLog(f"{text} is a folder. Say which of its files: '{some}'.")
         found = [text] if Path(text).is_file() else sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns)
         if not found:
             raise InvalidLog(f"{text} does not exist. Expected a log as Parquet, CSV or JSON: a file or a glob.")
@@ -172,15 +188,27 @@ def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _view(
-    con: "duckdb.DuckDBPyConnection", where: str, names: Mapping[str, str], kinds: Mapping[str, str]
+    con: "duckdb.DuckDBPyConnection",
+    where: str,
+    names: Mapping[str, str],
+    kinds: Mapping[str, str],
+    folder: Path | None,
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Make the view `log`; which columns are text, and which flags there are."""
+    """Make the view `log`; which columns are text, and which flags there are.
+
+    What is slow to read is written to the folder once, as Parquet: several questions will be asked.
+    """
     there = {name.lower(): (name, kind) for name, kind in kinds.items()}
     missing = [name for name in COLUMNS if names[name].lower() not in there]
     if missing:
+        lacking = " and ".join(f"{names[name]!r} ({name})" for name in missing)
+        if len(kinds) == 1 and len(missing) > 1:
+            raise InvalidLog(
+                f"{where} reads as one column, {next(iter(kinds))!r}. Is a line of it broken, or the file cut short?"
+            )
         raise InvalidLog(
-            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Say what it is "
-            f"called: columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
+            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Say what it is called: "
+            f"columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
         )
 
     def kind(name: str) -> str:
@@ -191,7 +219,12 @@ def _view(
 
     def of(name: str, *families: tuple[str, ...], meaning: str) -> None:
         if not any(kind(name).startswith(family) for family in sum(families, ())):
-            raise InvalidLog(f"{where}: column {names[name]!r} ({name}) is {kind(name)}, expected {meaning}.")
+            strange = con.execute(
+                f"SELECT {quoted(name)} FROM raw WHERE try_cast({quoted(name)} AS DOUBLE) IS NULL AND {quoted(name)} "
+                "IS NOT NULL LIMIT 1"
+            ).fetchone()
+            such = f", such as {strange[0]!r}" if strange is not None and name in ("step", "reward") else ""
+            raise InvalidLog(f"{where}: column {names[name]!r} ({name}) is {kind(name)}{such}, expected {meaning}.")
 
     whole_or_text = "whole numbers or text. Cast it where the log is made"
     of("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
@@ -207,14 +240,28 @@ def _view(
     flags = {name for name in FLAGS if names[name].lower() in there}
     for name in flags:
         of(name, WHOLE, ("BOOLEAN",), meaning="true or false, or 1 or 0")
-    chosen = [
-        f"{quoted(name)}::{'VARCHAR' if name in text else 'BIGINT'} AS {name}"
-        for name in ("episode", "step", "state", "action", "next_state")
+
+    def cast(name: str) -> str:
+        if kind(name) == "BOOLEAN":  # a cast would be pushed down into the reader of a CSV, which knows no such
+            return f"CASE WHEN {quoted(name)} THEN 1 WHEN NOT {quoted(name)} THEN 0 END::BIGINT"
+        return f"{quoted(name)}::{'VARCHAR' if name in text else 'BIGINT'}"
+
+    flag = {name: f"{quoted(name)}::BOOLEAN" if name in flags else "false" for name in FLAGS}
+    chosen = [f"{cast(name)} AS {name}" for name in ("episode", "step", "state", "action")]
+    # Where an episode has ended there need be no next state, and none is read.
+    chosen += [
+        f"CASE WHEN {flag['terminated']} THEN coalesce({cast('next_state')}, {cast('state')}) "
+        f"ELSE {cast('next_state')} END AS next_state"
+        if "terminated" in flags
+        else f"{cast('next_state')} AS next_state"
     ]
-    chosen += [f"{quoted('reward')}::DOUBLE AS reward"]
-    chosen += [f"{quoted(name)}::BOOLEAN AS {name}" if name in flags else f"false AS {name}" for name in FLAGS]
+    chosen += [f"{quoted('reward')}::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
+    rows = f"SELECT {', '.join(chosen)} FROM raw"
+    if folder is not None:
+        con.execute(f"COPY ({rows}) TO '{folder / 'log.parquet'}' (FORMAT PARQUET)")
+        rows = f"SELECT * FROM '{folder / 'log.parquet'}'"
     number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
-    con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM (SELECT {', '.join(chosen)} FROM raw)")
+    con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM ({rows})")
     return frozenset(text - {"next_state"}), frozenset(flags)
 
 

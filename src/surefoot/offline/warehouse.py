@@ -4,7 +4,7 @@ What leaves the warehouse are smallest and largest values, counts and sums; and,
 episode of each kind. The expression has no SQL of one engine in it: it is tested on DuckDB and on Spark.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
@@ -15,6 +15,7 @@ import numpy as np
 from surefoot.arrays import AnyArray
 from surefoot.checks import REWARD_UNITS
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
+from surefoot.offline.checking import described
 from surefoot.offline.counting import KEYS, Declared, Glance, assemble
 from surefoot.offline.folding import MASK, PLACES, keys_of
 from surefoot.offline.log_counts import LogCounts, Sums
@@ -267,17 +268,15 @@ class Warehouse:
 
     def _missing(self) -> list[str]:
         """Values that are not there."""
-        words = "{n:,} rows have no %s{some}. Fill it in, or leave those episodes out as a whole."
         # As text, for on Spark ibis takes NaN for null; which it is not, and there are other words for it.
-        tests = {name: (self.log[name].cast("string").isnull(), words % name) for name in (*COLUMNS, *FLAGS)}
-        return self._tested(self.log, tests)
+        tests = {name: self.log[name].cast("string").isnull() for name in (*COLUMNS, *FLAGS)}
+        return [described("missing", n, some, name=name) for name, n, some in self._tested(self.log, tests)]
 
     def _rewards(self) -> list[str]:
         """Rewards that are no numbers."""
         # Not isnan(): DuckDB 2.0 answers that from extremes that Parquet holds, which leave NaN out (duckdb#25521).
         strange = self.log.reward - self.log.reward != 0.0
-        words = "{n:,} rewards are infinite or not a number{some}. Remove them at their source."
-        return self._tested(self.log, {"reward": (strange, words)})
+        return [described(what, n, some) for what, n, some in self._tested(self.log, {"reward": strange})]
 
     def _chains(self, H: int | None) -> list[str]:
         """Steps, states and ends within each episode, by one pass in order of steps."""
@@ -294,52 +293,26 @@ class Warehouse:
             ended=ibis.coalesce(log.terminated.lag().over(order), False),
         )
         short = rows.after.isnull() & ~rows.terminated & (rows.step < final)
-        return self._tested(
-            rows,
-            {
-                "duplicate": (
-                    rows.before == rows.step,
-                    "{n:,} rows repeat a step of their episode{some}. Make the ids of different episodes differ; if a "
-                    "row is there twice, count it once.",
-                ),
-                "gap": (
-                    (rows.before.isnull() & (rows.step != start)) | (rows.before < rows.step - 1),
-                    "{n:,} gaps in the steps{some}: an episode must have each of its steps, from the first.",
-                ),
-                "chain": (
-                    (rows.before == rows.step - 1) & (rows.arrived != rows.state) & ~rows.ended,
-                    "{n:,} broken chains{some}: the next_state of a step is not the state of the step that follows.",
-                ),
-                "after": (
-                    rows.ended,
-                    "{n:,} rows come after the end of their episode{some}: terminated is said of the last step alone.",
-                ),
-                "short": (
-                    short & ~rows.truncated,
-                    f"{{n:,}} episodes stop before step {final} and do not say why{{some}}. If they ended, say so in a "
-                    "column terminated; if all have fewer steps than the longest, give a shorter horizon.",
-                ),
-                "truncated": (
-                    short & rows.truncated,
-                    f"{{n:,}} episodes were cut (truncated) before step {final}{{some}}: what would have come is "
-                    "unknown. Give a horizon that all of them reach. Leaving them out is sound only if the cut had "
-                    "nothing to do with how they went.",
-                ),
-            },
-        )
+        tests = {
+            "duplicate": rows.before == rows.step,
+            "gap": (rows.before.isnull() & (rows.step != start)) | (rows.before < rows.step - 1),
+            "chain": (rows.before == rows.step - 1) & (rows.arrived != rows.state) & ~rows.ended,
+            "after": rows.ended,
+            "short": short & ~rows.truncated,
+            "truncated": short & rows.truncated,
+        }
+        return [described(what, n, some, final=final) for what, n, some in self._tested(rows, tests)]
 
-    def _tested(self, rows: "Table", tests: Mapping[str, tuple["Column", str]]) -> list[str]:
-        """The words of each test that some row meets."""
-        asked = {f"n_{name}": rows.count(where=test) for name, (test, _) in tests.items()}
-        asked |= {f"some_{name}": rows.episode.min(where=test) for name, (test, _) in tests.items()}
+    def _tested(self, rows: "Table", tests: Mapping[str, "Column"]) -> Iterator[tuple[str, int, str]]:
+        """For each test that some row meets: its name, how many do, and one episode."""
+        asked = {f"n_{name}": rows.count(where=test) for name, test in tests.items()}
+        asked |= {f"some_{name}": rows.episode.min(where=test) for name, test in tests.items()}
         found = self.ask(rows.aggregate(**asked))
-        texts = []
-        for name, (_, words) in tests.items():
+        for name in tests:
             n, some = int(found[f"n_{name}"][0]), found[f"some_{name}"][0]
             if n:
                 known = isinstance(some, str | int | np.integer)  # not so where the id itself is missing
-                texts.append(words.format(n=n, some=f" (such as in episode {some})" if known else ""))
-        return texts
+                yield name, n, f" (such as in episode {some})" if known else ""
 
 
 def _first_line(reason: Exception) -> str:
