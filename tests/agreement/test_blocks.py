@@ -102,7 +102,7 @@ def alike(world, problem, pi, n, counts, rng, baseline):
 DRAW = drivers.draw_block
 
 
-@pytest.mark.parametrize("wrong", [estimated, alike])
+@pytest.mark.parametrize("wrong", [estimated, pytest.param(alike, marks=pytest.mark.full)])
 def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     """Control."""
     world, agent, runs = played

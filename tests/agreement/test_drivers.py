@@ -141,6 +141,7 @@ def test_kernels_are_compiled_once(paper_world):
         assert len(kernel.signatures) == 1, kernel
 
 
+@pytest.mark.full
 def test_a_changed_kernel_is_compiled_anew(tmp_path):
     """The loop inlines the bounds from another file; numba alone would go on using its old machine code."""
     source = Path(sf.__file__).parent

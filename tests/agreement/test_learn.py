@@ -716,7 +716,8 @@ def test_an_end_is_spent_at_rest(learner):
 
 def test_an_end_needs_a_state_to_rest_in():
     _, _, agent = walk()
-    learner = sf.Learner(agent, seed=0)
+    assert sf.Learner(agent, seed=0).rest == agent.problem.rest == 2  # the mask says so
+    learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
     with pytest.raises(sf.InvalidEpisode, match=r"ended after 1 of 5 steps, and this problem has no state to rest in"):

@@ -139,6 +139,7 @@ def test_bad_data_ends_with_1(monkeypatch, capsys):
     assert capsys.readouterr().err == "surefoot: InvalidModel: P[0, 0, 0] sums to 0.9\n"
 
 
+@pytest.mark.full
 def test_the_same_seed_prints_the_same(tmp_path):
     """Times aside."""
     runner = CliRunner()
