@@ -37,6 +37,7 @@ COPY (
 BARE = """
 with duckdb.connect() as con:
     con.execute("SET threads = 2")
+    con.execute("SET enable_progress_bar = false")
     con.execute("SET memory_limit = '256MB'")
     con.execute("SELECT step, state, action, next_state, count(*) FROM '{path}' GROUP BY ALL").fetchnumpy()
 """
@@ -93,7 +94,14 @@ def time_of_logs() -> list[Row]:
 
 def generate(path: Path, rows: int, form: str) -> None:
     query = GENERATE.format(episodes=rows // STEPS, steps=STEPS, path=path, form=form)
-    subprocess.run([sys.executable, "-c", f"import duckdb; duckdb.execute('''{query}''')"], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import duckdb; duckdb.execute('SET enable_progress_bar = false'); duckdb.execute('''{query}''')",
+        ],
+        check=True,
+    )
 
 
 def measured(folder: Path) -> list[Row]:

@@ -135,6 +135,7 @@ def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path) ->
 
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
         con.execute("SET temp_directory = '{}'".format(spill.replace("'", "''")))
+        con.execute("SET enable_progress_bar = false")
         con.execute(f"CREATE TABLE log ({TABLE})")
         came_back = _fill(con, where, dataset)
         if came_back != expected:

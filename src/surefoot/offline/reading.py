@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from surefoot.checks import require_integer
 from surefoot.errors import InvalidLog, InvalidSetting
@@ -25,22 +25,13 @@ COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all 
 FLAGS = ("terminated", "truncated")  # false where the log does not have them
 
 
-class Reader(NamedTuple):
-    """One of DuckDB's. Left to itself it takes the types of the first file, or of the first rows, for those of all, and
-    bends what does not fit: 0.4 becomes 0."""
-
-    endings: tuple[str, ...]
-    settings: dict[str, Any]
-
-
-READERS = {
-    "read_parquet": Reader((".parquet", ".pq"), {"union_by_name": True}),
-    "read_csv": Reader((".csv", ".tsv", ".csv.gz", ".tsv.gz"), {"union_by_name": True, "sample_size": -1}),
-    "read_json": Reader(
-        (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
-        {"union_by_name": True, "sample_size": -1},
-    ),
+READERS = {  # DuckDB's, by the endings of files
+    "read_parquet": (".parquet", ".pq"),
+    "read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "read_json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
 }
+BUFFER = 8_000_000  # bytes of CSV at a time: with DuckDB's own 32 MB small limits of memory are not kept
+ROW_GROUP = 61_440  # rows, for the same reason
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
 TEXT = ("VARCHAR", "UUID", "ENUM")
 NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
@@ -96,15 +87,16 @@ def open_log(
             raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
         con.execute(f"SET temp_directory = '{spill}'")
         con.execute("SET preserve_insertion_order = false")
+        con.execute("SET enable_progress_bar = false")  # it would write into what the command prints
         if cores is not None:
             con.execute(f"SET threads = {cores}")
         with readable(where):
-            relation = getattr(con, reader)(patterns, **READERS[reader].settings)
-            relation.create_view("raw")
-            kinds = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+            folder = None if reader == "read_parquet" else Path(spill)
+            kinds = _typed(con, patterns) if folder is None else _as_text(con, reader, patterns, names, folder)
             if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
                 raise InvalidLog(f"{where} is empty: it has no row. Expected one row for each step of each episode.")
-            text, flags = _view(con, where, names, kinds, None if reader == "read_parquet" else Path(spill))
+            _require_columns(where, names, kinds)
+            text, flags = _view(con, where, names, kinds, folder)
         yield OpenLog(con, where, text, flags)
 
 
@@ -149,7 +141,7 @@ def find_files(paths: Paths) -> tuple[list[str], str]:
     for path in given:
         text = str(path)
         if Path(text).is_dir():
-            ends = [end for reader in READERS.values() for end in reader.endings if any(Path(text).glob(f"*{end}"))]
+            ends = [end for endings in READERS.values() for end in endings if any(Path(text).glob(f"*{end}"))]
             some = f"{text.rstrip('/')}/*{(ends or ['.parquet'])[0]}"
             raise InvalidLog(f"{text} is a folder. Say which of its files: '{some}'.")
         found = [text] if Path(text).is_file() else sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns)
@@ -168,10 +160,10 @@ def find_files(paths: Paths) -> tuple[list[str], str]:
 
 
 def _reader(file: str) -> str:
-    for name, reader in READERS.items():
-        if file.lower().endswith(reader.endings):
+    for name, endings in READERS.items():
+        if file.lower().endswith(endings):
             return name
-    known = ", ".join(ending for reader in READERS.values() for ending in reader.endings)
+    known = ", ".join(ending for endings in READERS.values() for ending in endings)
     raise InvalidLog(f"{file}: its ending says nothing about its kind. Expected one of {known}.")
 
 
@@ -187,6 +179,74 @@ def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
     return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
 
 
+def _typed(con: "duckdb.DuckDBPyConnection", patterns: list[str]) -> dict[str, str]:
+    """Parquet files as the view `raw`; the columns and their types, which must do for all of the files."""
+    relation = con.read_parquet(patterns, union_by_name=True)
+    relation.create_view("raw")
+    return {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+
+
+def _as_text(
+    con: "duckdb.DuckDBPyConnection", reader: str, patterns: Any, names: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """CSV or JSON as the view `raw`, every value as it is written; the columns and the types that all values have.
+
+    Left to itself DuckDB goes by the first rows and bends what does not fit: 0.4 becomes 0, and 01 is 1.
+    """
+    if reader == "read_csv":
+        relation = con.read_csv(patterns, union_by_name=True, all_varchar=True, buffer_size=BUFFER)
+    else:
+        found = [str(name) for name in con.read_json(patterns, union_by_name=True).columns]
+        relation = con.read_json(patterns, columns=dict.fromkeys(found, "VARCHAR"))
+    columns = [str(name) for name in relation.columns]
+    wanted = {called.lower() for called in names.values()}
+    read = [name for name in columns if name.lower() in wanted]
+    relation.create_view("written")
+    if not read:
+        con.execute("CREATE VIEW raw AS FROM written")
+        return dict.fromkeys(columns, "VARCHAR")
+    path = folder / "written.parquet"
+    chosen = ", ".join(_quoted(name) for name in read)
+    con.execute(f"COPY (SELECT {chosen} FROM written) TO '{path}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+    con.execute(f"CREATE VIEW raw AS FROM '{path}'")
+    tests = (
+        ("BIGINT", "try_cast({0} AS BIGINT)::VARCHAR = {0}"),
+        ("BOOLEAN", "lower({0}) IN ('true', 'false')"),
+        ("DOUBLE", "try_cast({0} AS DOUBLE) IS NOT NULL"),
+    )
+    asked = [f"count(*) FILTER ({test.format(_quoted(name))})" for name in read for _, test in tests]
+    answer = con.execute(
+        f"SELECT {', '.join([*(f'count({_quoted(name)})' for name in read), *asked])} FROM raw"
+    ).fetchone()
+    assert answer is not None
+    kinds = dict.fromkeys(columns, "VARCHAR")
+    for i, name in enumerate(read):
+        fits = [kind for j, (kind, _) in enumerate(tests) if answer[len(read) + len(tests) * i + j] == answer[i] > 0]
+        kinds[name] = fits[0] if fits else "VARCHAR"
+    return kinds
+
+
+def _quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
+    """All that are needed must be there."""
+    there = {name.lower() for name in kinds}
+    missing = [name for name in COLUMNS if names[name].lower() not in there]
+    if len(kinds) == 1 and len(missing) > 1:
+        raise InvalidLog(
+            f"{where} reads as one column, {next(iter(kinds))!r}. Is a line of it broken, or the file cut short?"
+        )
+    if missing:
+        lacking = " and ".join(f"{names[name]!r} ({name})" for name in missing)
+        raise InvalidLog(
+            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Say what it is called: "
+            f"columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
+        )
+
+
 def _view(
     con: "duckdb.DuckDBPyConnection",
     where: str,
@@ -199,23 +259,12 @@ def _view(
     What is slow to read is written to the folder once, as Parquet: several questions will be asked.
     """
     there = {name.lower(): (name, kind) for name, kind in kinds.items()}
-    missing = [name for name in COLUMNS if names[name].lower() not in there]
-    if missing:
-        lacking = " and ".join(f"{names[name]!r} ({name})" for name in missing)
-        if len(kinds) == 1 and len(missing) > 1:
-            raise InvalidLog(
-                f"{where} reads as one column, {next(iter(kinds))!r}. Is a line of it broken, or the file cut short?"
-            )
-        raise InvalidLog(
-            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Say what it is called: "
-            f"columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
-        )
 
     def kind(name: str) -> str:
         return there[names[name].lower()][1]
 
     def quoted(name: str) -> str:
-        return '"' + there[names[name].lower()][0].replace('"', '""') + '"'
+        return _quoted(there[names[name].lower()][0])
 
     def of(name: str, *families: tuple[str, ...], meaning: str) -> None:
         if not any(kind(name).startswith(family) for family in sum(families, ())):
@@ -242,8 +291,8 @@ def _view(
         of(name, WHOLE, ("BOOLEAN",), meaning="true or false, or 1 or 0")
 
     def cast(name: str) -> str:
-        if kind(name) == "BOOLEAN":  # a cast would be pushed down into the reader of a CSV, which knows no such
-            return f"CASE WHEN {quoted(name)} THEN 1 WHEN NOT {quoted(name)} THEN 0 END::BIGINT"
+        if kind(name) == "BOOLEAN":
+            return f"CASE WHEN {quoted(name)}::BOOLEAN THEN 1 WHEN NOT {quoted(name)}::BOOLEAN THEN 0 END::BIGINT"
         return f"{quoted(name)}::{'VARCHAR' if name in text else 'BIGINT'}"
 
     flag = {name: f"{quoted(name)}::BOOLEAN" if name in flags else "false" for name in FLAGS}
@@ -258,7 +307,8 @@ def _view(
     chosen += [f"{quoted('reward')}::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
     rows = f"SELECT {', '.join(chosen)} FROM raw"
     if folder is not None:
-        con.execute(f"COPY ({rows}) TO '{folder / 'log.parquet'}' (FORMAT PARQUET)")
+        con.execute(f"COPY ({rows}) TO '{folder / 'log.parquet'}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+        (folder / "written.parquet").unlink()
         rows = f"SELECT * FROM '{folder / 'log.parquet'}'"
     number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
     con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM ({rows})")

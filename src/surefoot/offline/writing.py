@@ -29,6 +29,7 @@ def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
 
     target = require_log_place(path)
     with duckdb.connect() as con:
+        con.execute("SET enable_progress_bar = false")
         con.register("log", dict(columns))
         copy_out(con, target)
     return target
