@@ -52,7 +52,13 @@ def p_value(one, other):
     return float(np.mean(statistic >= statistic[0] - 1e-9))
 
 
-@pytest.fixture(scope="module", params=sorted(CASES))
+LONG = ("coin",)  # these are for `make test-full`
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in sorted(CASES)],
+)
 def played(request, case_of):
     """200 runs of the plain loop, which plays episode by episode."""
     kind, learner, pooled, share = CASES[request.param]

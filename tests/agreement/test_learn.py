@@ -115,7 +115,13 @@ def p_value(one, other):
     return float(np.mean(statistic >= statistic[0] - 1e-9))
 
 
-@pytest.fixture(scope="module", params=sorted(CASES))
+LONG = ("lake",)  # for `make test-full`
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in sorted(CASES)],
+)
 def learnt(request):
     """150 runs through reset and step."""
     build, episodes = CASES[request.param]

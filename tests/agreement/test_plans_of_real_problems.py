@@ -87,7 +87,7 @@ def test_the_kernel_plans_by_the_book_with_every_setting(kind, setting, case_of)
             assert not found, (learner, plan, book)
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_relative_floor_is_planned_by_the_book(kind, pooled, case_of):
     """The choice is the book's. What is then called proved is the mixture of lower values, not of the baseline's upper
     one, which stands for it in the choice."""

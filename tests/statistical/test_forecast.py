@@ -38,7 +38,7 @@ def test_within_a_factor_of_two_with_kl(name):
         assert close(ours.first_optimistic, optimistic), (ours, optimistic)
 
 
-@pytest.mark.parametrize("name", ["trap", "dosing", "offers"])
+@pytest.mark.parametrize("name", ["trap", "dosing", pytest.param("offers", marks=pytest.mark.full)])
 def test_within_a_factor_of_two_with_the_papers_bounds(name):
     """One run of up to 10^8 episodes, in blocks; runs scatter by a per mille there."""
     for world, agent in agents(name):
