@@ -87,6 +87,7 @@ def open_log(
             raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
         con.execute(f"SET temp_directory = '{spill}'")
         con.execute("SET preserve_insertion_order = false")
+        con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by place, not by hash
         con.execute("SET enable_progress_bar = false")  # it would write into what the command prints
         if cores is not None:
             con.execute(f"SET threads = {cores}")
