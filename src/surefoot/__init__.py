@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from surefoot.constrained import ConstrainedOptimum as ConstrainedOptimum
     from surefoot.constrained import constrained_optimum as constrained_optimum
     from surefoot.counts import Counts as Counts
-    from surefoot.counts import Episode as Episode
     from surefoot.drivers import play as play
     from surefoot.envs import FAMILIES as FAMILIES
     from surefoot.envs import world as world
     from surefoot.envs.gymnasium import embed_policy as embed_policy
     from surefoot.envs.gymnasium import from_gymnasium as from_gymnasium
+    from surefoot.episode import Episode as Episode
     from surefoot.errors import FloorAboveBaseline as FloorAboveBaseline
     from surefoot.errors import InvalidCounts as InvalidCounts
     from surefoot.errors import InvalidEpisode as InvalidEpisode
@@ -132,10 +132,11 @@ _MODULES = {
     "bounds": ("Bernstein", "BernsteinBox", "Certificate", "HoeffdingBox", "KL", "MaurerPontilBox", "Model"),
     "conformance": ("check_agent", "check_world"),
     "constrained": ("ConstrainedOptimum", "constrained_optimum"),
-    "counts": ("Counts", "Episode"),
+    "counts": ("Counts",),
     "drivers": ("play",),
     "envs": ("FAMILIES", "world"),
     "envs.gymnasium": ("embed_policy", "from_gymnasium"),
+    "episode": ("Episode",),
     "errors": (
         "FloorAboveBaseline",
         "InvalidCounts",

@@ -12,6 +12,7 @@ from surefoot.arrays import AnyArray, Floats
 from surefoot.bounds import Certificate
 from surefoot.bounds.certificate import mark_of
 from surefoot.checks import Record, at_least, freeze
+from surefoot.counts import Counts
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import read_arrays, write_arrays
 from surefoot.offline.codebook import Codebook, codebook_from, codebook_text
@@ -32,7 +33,7 @@ METHODS: Mapping[str, Method] = {
 PROBLEM = ("r", "r_next", "unknown", "support", "start")  # of a problem, those that are arrays
 
 
-def _all(log: LogCounts, problem: Problem) -> Any:
+def _all(log: LogCounts, problem: Problem) -> Counts:
     """All counts, over all steps together where the problem is stationary."""
     return log.counts.pool() if problem.stationary else log.counts
 
@@ -139,7 +140,8 @@ def logged_words(found: Mapping[str, Any]) -> str:
     lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
     text = (
         f"The logged policy itself returned {found['logged_mean_return']:.6g} an episode on average; by these returns "
-        f"alone it is certified to be worth at least {lower} (probability {sure}, apart from the above)."
+        f"alone it is certified to be worth at least {lower} (probability {sure}, apart from the above; if one way of "
+        "choosing actions wrote the whole log)."
     )
     proved = found["certified_value"]
     if proved is not None and proved < found["logged_certified"]:

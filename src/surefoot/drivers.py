@@ -18,7 +18,8 @@ from surefoot.agents.plans import SOURCES
 from surefoot.agents.replanning import Blocks, block_length, is_due, limits
 from surefoot.arrays import Floats, read_only
 from surefoot.blocks import draw_block
-from surefoot.counts import Counts, Episode, entered
+from surefoot.counts import Counts, entered
+from surefoot.episode import Episode
 from surefoot.errors import InvalidSetting
 from surefoot.exact import cost_of, value_of
 from surefoot.mdp import TabularMDP, require_world

@@ -11,8 +11,9 @@ from typing import cast
 import numpy as np
 
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import Decision, FloorAgent
+from surefoot.agents.planning import Decision
 from surefoot.agents.plans import exit_taken
+from surefoot.agents.with_floor import FloorAgent
 from surefoot.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs

@@ -9,7 +9,8 @@ from surefoot.agents.plans import Plan
 from surefoot.agents.replanning import is_due
 from surefoot.arrays import Floats
 from surefoot.checks import require_integer, require_number
-from surefoot.counts import Counts, Episode, check_counts, entered
+from surefoot.counts import Counts, check_counts, entered
+from surefoot.episode import Episode
 from surefoot.errors import InvalidEpisode, InvalidSetting
 from surefoot.policy import check_policy, draw
 

@@ -58,6 +58,10 @@ class Units:
         """A value (a floor, say) in the user's units, as this library counts."""
         return (value - self.steps * self.low) / self.scale
 
+    def of_a_step(self, rewards: Floats) -> Floats:
+        """Rewards of single steps rescaled to [0, 1]; an ulp outside the range is forgiven."""
+        return np.clip((rewards - self.low) / self.scale, 0.0, 1.0)
+
     def admits(self, reward: float) -> bool:
         """Is this reward of one step within the declared range, an ulp or so forgiven?"""
         slack = 1e-9 * self.scale
@@ -185,7 +189,7 @@ class Problem(Record):
         if self.support_rows is None or (self.unknown_rows is not None and self.hidden.all()):
             return None
         S, A = self.S, self.A
-        nothing = min(max((0.0 - self.units.low) / self.units.scale, 0.0), 1.0)
+        nothing = float(self.units.of_a_step(np.zeros(())))
         pays = self.r if self.r_next_rows is None else self.r_next_rows.reshape(-1, S, A, S)
         found = [
             s

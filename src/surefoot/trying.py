@@ -13,8 +13,8 @@ from surefoot.agents import (
     Returns,
 )
 from surefoot.agents.budgets import BudgetAgent
-from surefoot.agents.planning import FloorAgent
 from surefoot.agents.programmes import ProgrammeAgent
+from surefoot.agents.with_floor import FloorAgent
 from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, HoeffdingBox, MaurerPontilBox
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.baselines import METHODS, learn_baseline
 from surefoot.bounds.certificate import mark_of
-from surefoot.cli import BAD_DATA, CERTIFICATE_FAILED, app
+from surefoot.cli import app
+from surefoot.terminal import BAD_DATA, CERTIFICATE_FAILED
 
 FLOOR = 2.2
 
@@ -482,3 +483,26 @@ def a_wide_log(folder):
         "next_state": state[:, 1:].reshape(-1),
     }
     return write_log(folder / "log.parquet", columns)
+
+
+def test_a_key_that_comes_late_is_read(tmp_path):
+    """DuckDB looks at the first 20,480 lines of JSON for names; the first end comes later."""
+    path = tmp_path / "log.jsonl"
+    row = '{{"episode": {0}, "step": {1}, "state": 0, "action": 0, "reward": 1, "next_state": 0, "terminated": {2}}}'
+    rows = [row.format(i, h, "false").replace(', "terminated": false', "") for i in range(10_500) for h in (0, 1)]
+    path.write_text("\n".join([*rows, row.format(99_999, 0, "true")]) + "\n")
+    with pytest.raises(sf.InvalidLog, match="21,000 rows without terminated"):
+        sf.count_log(path)
+
+
+def test_a_sure_pair_is_sure_only_if_its_reward_was_known_before(log):
+    """One possible next state each. With rewards given b is 0; with rewards that a log told, only where episodes rest."""
+    support = np.zeros((2, 2, 2), dtype=bool)
+    support[:, :, 1] = True
+    r = np.full((2, 2, 2), 0.5)
+    folds = np.zeros((2, 2, 2, 2), dtype=int)
+    folds[..., 1] = 10
+    given = sf.vi_lcb(folds, sf.Problem(r, support=support), 0.1)
+    told = sf.vi_lcb(folds, sf.Problem(r, support=support, rewards_at_least=True), 0.1)
+    assert given.lower == pytest.approx(1.0, abs=1e-9)
+    assert told.lower == 0.0

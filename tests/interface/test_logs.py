@@ -392,7 +392,7 @@ class TestFiles:
         one, two = write(tmp_path / "a.parquet"), write(tmp_path / "b.csv")
         with pytest.raises(sf.InvalidLog, match=r"a\.parquet and .*b\.csv are of different kinds"):
             call([one, two])
-        with pytest.raises(sf.InvalidLog, match=r"a\.parquet is named twice"):
+        with pytest.raises(sf.InvalidLog, match=r"a\.parquet is named 2 times"):
             call([one, str(tmp_path / "*.parquet")])
 
     def test_settings(self, tmp_path, call):

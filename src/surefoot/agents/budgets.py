@@ -13,8 +13,8 @@ import numpy as np
 from surefoot import kernels
 from surefoot.agents.counting import Agent
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import FloorAgent
 from surefoot.agents.plans import Plan, Safety
+from surefoot.agents.with_floor import FloorAgent
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import REWARD_UNITS, freeze, require_floor
 from surefoot.counts import Counts

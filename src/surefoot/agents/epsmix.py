@@ -6,8 +6,8 @@ from typing import final
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents.planning import FloorAgent
 from surefoot.agents.plans import Plan, exit_taken, safety
+from surefoot.agents.with_floor import FloorAgent
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds import Bounds, Model
 from surefoot.counts import Counts

@@ -3,9 +3,10 @@
 import numpy as np
 
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import FloorAgent, Grounds, SpliceAgent
+from surefoot.agents.planning import Grounds, SpliceAgent
 from surefoot.agents.plans import Plan
 from surefoot.agents.returns import returns_range
+from surefoot.agents.with_floor import FloorAgent
 from surefoot.bounds import KL
 from surefoot.bounds.binding import binding_pairs
 from surefoot.checks import at_least, at_most

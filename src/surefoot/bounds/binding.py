@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
-from surefoot.arrays import Floats
+from surefoot.arrays import Floats, Ints
 from surefoot.checks import REWARD_UNITS
 from surefoot.counts import Counts
 from surefoot.problem import Problem
@@ -55,12 +55,17 @@ def binding_pairs(
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
-    found = np.argsort(-losses, axis=None)[:SHOWN]
-    places = [tuple(int(i) for i in np.unravel_index(i, losses.shape)) for i in found]
+    return largest(losses, n_sa, pooled)
+
+
+def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
+    """The pairs (h, s, a) that cost most, the worst first."""
+    found = np.argsort(-costs, axis=None)[:SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
-        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(losses[h, s, a]))
+        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(costs[h, s, a]))
         for h, s, a in places
-        if losses[h, s, a] > 1e-9
+        if costs[h, s, a] > 1e-9
     ]
 
 

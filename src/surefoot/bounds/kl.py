@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot import kernels
-from surefoot.arrays import AnyArray, Bools, Floats
+from surefoot.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.bounds.model import Model, Values, evaluate, margin
 from surefoot.checks import REWARD_UNITS, freeze, require_number
 from surefoot.counts import Counts
@@ -148,6 +148,16 @@ class KL:
         eps = self.scale * float(dirichlet_radius(model.n_start, everywhere, alpha, self.log_union(model)))
         frequencies = model.n_start / max(int(model.n_start.sum()), 1)
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
+
+    def lower_at_start(self, problem: Problem, n_start: Ints, V: Floats, log_union: float) -> float:
+        """A lower bound, rounded to safety, of what V (S,) is worth at the start: the value there, the known average,
+        or the worst mean over the ball around the first states seen."""
+        slop = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
+        room = margin(problem.H, slop)
+        alpha = self.dirichlet(problem.S)
+        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, room, 0.0)
+        kernels.refresh_start(start)
+        return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
     def optimistic(self, model: Model) -> Values:
         """pi_bar = argmax_a Q_up, the first of those within 1e-12 of the best, and its bounds; V_up bounds V*."""

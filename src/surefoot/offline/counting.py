@@ -5,8 +5,8 @@ actions can be packed into one number; then rewards are looked at, by pairs; the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.checking import LogReport, audit, first_problem
 from surefoot.offline.codebook import Codebook, Label, coded
 from surefoot.offline.folding import keys_of, mixed_in_sql
-from surefoot.offline.log_counts import LogCounts, Sums, require_size, units_of
+from surefoot.offline.log_counts import LogCounts, Sums, require_size
 from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log
 from surefoot.problem import LONGEST, Units
 
@@ -299,7 +299,7 @@ def assemble(
     labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
     s, s_next = numbers[: len(n)], numbers[len(n) :]
     action_labels, a = coded("action", np.asarray(table["action"]), actions)
-    early, counted_rows = ended & (h < H - 1), n
+    early, last_ends = ended & (h < H - 1), int(n[ended & (h == H - 1)].sum())
     codebook = Codebook(labels, action_labels, rest=bool(early.any()))
     require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
     _require_flow(source, glance, h, s, s_next, n, early, codebook.S)
@@ -347,10 +347,10 @@ def assemble(
         low=low,
         high=high,
         sums=None,
-        last_ends=0 if codebook.rest else int(counted_rows[ended].sum()),
+        last_ends=0 if codebook.rest else last_ends,
     )
     if (low < high).any():
-        return replace_sums(found, _sums(source, glance, seed, codebook, found))
+        return replace(found, sums=_sums(source, glance, seed, codebook, found))
     return found
 
 
@@ -397,7 +397,7 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
     if of.rest is not None:  # what is known of rest is summed, as a learner does
-        nothing = int(np.floor(units_of(0.0, of.units) * REWARD_UNITS))
+        nothing = int(np.floor(of.nothing * REWARD_UNITS))
         for table, counts in zip(tables, (of.n, of.n_fold), strict=False):
             resting = (of.place // of.S) % (of.S * of.A) == of.rest * of.A
             table[of.place[resting] // (of.S * of.A * of.S), of.rest, 0] = nothing * counts[resting]
@@ -408,12 +408,6 @@ def _places(table: Mapping[str, AnyArray], codebook: Codebook) -> tuple[Ints, In
     """The numbers of step, state and action of each row."""
     s, a = coded("state", table["state"], codebook.states)[1], coded("action", table["action"], codebook.actions)[1]
     return np.asarray(table["step"], dtype=np.int64), s, a
-
-
-def replace_sums(of: LogCounts, sums: Sums) -> LogCounts:
-    """The same with sums of rewards."""
-    fields: dict[str, Any] = {name: getattr(of, name) for name in of.__dataclass_fields__}
-    return LogCounts(**{**fields, "sums": sums})
 
 
 def check_log(

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Floats, Ints
-from surefoot.bounds.binding import Binding
-from surefoot.bounds.kl import KL, dirichlet_radius, worst_mean
+from surefoot.bounds.binding import Binding, largest
+from surefoot.bounds.kl import KL
 from surefoot.bounds.model import MARGIN
 from surefoot.checks import REWARD_UNITS, require_delta, require_number
 from surefoot.counts import Counts
@@ -18,7 +18,6 @@ from surefoot.problem import Problem
 
 TIE = 1e-12  # values closer than this tie
 PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: from this c on V is a lower bound
-SHOWN = 5  # pairs
 
 
 def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float = 1.0) -> Learnt:
@@ -104,11 +103,16 @@ def _events(problem: Problem) -> int:
 
 
 def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Where only one next state is possible and the reward is known, nothing is estimated."""
+    """Where only one next state is possible and the reward is known, nothing is estimated.
+
+    Known before the log, that is: rewards read off it would carry other folds into V, so then only rest counts.
+    """
     if problem.support_rows is None:
         return p_hat, b
     here = problem.possible[h % len(problem.possible)]
     sure = (here.sum(axis=-1) == 1) & ~problem.hidden[h % len(problem.hidden)]
+    if problem.rewards_at_least:
+        sure &= np.arange(problem.S)[:, None] == (-1 if problem.rest is None else problem.rest)
     return np.where(sure[..., None], here.astype(np.float64), p_hat), np.where(sure, 0.0, b)
 
 
@@ -131,16 +135,9 @@ def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
 
 
 def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float:
-    """V_1 at the start, rounded to safety: the value there, the average, or the worst mean over the start's ball."""
-    if problem.start is None:
-        everywhere = np.ones(problem.S, dtype=np.bool_)
-        alpha = np.asarray(KL().dirichlet(problem.S))
-        eps = float(dirichlet_radius(counts.n_start, everywhere, alpha, math.log(_events(problem) / delta)))
-        eps *= 1.0 + 1e-9  # rounding of the logarithms, outwards
-        value = worst_mean(counts.n_start / max(1, int(counts.n_start.sum())), eps, V)
-    else:
-        value = float(problem.start @ V)
-    return max(0.0, value - problem.H**2 * MARGIN)
+    """V_1 at the start, rounded to safety; an unknown start has its share of delta."""
+    safe = np.maximum(0.0, V - problem.H**2 * MARGIN)
+    return KL().lower_at_start(problem, counts.n_start, safe, math.log(_events(problem) / delta))
 
 
 def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tuple[Binding, ...]:
@@ -153,10 +150,4 @@ def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tup
         n_sa = counts.n_sas[h].sum(axis=-1)
         costs[h] = taken * np.minimum(b[h], float(H))
         reach = np.einsum("sa,sat->t", taken, counts.n_sas[h] / np.maximum(1, n_sa)[..., None])
-    worst = np.argsort(-costs, axis=None)[:SHOWN]
-    places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in worst]
-    return tuple(
-        Binding(h, s, a, int(counts.n_sas[h, s, a].sum()), float(costs[h, s, a]))
-        for h, s, a in places
-        if costs[h, s, a] > 1e-9
-    )
+    return tuple(largest(costs, counts.n_sa))

@@ -67,10 +67,7 @@ class Learnt(Record):
             n_sas = self.counts.n_sas[h % rows]
             n = n_sas.sum(axis=-1)
             P_hat = n_sas / np.maximum(1, n)[..., None]
-            sure = problem.possible[h % len(problem.possible)]
-            one = (sure.sum(axis=-1) == 1) & (n == 0)
-            P_hat = np.where(one[..., None], sure, P_hat)
-            Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where((n > 0) | one, P_hat @ V, V.min())
+            Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where(n > 0, P_hat @ V, V.min())
             V = (self.policy[h] * Q).sum(axis=-1)
         seen = self.counts.n_start / max(1, int(self.counts.n_start.sum()))
         return problem.in_user_units(float((seen if problem.start is None else problem.start) @ V))
@@ -204,7 +201,7 @@ def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
 def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     """A certified lower bound of what the LOGGED policy is worth, by the returns of its episodes, between 0 and H.
 
-    They are i.i.d. and lie between 0 and H; nothing is assumed about how actions were chosen. Needs counts by step.
+    They lie between 0 and H and are i.i.d., if one way of choosing actions wrote the whole log. Needs counts by step.
     """
     n = float(counts.n_start.sum())
     share = max(0.0, logged_value(problem, counts) - 1e-9) / problem.H

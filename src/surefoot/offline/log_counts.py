@@ -20,7 +20,6 @@ from surefoot.problem import Problem, Units
 
 LARGEST = 2**28  # entries of a dense (H, S, A, S): 2 GiB
 TABLES = ("place", "n", "n_fold", "low", "high")
-SUMS = ("x_sa", "x_fold", "rest_of_sum")
 
 
 class Rewards(NamedTuple):
@@ -89,6 +88,11 @@ class LogCounts(Record):
         return Units(*self.reward_range)
 
     @property
+    def nothing(self) -> float:
+        """What is paid at rest, rescaled to [0, 1]: nothing, in the user's units."""
+        return float(self.units.of_a_step(np.zeros(())))
+
+    @property
     def rest(self) -> int | None:
         """The state after an early end, where there is one: for `sf.Learner(..., rest=...)`."""
         return self.S - 1 if self.codebook.rest else None
@@ -131,7 +135,8 @@ class LogCounts(Record):
     def _sums(self, n: Ints, name: str) -> Ints:
         if self.sums is not None:
             return np.asarray(getattr(self.sums, name))
-        return np.asarray(self._by_pair(n * rescaled(self.low, self.units)[0]))
+        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as learners sum rewards
+        return np.asarray(self._by_pair(n * whole))
 
     @cached_property
     def starts(self) -> Ints:
@@ -231,7 +236,7 @@ class LogCounts(Record):
             known = {"r": np.zeros((S, A)), "unknown": hidden}
         support: Bools | None = None
         if self.rest is not None:
-            nothing = units_of(0.0, self.units)
+            nothing = self.nothing
             if "r" in known:
                 known["r"][..., self.rest, :] = nothing
             else:
@@ -261,7 +266,7 @@ class LogCounts(Record):
             )
         self._compare(table)
         full = np.zeros((*table.shape[:-2], self.S, A))
-        full[..., : table.shape[-2], :] = np.clip((table - self.units.low) / self.units.scale, 0.0, 1.0)
+        full[..., : table.shape[-2], :] = self.units.of_a_step(table)
         return full
 
     def _compare(self, table: Floats) -> None:
@@ -285,7 +290,7 @@ class LogCounts(Record):
         The state of rest is left out of account: what it pays is known.
         """
         size = int(np.prod(shape))
-        paid = np.clip((self.low - self.units.low) / self.units.scale, 0.0, 1.0)
+        paid = self.units.of_a_step(self.low)
         if not stationary:
             full = np.full(self.H * size, np.nan)
             full[place] = paid
@@ -332,7 +337,7 @@ class LogCounts(Record):
         try:
             about = json.loads(str(arrays["log"]))
             low, high = (float(x) for x in about["reward_range"])
-            sums = Sums(*(arrays[name] for name in SUMS)) if SUMS[0] in arrays else None
+            sums = Sums(*(arrays[name] for name in Sums._fields)) if "x_sa" in arrays else None
             found = cls(
                 H=int(about["H"]),
                 codebook=codebook,
@@ -388,18 +393,6 @@ class LogCounts(Record):
 def _repeated(n: Ints) -> bool:
     """Are most rows of places that were seen twice or more? Where nothing is, nothing can be seen to vary."""
     return 2 * int(n[n > 1].sum()) >= int(n.sum())
-
-
-def rescaled(rewards: Floats, units: Units) -> tuple[Ints, Floats]:
-    """Rewards in [0, 1], in whole multiples of 2^-20 rounded down, as learners sum them; and what was rounded off."""
-    x = np.clip((rewards - units.low) / units.scale, 0.0, 1.0) * REWARD_UNITS
-    whole = np.floor(x)
-    return whole.astype(np.int64), x - whole
-
-
-def units_of(reward: float, units: Units) -> float:
-    """One reward rescaled to [0, 1]."""
-    return min(max((reward - units.low) / units.scale, 0.0), 1.0)
 
 
 def require_size(shape: tuple[int, ...], labels: Mapping[str, int]) -> None:

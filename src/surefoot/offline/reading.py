@@ -8,6 +8,7 @@ terminated, truncated BOOLEAN.
 
 import glob
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 Paths = str | Path | Sequence[str | Path]
 COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all needed
 FLAGS = ("terminated", "truncated")  # false where the log does not have them
-
-
 READERS = {  # DuckDB's, by the endings of files
     "read_parquet": (".parquet", ".pq"),
     "read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
@@ -131,7 +130,7 @@ def _first_line(reason: Exception) -> str:
 
 def find_files(paths: Paths) -> tuple[list[str], str]:
     """The files, in sorted order, and DuckDB's reader for their ending."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, list | tuple) else [paths]
+    given = list(paths) if isinstance(paths, list | tuple) else [paths]
     files: list[str] = []
     odd = next((path for path in given if not isinstance(path, str | Path)), None)
     if odd is not None:
@@ -149,9 +148,11 @@ def find_files(paths: Paths) -> tuple[list[str], str]:
         if not found:
             raise InvalidLog(f"{text} does not exist. Expected a log as Parquet, CSV or JSON: a file or a glob.")
         files += found
-    twice = sorted({file for file in files if files.count(file) > 1}) if len(files) < 1000 else []
-    if twice or not files:
-        raise InvalidLog(f"{twice[0]} is named twice." if twice else "No file is named. Expected at least one.")
+    if not files:
+        raise InvalidLog("No file is named. Expected at least one.")
+    most, times = Counter(files).most_common(1)[0]
+    if times > 1:
+        raise InvalidLog(f"{most} is named {times} times. Name each file once.")
     readers = {file: _reader(file) for file in files}
     first = readers[files[0]]
     other = next((file for file, reader in readers.items() if reader != first), None)
@@ -197,8 +198,10 @@ def _as_text(
     if reader == "read_csv":
         relation = con.read_csv(patterns, union_by_name=True, all_varchar=True, buffer_size=BUFFER)
     else:
-        found = [str(name) for name in con.read_json(patterns, union_by_name=True).columns]
-        relation = con.read_json(patterns, columns=dict.fromkeys(found, "VARCHAR"))
+        first = [str(name) for name in con.read_json(patterns, union_by_name=True).columns]
+        there = {name.lower() for name in first}
+        later = [name for name in names.values() if name.lower() not in there]  # a key may come late, or never
+        relation = con.read_json(patterns, columns=dict.fromkeys([*first, *later], "VARCHAR"))
     columns = [str(name) for name in relation.columns]
     wanted = {called.lower() for called in names.values()}
     read = [name for name in columns if name.lower() in wanted]
@@ -224,6 +227,8 @@ def _as_text(
     for i, name in enumerate(read):
         fits = [kind for j, (kind, _) in enumerate(tests) if answer[len(read) + len(tests) * i + j] == answer[i] > 0]
         kinds[name] = fits[0] if fits else "VARCHAR"
+        if not answer[i] and reader == "read_json":
+            del kinds[name]  # no row has it
     return kinds
 
 

@@ -15,7 +15,6 @@ from surefoot import kernels
 from surefoot.arrays import Floats
 from surefoot.bounds import KL, Model
 from surefoot.bounds.binding import binding_pairs, estimated_rewards
-from surefoot.bounds.model import margin
 from surefoot.checks import require_delta, require_integer
 from surefoot.counts import Counts, require_stationary
 from surefoot.errors import InvalidSetting
@@ -36,7 +35,9 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     evidence, level = _evidence(counts, problem, delta, bounds)
     actions, V_low = kernels.pessimistic(evidence, problem.H)
     policy = np.eye(problem.A)[actions]
-    return _learnt("KL-robust value iteration", policy, V_low, counts, problem, level, bounds, robust_vi_lower)
+    return _learnt(
+        "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
+    )
 
 
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
@@ -70,8 +71,7 @@ def certify(
     pi = check_policy(policy, problem)
     evidence, level = _evidence(counts, problem, delta, bounds, pi)
     V_low = kernels.lower_values(evidence, pi)
-    again = partial(_lower_of, pi=pi)
-    return _learnt(method, pi, V_low, counts, problem, level, bounds, again)
+    return _learnt(method, pi, V_low, counts, problem, level, bounds, evidence, partial(_lower_of, pi=pi))
 
 
 def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats) -> float:
@@ -160,13 +160,7 @@ def _evidence(
 
 
 def _at_start(counts: Counts, problem: Problem, delta: float, bounds: KL, V: Floats) -> float:
-    log_union = math.log(bounds.events(problem, counts.pooled) / delta)
-    room = margin(problem.H, 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0))
-    start = kernels.start_from(
-        problem.start, counts.n_start.copy(), log_union, bounds.dirichlet(problem.S), bounds.scale, room, 0.0
-    )
-    kernels.refresh_start(start)
-    return float(max(kernels.start_bound(start, V, 1.0), 0.0))
+    return bounds.lower_at_start(problem, counts.n_start, V, math.log(bounds.events(problem, counts.pooled) / delta))
 
 
 def _learnt(
@@ -177,9 +171,9 @@ def _learnt(
     problem: Problem,
     delta: float,
     bounds: KL,
+    evidence: "kernels.Evidence",
     again: Callable[..., float],
 ) -> Learnt:
-    evidence = bounds.evidence(problem, counts, delta)
     return Learnt(
         method=method,
         policy=policy,
