@@ -496,7 +496,7 @@ def test_a_key_that_comes_late_is_read(tmp_path):
 
 
 def test_a_sure_pair_is_sure_only_if_its_reward_was_known_before(log):
-    """One possible next state each. With rewards given b is 0; with rewards that a log told, only where episodes rest."""
+    """One possible next state each. b is 0 if rewards were given; if a log told them, only where episodes rest."""
     support = np.zeros((2, 2, 2), dtype=bool)
     support[:, :, 1] = True
     r = np.full((2, 2, 2), 0.5)
