@@ -1,4 +1,4 @@
-# make setup | run | test | test-full | bench | lock
+# make setup | run | demo | test | test-full | bench | lock
 # Everything is installed into .venv. (pip and matplotlib keep their own caches where they always do.)
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup spark run test test-full check docs bench lock clean
+.PHONY: help setup spark browser run demo test test-full check docs bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,13 @@ $(STAMP): requirements.lock pyproject.toml
 spark: setup  ## pyspark into .venv, for the warehouse's tests on Spark, which need Java 17, too (500 MB)
 	$(BIN)/python -c 'import pyspark' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "pyspark>=3.5"
 
-run: setup  ## the main job: a first look at the paper's three learners (table and figure)
+browser: setup  ## playwright into .venv, for the test that looks at the report in Chromium (170 MB)
+	$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "playwright>=1.49"
+
+run: setup  ## the main job: every figure of the paper in its quick size, and the report (minutes)
+	$(BIN)/surefoot run paper --quick --resume --out out/paper
+
+demo: setup  ## a first look at three learners, with sharp certificates and with the paper's bounds (seconds)
 	$(BIN)/surefoot demo --out out/demo.png
 
 check: setup
@@ -41,6 +47,7 @@ test-full: check  ## as test, with the long runs and the slow statistics
 
 docs: setup  ## write the pages that are made from the code
 	$(BIN)/python docs/worlds_page.py
+	$(BIN)/python docs/study_fields.py
 
 bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv
 	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers)

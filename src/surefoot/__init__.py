@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from surefoot.errors import InvalidModel as InvalidModel
     from surefoot.errors import InvalidPolicy as InvalidPolicy
     from surefoot.errors import InvalidSetting as InvalidSetting
+    from surefoot.errors import InvalidStudy as InvalidStudy
     from surefoot.errors import MissingExtra as MissingExtra
     from surefoot.errors import SolverTrouble as SolverTrouble
     from surefoot.errors import SurefootError as SurefootError
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from surefoot.problem import Units as Units
     from surefoot.run import Curve as Curve
     from surefoot.run import Run as Run
+    from surefoot.run import Trace as Trace
     from surefoot.sampling import sample_log as sample_log
     from surefoot.simulation import simulate as simulate
     from surefoot.simulation import simulate_many as simulate_many
@@ -146,6 +148,7 @@ _MODULES = {
         "InvalidModel",
         "InvalidPolicy",
         "InvalidSetting",
+        "InvalidStudy",
         "MissingExtra",
         "SolverTrouble",
         "SurefootError",
@@ -185,7 +188,7 @@ _MODULES = {
         "uniform",
     ),
     "problem": ("Problem", "Units"),
-    "run": ("Curve", "Run"),
+    "run": ("Curve", "Run", "Trace"),
     "sampling": ("sample_log",),
     "simulation": ("simulate", "simulate_many", "simulate_plainly"),
 }

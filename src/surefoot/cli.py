@@ -11,6 +11,7 @@ import typer
 from surefoot.__about__ import __version__
 from surefoot.errors import InvalidSetting, SurefootError
 from surefoot.log_commands import baseline, logs, show
+from surefoot.study_commands import report, results, run, studies
 from surefoot.terminal import BAD_DATA, FINE, INTERRUPTED, USAGE, say
 
 app = typer.Typer(
@@ -24,6 +25,8 @@ app = typer.Typer(
 app.add_typer(logs, name="logs")
 app.command()(baseline)
 app.command()(show)
+for command in (studies, run, report, results):
+    app.command()(command)
 
 
 def _version(wanted: bool) -> None:

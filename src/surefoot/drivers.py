@@ -41,6 +41,11 @@ class Ride(NamedTuple):
     floor: float  # violations are counted against it; nan: none are
     episodes: int
     costs: CostBudget | None  # given: what is held against the floor is minus the expected cost
+    checkpoints: tuple[int, ...] = ()  # episodes after which a driver stops to be looked at; blocks are not cut
+
+    def until_checkpoint(self, done: int) -> int:
+        """Episodes from here to the next checkpoint, or to the end."""
+        return min((k for k in self.checkpoints if k > done), default=self.episodes) - done
 
     def measure(self, policy: Floats | EpisodicMixture) -> tuple[float, float]:
         """The exact value of a policy, and what is held against the floor."""
@@ -74,7 +79,7 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
 
 def plainly(ride: Ride) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
-    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    world, agent, counts, rng, tally, floor, episodes, *_ = ride
     replan = when_to_plan(agent)
     plan, value, kept, then, since = None, math.nan, math.nan, counts, 0
     for _ in range(episodes):
@@ -111,7 +116,7 @@ def _held(ride: Ride) -> Iterator[None]:
 
     The same bits as the plain loop. Yields after every stretch.
     """
-    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    world, agent, counts, rng, tally, floor, episodes, *_ = ride
     problem, replan = agent.problem, when_to_plan(agent)
     told, true_world = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows), the_world(world)
     rows, pairs = len(counts.n_sas), world.S * world.A
@@ -143,7 +148,7 @@ def _held(ride: Ride) -> Iterator[None]:
             held = either[key][1]
             stretch = left if plan.lasts is None else min(left, plan.lasts)
             while stretch > 0:
-                n = min(stretch, max(1, STRETCH // world.H))
+                n = min(stretch, max(1, STRETCH // world.H), ride.until_checkpoint(done))
                 n = kernels.play_on(true_world, told, held, memory, tally, floor, n, rng, states, actions, paid)
                 done, left, stretch = done + n, left - n, stretch - n
                 if _reached(memory):
@@ -183,7 +188,7 @@ def held_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kerne
 
 def _fused(ride: Ride) -> Iterator[None]:
     """The same work inside one compiled call. Yields about ten times a second."""
-    world, agent, counts, rng, tally, floor, episodes, _ = ride
+    world, agent, counts, rng, tally, floor, episodes, *_ = ride
     assert isinstance(agent, SpliceAgent)
     problem, pace = agent.problem, agent.when.pace
     told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
@@ -205,7 +210,7 @@ def _fused(ride: Ride) -> Iterator[None]:
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
         done += chunk
-        chunk = max(1, min(episodes - done, int(chunk * growth)))
+        chunk = max(1, min(ride.until_checkpoint(done), int(chunk * growth)))
         yield
 
 
@@ -220,7 +225,7 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
 def _blocks(ride: Ride) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    _, agent, counts, rng, _, _, episodes, _ = ride
+    _, agent, counts, rng, _, _, episodes, *_ = ride
     replan, done = when_to_plan(agent), 0
     while done < episodes:
         plan: Plan | None = plan_next(agent, counts, rng)
@@ -238,7 +243,7 @@ def _blocks(ride: Ride) -> Iterator[None]:
 
 def _play_block(ride: Ride, plan: Plan, n: int) -> None:
     """n episodes of one plan at once, counted and entered."""
-    world, agent, counts, rng, tally, floor, _, _ = ride
+    world, agent, counts, rng, tally, floor, *_ = ride
     check_step(plan, world.H)
     policy = plan.policy
     value, kept = ride.measure(policy)

@@ -29,6 +29,10 @@ class InvalidLog(SurefootError):
     """A log of episodes that cannot be used as it is."""
 
 
+class InvalidStudy(SurefootError):
+    """A study that cannot be run as it is written, or results that are of another one."""
+
+
 class MissingExtra(SurefootError):
     """A library that only some need is not installed."""
 

@@ -31,7 +31,7 @@ from surefoot.simulation import CURVE_POINTS
 from surefoot.watching import ctrl_c, progress_bar
 
 SAVE_SECONDS = 30.0
-TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below")
+TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
 
 
 def learn(

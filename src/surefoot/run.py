@@ -1,13 +1,14 @@
 """Run: what happened when a learner met a world. Exact totals over ALL episodes, and a thinned curve."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot import kernels
 from surefoot.agents.counting import CostBudget
-from surefoot.agents.plans import SOURCES, Source
+from surefoot.agents.plans import SOURCES, Plan, Source
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
 from surefoot.counts import Counts
@@ -24,10 +25,42 @@ class Curve(Record):
     min: Floats  # smallest of them
     below: Floats  # share of them below the floor; nan without a floor
     regret: Floats  # cumulative regret at the END of the bin
+    sources: Ints  # (bins, 3) episodes per exit: baseline, mixture, optimistic
+    by_h: Ints  # (bins, H+1) episodes per h
 
-    def __init__(self, episode: Ints, episodes: Ints, mean: Floats, min: Floats, below: Floats, regret: Floats) -> None:
+    def __init__(
+        self,
+        episode: Ints,
+        episodes: Ints,
+        mean: Floats,
+        min: Floats,
+        below: Floats,
+        regret: Floats,
+        sources: Ints,
+        by_h: Ints,
+    ) -> None:
         """Fields as named; arrays become read-only."""
-        freeze(self, episode=episode, episodes=episodes, mean=mean, min=min, below=below, regret=regret)
+        freeze(self, episode=episode, episodes=episodes, mean=mean, min=min)
+        freeze(self, below=below, regret=regret, sources=sources, by_h=by_h)
+
+    def __len__(self) -> int:
+        return len(self.episode)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Trace(Record):
+    """What a plan made at each checkpoint would say: what the data of the episodes before it prove. (n,) each."""
+
+    episode: Ints  # episodes played before
+    lower: Floats  # the value proved for the policy that would be played
+    upper: Floats  # no policy is worth more
+    rho: Floats
+    h: Ints
+    candidates: Floats  # (n, number of candidates) their lower values, boldest first
+
+    def __init__(self, episode: Ints, lower: Floats, upper: Floats, rho: Floats, h: Ints, candidates: Floats) -> None:
+        """Fields as named; arrays become read-only."""
+        freeze(self, episode=episode, lower=lower, upper=upper, rho=rho, h=h, candidates=candidates)
 
     def __len__(self) -> int:
         return len(self.episode)
@@ -79,6 +112,7 @@ class Run(Record):
     budget: float | None = None  # of a learner that keeps costs, not returns: then violations are of this budget
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
+    trace: Trace | None = None  # where checkpoints were asked for
 
     @property
     def off_baseline(self) -> int | None:
@@ -105,6 +139,19 @@ class Run(Record):
         return f"Run({self.agent}{told}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
 
 
+def trace_of(looks: Sequence[tuple[int, Plan]]) -> Trace:
+    """Plans made at checkpoints, after so many episodes each."""
+    plans = [plan for _, plan in looks]
+    return Trace(
+        episode=np.array([k for k, _ in looks], dtype=np.int64),
+        lower=np.array([plan.lower for plan in plans], dtype=np.float64),
+        upper=np.array([plan.upper for plan in plans], dtype=np.float64),
+        rho=np.array([plan.rho for plan in plans], dtype=np.float64),
+        h=np.array([plan.h for plan in plans], dtype=np.int64),
+        candidates=np.array([plan.candidates for plan in plans], dtype=np.float64).reshape(len(plans), -1),
+    )
+
+
 def run_from(
     tally: "kernels.Tally",
     counts: Counts,
@@ -123,6 +170,7 @@ def run_from(
     baseline_cost: float | None = None,
     told: bool = False,
     in_sum: bool = False,
+    trace: Trace | None = None,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
     bins = math.ceil(tally.done / tally.width)
@@ -137,6 +185,8 @@ def run_from(
         min=tally.bin_min[:bins].copy(),
         below=tally.bin_below[:bins] / size if counted else np.full(bins, np.nan),
         regret=np.cumsum(losses),
+        sources=tally.bin_source[:bins].copy(),
+        by_h=tally.bin_h[:bins].copy(),
     )
     return Run(
         agent=agent,
@@ -165,4 +215,5 @@ def run_from(
         budget=None if costs is None else costs.budget,
         baseline_cost=baseline_cost,
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
+        trace=trace,
     )

@@ -23,15 +23,11 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
     pi = check_policy(policy, world.problem)
     n = require_integer("episodes", episodes, 1, InvalidSetting)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
-    H = world.H
-    states, actions = np.zeros((n, H + 1), dtype=np.int64), np.zeros((n, H), dtype=np.int64)
-    states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
+    states, actions = draw_episodes(world, pi, n, rng)
+    H, after = world.H, world.problem.r_next_rows
     rewards = np.zeros((n, H))
-    after = world.problem.r_next_rows
     for h in range(H):
-        s = states[:, h]
-        a = actions[:, h] = _drawn(pi[h][s], rng)
-        s_next = states[:, h + 1] = _drawn(world.P[h][s, a], rng)
+        s, a, s_next = states[:, h], actions[:, h], states[:, h + 1]
         paid = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, s_next]
         rewards[:, h] = world.problem.units.low + world.problem.units.scale * paid
     columns = {
@@ -43,6 +39,17 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
         "next_state": states[:, 1:].reshape(-1),
     }
     return write_log(path, columns)
+
+
+def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """States (n, H+1) and actions (n, H) of n episodes of pi, all of them step by step."""
+    states, actions = np.zeros((n, world.H + 1), dtype=np.int64), np.zeros((n, world.H), dtype=np.int64)
+    states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
+    for h in range(world.H):
+        s = states[:, h]
+        a = actions[:, h] = _drawn(pi[h][s], rng)
+        states[:, h + 1] = _drawn(world.P[h][s, a], rng)
+    return states, actions
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from surefoot import kernels
-from surefoot.agents import Agent
-from surefoot.agents.counting import CountingAgent
+from surefoot.agents import Agent, Plan
+from surefoot.agents.counting import CountingAgent, plan_next
 from surefoot.checks import require_integer
 from surefoot.counts import Counts
 from surefoot.drivers import Driver, Ride, driver_of, plainly
 from surefoot.errors import InvalidSetting
 from surefoot.mdp import TabularMDP
-from surefoot.run import Run, run_from
+from surefoot.run import Run, run_from, trace_of
 from surefoot.settings import Setting, begin, carry_on, check_setting, name_of, was_told
 from surefoot.watching import Report, Stop, ctrl_c, progress_bar
 
@@ -30,6 +30,7 @@ def simulate(
     floor: float | None = None,
     counts: Counts | None = None,
     progress: bool | None = None,
+    checkpoints: Iterable[int] = (),
 ) -> Run:
     """Play `episodes` episodes and keep the account.
 
@@ -39,15 +40,18 @@ def simulate(
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
     floor for an agent without one. Values are exact, not sampled. StepMix and its kin run in compiled code, others
-    plan in Python and are played in it; to the same last bit as `simulate_plainly`. Ctrl-C is heard about ten times a
+    plan in Python and are played in it; to the same last bit as `simulate_plainly`.
+
+    `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (with blocks:
+    at the end of the block), and changes nothing in the run. Ctrl-C is heard about ten times a
     second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A second one, after
     the first was heard, is Python's own.
     """
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(
-            world, setting, driver_of(agent), _check_seed(seed), begin(agent, counts, setting.episodes), report, stop
-        )
+        begun = begin(agent, counts, setting.episodes)
+        marks = _check_checkpoints(checkpoints, setting.episodes)
+        return _account(world, setting, driver_of(agent), _check_seed(seed), begun, report, stop, marks)
 
 
 def simulate_plainly(
@@ -58,13 +62,14 @@ def simulate_plainly(
     floor: float | None = None,
     counts: Counts | None = None,
     progress: bool | None = None,
+    checkpoints: Iterable[int] = (),
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        return _account(
-            world, setting, plainly, _check_seed(seed), begin(agent, counts, setting.episodes), report, stop
-        )
+        begun = begin(agent, counts, setting.episodes)
+        marks = _check_checkpoints(checkpoints, setting.episodes)
+        return _account(world, setting, plainly, _check_seed(seed), begun, report, stop, marks)
 
 
 def simulate_many(
@@ -113,7 +118,14 @@ def simulate_many(
 
 
 def _account(
-    world: TabularMDP, setting: Setting, driver: Driver, seed: Seed, counts: Counts, report: Report, stop: Stop
+    world: TabularMDP,
+    setting: Setting,
+    driver: Driver,
+    seed: Seed,
+    counts: Counts,
+    report: Report,
+    stop: Stop,
+    checkpoints: tuple[int, ...] = (),
 ) -> Run:
     """Drive, and add up."""
     _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
@@ -121,8 +133,14 @@ def _account(
     carry_on(tally, setting, counts)
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
-    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs)):
+    looks: list[tuple[int, Plan]] = []
+    left = list(reversed(checkpoints))
+    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs, checkpoints)):
         report(tally.done)
+        if left and left[-1] <= tally.done:
+            looks.append((tally.done, _look(agent, counts)))
+            while left and left[-1] <= tally.done:
+                left.pop()
         if stop():
             break
     return run_from(
@@ -141,7 +159,24 @@ def _account(
         baseline_cost=baseline_cost,
         told=was_told(agent),
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
+        trace=trace_of(looks) if checkpoints else None,
     )
+
+
+def _look(agent: Agent, counts: Counts) -> Plan:
+    """The plan that would be made now. What an explorer draws for it is not the run's."""
+    return plan_next(agent, counts, np.random.default_rng(0))
+
+
+def _check_checkpoints(checkpoints: Iterable[int], episodes: int) -> tuple[int, ...]:
+    """Ascending, each once, none beyond the end."""
+    try:
+        given = {require_integer("a checkpoint", k, 1, InvalidSetting) for k in checkpoints}
+    except TypeError:
+        raise InvalidSetting(f"checkpoints is {checkpoints!r}, expected numbers of episodes.") from None
+    if given and max(given) > episodes:
+        raise InvalidSetting(f"A checkpoint is at {max(given)}, expected at most the {episodes} episodes of the run.")
+    return tuple(sorted(given))
 
 
 def _check_seed(seed: Seed) -> Seed:

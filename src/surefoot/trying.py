@@ -7,15 +7,16 @@ from surefoot.agents import (
     BPIUCBVI,
     DOPE,
     UCBVI,
-    Agent,
     ConservativeUCBVI,
     CountingAgent,
     Returns,
 )
 from surefoot.agents.budgets import BudgetAgent
 from surefoot.agents.programmes import ProgrammeAgent
+from surefoot.agents.replanning import Replan
 from surefoot.agents.with_floor import FloorAgent
-from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, HoeffdingBox, MaurerPontilBox
+from surefoot.arrays import Floats
+from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, Certificate, HoeffdingBox, MaurerPontilBox
 from surefoot.checks import require_floor
 from surefoot.envs.registry import FAMILIES, Family, Size, family
 from surefoot.errors import InvalidSetting
@@ -113,30 +114,42 @@ def forecast_in(
 
 
 def build_agent(
-    name: str, world: TabularMDP, floor: float, delta: float, bounds: Bounds, pooled: bool, episodes: int
-) -> Agent:
-    """A learner by name, with the world's usual baseline. Those that must be told what it is worth are told.
+    name: str,
+    world: TabularMDP,
+    pi_b: Floats,
+    floor: float,
+    *,
+    delta: float,
+    bounds: Bounds,
+    pooled: bool,
+    episodes: int,
+    replan: Replan | None = None,
+    certificate: Certificate | None = None,
+) -> CountingAgent:
+    """A learner by name, with this baseline. Those that must be told what it is worth are told.
 
     With KL the rivals have the sharpest certificate that is theirs; with the paper's bounds, their printed constants.
+    A certificate of the baseline is for those that can use one.
     """
-    kind, problem, pi_b = _kind(name), world.problem, world.baseline
-    assert pi_b is not None
+    kind, problem = _kind(name), world.problem
     told, sharp, scale = value_of(world, pi_b), isinstance(bounds, KL), bounds.scale
-    agent: Agent
+    agent: CountingAgent
     if kind is BPIUCBVI:
-        agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled)
+        agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
     elif kind is ConservativeUCBVI:
         inside = None if sharp else UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
         plain = ConservativeUCBVI(problem, pi_b, floor, baseline_value=told, delta=delta, bounds=bounds, pooled=pooled)
-        agent = replace(plain, learner=inside)
+        agent = replace(plain, learner=inside, replan=replan)
     elif issubclass(kind, FloorAgent):
-        agent = kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled)
+        agent = kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
+        if certificate is not None and not issubclass(kind, BudgetAgent):
+            agent = replace(agent, certificate=certificate)
     else:
         assert issubclass(kind, ProgrammeAgent)
         own = BernsteinBox(scale) if kind is DOPE else HoeffdingBox(scale)
         box = MaurerPontilBox(scale) if sharp else own
-        K = episodes
-        agent = kind(problem, pi_b, floor, baseline_value=told, episodes=K, delta=delta, bounds=box, pooled=pooled)
+        plain_one = kind(problem, pi_b, floor, baseline_value=told, episodes=episodes, delta=delta, bounds=box)
+        agent = replace(plain_one, pooled=pooled, replan=replan)
     return agent
 
 
@@ -157,7 +170,10 @@ def try_agents(
         raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
-        agent = build_agent(name, world, level, delta, bounds, pooled, episodes)
+        assert world.baseline is not None
+        agent = build_agent(
+            name, world, world.baseline, level, delta=delta, bounds=bounds, pooled=pooled, episodes=episodes
+        )
         runs.append(simulate(world, agent, episodes, seed, floor=level))
         if runs[-1].interrupted:
             break

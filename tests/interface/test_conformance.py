@@ -284,7 +284,8 @@ def world():
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 def test_our_agents_are_left_in_peace(name, pooled, scale, world):
-    agent = build_agent(name, world, 0.1, 0.05, sf.Bernstein(scale), pooled, episodes=1000)
+    bounds = sf.Bernstein(scale)
+    agent = build_agent(name, world, world.baseline, 0.1, delta=0.05, bounds=bounds, pooled=pooled, episodes=1000)
     for seed in range(3):
         findings = sf.check_agent(agent, seed=seed)
         assert_quiet(findings)

@@ -2,9 +2,13 @@
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from surefoot.studies.spec import parse_study
+from surefoot.studies.trial import check_study_cells
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ALGORITHMS.md", *(ROOT / "docs").rglob("*.md")])
@@ -49,9 +53,17 @@ def test_links_lead_somewhere():
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_page_of_worlds_is_what_the_registry_says():
-    """`make docs` writes it; a family that changes without its page fails here."""
-    spec = importlib.util.spec_from_file_location("worlds_page", ROOT / "docs" / "worlds_page.py")
+@pytest.mark.parametrize(("script", "written"), [("worlds_page", "worlds.md"), ("study_fields", "study-fields.md")])
+def test_pages_made_from_the_code_are_what_it_says(script, written):
+    """`make docs` writes them; a family or a field that changes without its page fails here."""
+    spec = importlib.util.spec_from_file_location(script, ROOT / "docs" / f"{script}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (ROOT / "docs" / "worlds.md").read_text() == module.page()
+    assert (ROOT / "docs" / written).read_text() == module.page()
+
+
+def test_the_study_of_the_docs_is_one():
+    block = re.search(r"^```toml\n(.*?)^```", (ROOT / "docs" / "studies.md").read_text(), re.DOTALL | re.MULTILINE)
+    study = parse_study(tomllib.loads(block.group(1)), "docs")
+    check_study_cells(study.cells)
+    assert len(study.cells) == 2

@@ -89,6 +89,8 @@ class Tally(NamedTuple):
     bin_sum: Floats
     bin_min: Floats
     bin_below: Ints
+    bin_source: Ints  # (bins, 3) episodes per source
+    bin_h: Ints  # (bins, H+1) episodes per h
     width: int  # episodes per bin
 
     @property
@@ -148,6 +150,8 @@ def record(tally: Tally, value: float, kept: float, source: int, h: int, floor: 
     b = k // tally.width
     tally.bin_sum[b] += value
     tally.bin_min[b] = min(tally.bin_min[b], value)
+    tally.bin_source[b, source] += 1
+    tally.bin_h[b, h] += 1
     if kept < floor - VIOLATION_TOLERANCE:
         tally.totals[VIOLATIONS] += 1
         tally.bin_below[b] += 1
@@ -174,6 +178,8 @@ def record_block(tally: Tally, value: float, kept: float, source: int, h: int, f
         n = min(left, (b + 1) * tally.width - k)
         tally.bin_sum[b] += n * value
         tally.bin_min[b] = min(tally.bin_min[b], value)
+        tally.bin_source[b, source] += n
+        tally.bin_h[b, h] += n
         if kept < floor - VIOLATION_TOLERANCE:
             tally.totals[VIOLATIONS] += n
             tally.bin_below[b] += n
@@ -460,6 +466,8 @@ def empty_tally(H: int, episodes: int, points: int) -> Tally:
         bin_sum=np.zeros(bins),
         bin_min=np.full(bins, np.inf),
         bin_below=np.zeros(bins, dtype=np.int64),
+        bin_source=np.zeros((bins, 3), dtype=np.int64),
+        bin_h=np.zeros((bins, H + 1), dtype=np.int64),
         width=width,
     )
 

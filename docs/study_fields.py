@@ -1,0 +1,40 @@
+"""Writes docs/study-fields.md: every field that a study's file may have.
+
+python docs/study_fields.py
+"""
+
+import json
+from pathlib import Path
+
+from surefoot.studies.fields import REQUIRED
+from surefoot.studies.spec import TABLES
+
+HERE = Path(__file__).parent
+HEADINGS = {
+    "": "At the top",
+    "quick": "`[quick]`",
+    "panels": "`[[panels]]`",
+    "panels.log": "`log` of a panel",
+    "learners": "`[[learners]]`",
+}
+
+
+def page():
+    """The page as text."""
+    lines = [
+        "# Every field of a study's file",
+        "",
+        "Written by `python docs/study_fields.py`; what studies are: studies.md.",
+    ]
+    for table, fields in TABLES.items():
+        lines += ["", f"## {HEADINGS[table]}", "", "| field | meaning | if left out |", "|---|---|---|"]
+        for name, field in fields.items():
+            default = (
+                "required" if field.default is REQUIRED else "" if field.default is None else json.dumps(field.default)
+            )
+            lines.append(f"| `{name}` | {field.meaning} | {default} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    (HERE / "study-fields.md").write_text(page())

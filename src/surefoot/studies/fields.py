@@ -1,0 +1,129 @@
+"""How a study's file is read: each table has fields with a meaning, and what is not a field is refused by name."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from surefoot.errors import InvalidStudy
+
+REQUIRED = object()  # a field that must be there
+Read = Callable[[str, object], Any]
+
+
+class Field(NamedTuple):
+    """One field of a table: how its value is read, what it means, and what it is if left out."""
+
+    read: Read
+    meaning: str
+    default: Any = REQUIRED
+
+
+def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Every field of a table, checked. `where` is the place in the file."""
+    if not isinstance(given, dict):
+        raise InvalidStudy(f"{where} is {given!r}, expected a table with {', '.join(fields)}.")
+    for name in given:
+        if name not in fields:
+            close = get_close_matches(str(name), fields, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise InvalidStudy(f"{where} has no field {name!r}.{hint} There are: {', '.join(fields)}.")
+    missing = [name for name, field in fields.items() if field.default is REQUIRED and name not in given]
+    if missing:
+        raise InvalidStudy(f"{where} lacks {', '.join(missing)}: {fields[missing[0]].meaning}.")
+    return {
+        name: field.read(f"{where}: {name}", given[name]) if name in given else field.default
+        for name, field in fields.items()
+    }
+
+
+def text(where: str, value: object) -> str:
+    """Some words."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidStudy(f"{where} is {value!r}, expected text.")
+    return value.strip()
+
+
+def name(where: str, value: object) -> str:
+    """An id: part of a file's name, and for ever."""
+    word = text(where, value)
+    if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:
+        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 letters, digits, '-', '_' and '.'.")
+    return word
+
+
+def whole(low: int) -> Read:
+    """A whole number at or above `low`; 2e7 is one, too."""
+
+    def read(where: str, value: object) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            raise InvalidStudy(f"{where} is {value!r}, expected a whole number, at least {low}.")
+        return value
+
+    return read
+
+
+def number(where: str, value: object) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+        raise InvalidStudy(f"{where} is {value!r}, expected a number.")
+    return float(value)
+
+
+def between(low: float, high: float, meaning: str) -> Read:
+    """A number strictly between the two."""
+
+    def read(where: str, value: object) -> float:
+        if not low < number(where, value) < high:
+            raise InvalidStudy(f"{where} is {value!r}, expected {meaning}.")
+        return number(where, value)
+
+    return read
+
+
+def yes_or_no(where: str, value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise InvalidStudy(f"{where} is {value!r}, expected true or false.")
+    return value
+
+
+def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
+    """One word of several."""
+
+    def read(where: str, value: object) -> str:
+        word = text(where, value).lower()
+        if word not in choices:
+            close = get_close_matches(word, list(choices), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise InvalidStudy(f"{where} is {value!r}.{hint} There are: {', '.join(choices)}.")
+        return word
+
+    return read
+
+
+def several(read_one: Read) -> Read:
+    """A list, each entry read alike."""
+
+    def read(where: str, value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise InvalidStudy(f"{where} is {value!r}, expected a list.")
+        return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
+
+    return read
+
+
+def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
+    """Such as "usual" or { eta = 5.0 }: kept as written, so that a study can be written out again."""
+    can = " or ".join([*(f'"{word}"' for word in words), *(f"{{ {key} = ... }}" for key in keys)])
+
+    def read(where: str, value: object) -> str | tuple[str, Any]:
+        if isinstance(value, str) and value.strip().lower() in words:
+            return value.strip().lower()
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys:
+            key, entry = next(iter(value.items()))
+            return key, keys[key](f"{where}: {key}", entry)
+        raise InvalidStudy(f"{where} is {value!r}, expected {can}.")
+
+    return read

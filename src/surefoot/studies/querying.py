@@ -1,0 +1,99 @@
+"""Results asked in SQL. The tables: `trials`, one row a trial; `curves`, one row a bin; `traces`, one row a checkpoint.
+
+DuckDB reads the Parquet files where they lie. A question can only read: files of others, and the network, are out of
+its reach.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.files import require_place
+from surefoot.studies.store import COLUMNS, TRIALS, quiet_connection, quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+FORMATS = {".parquet": "FORMAT PARQUET", ".csv": "FORMAT CSV, HEADER", ".json": "FORMAT JSON, ARRAY true"}
+KEYS = ("study", "panel", "learner", "label", "trial")
+PLAIN = tuple(name for name, kind in COLUMNS.items() if not kind.endswith("[]"))
+CURVES = ("episode", "episodes", "mean", "min", "below", "regret")
+TRACES = ("episode", "lower", "upper", "rho", "h")
+
+
+@contextmanager
+def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
+    """A connection in which the results are tables, and which can write at most this one file."""
+    import duckdb
+
+    there = [path for folder in folders for path in sorted((folder / TRIALS).rglob("[!.]*.parquet"))]
+    if not there:
+        raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
+    keys, names = ", ".join(KEYS), ", ".join(quoted(path) for path in there)
+    try:
+        with quiet_connection() as con:
+            con.execute(f"CREATE TABLE everything AS SELECT * FROM read_parquet([{names}])")
+            if target is not None:
+                con.execute(f"SET allowed_paths = [{quoted(target)}]")
+            con.execute("SET enable_external_access = false")
+            con.execute(f"CREATE VIEW trials AS SELECT {', '.join(PLAIN)}, by_h FROM everything")
+            for table, prefix, columns in (("curves", "curve", CURVES), ("traces", "trace", TRACES)):
+                lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
+                con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
+            con.execute(
+                "CREATE VIEW summary AS SELECT study, panel, learner, label, count(*) AS trials, avg(violations) AS "
+                "violations, count(*) FILTER (violations > 0) AS runs_below, avg(regret) AS regret, avg(mean_value) AS "
+                "mean_return, avg(baseline) AS baseline, median(off_baseline) AS off_baseline, "
+                "median(first_optimistic) AS first_optimistic FROM everything GROUP BY ALL ORDER BY ALL"
+            )
+            yield con
+    except duckdb.Error as reason:
+        raise InvalidSetting(
+            f"{str(reason).splitlines()[0]} The tables are trials, curves, traces and summary; "
+            '"DESCRIBE trials" lists columns.'
+        ) from None
+
+
+def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Names of columns, and rows."""
+    with tables(folders) as con:
+        found = con.execute(sql)
+        names = [column[0] for column in found.description or []]
+        return names, found.fetchall() if names else []
+
+
+def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
+    """The answer as a file, written whole or not at all; returns where."""
+    target = require_place(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+    partial = target.absolute().with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with tables(folders, partial) as con:
+            con.execute(f"COPY ({sql.strip().rstrip(';')}) TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """A plain table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_shown, row))
+    Console().print(table)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

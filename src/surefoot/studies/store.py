@@ -1,0 +1,312 @@
+"""Where results live: a folder with the study beside one Parquet file a trial, each written whole or not at all.
+
+DIR/study.json                              the study, its hash, its seed and the versions that made the results
+DIR/trials/PANEL/LEARNER/0007.parquet       one row: the trial's numbers, its curve and its trace as lists
+DIR/times.jsonl                             seconds, host and worker of each trial: the only file that two runs of
+                                            the same study do not have in common
+"""
+
+import json
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.__about__ import __version__
+from surefoot.arrays import Floats, Ints
+from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
+from surefoot.files import read_json, write_json
+from surefoot.studies.spec import Study, parse_study
+from surefoot.studies.trial import Trial
+
+if TYPE_CHECKING:
+    import duckdb
+
+STUDY, TRIALS, TIMES = "study.json", "trials", "times.jsonl"
+LIBRARIES = ("numpy", "numba", "highspy", "duckdb")
+SQL_TYPES: dict[Any, str] = {
+    str: "VARCHAR",
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    float: "DOUBLE",
+    int | None: "BIGINT",
+    float | None: "DOUBLE",
+    Ints: "BIGINT[]",
+    Floats: "DOUBLE[]",
+}
+COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}
+Key = tuple[str, str, int]  # panel, learner, trial
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on beside the study."""
+    return {"surefoot": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+
+
+@contextmanager
+def said_of_disk(path: Path) -> Iterator[None]:
+    """A disk that is full, or does not let us, is said in a sentence."""
+    try:
+        yield
+    except OSError as reason:
+        raise InvalidFile(
+            f"{path} cannot be written ({reason.strerror}). What was finished before is whole; make room, or get "
+            "permission, and go on with --resume."
+        ) from None
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of results of one study."""
+
+    path: Path
+    study: Study
+
+    def place(self, key: Key) -> Path:
+        """Where a trial goes."""
+        panel, learner, trial = key
+        return self.path / TRIALS / panel / learner / f"{trial:04d}.parquet"
+
+    def wanted(self) -> list[Key]:
+        """Every trial that the study asks for, trial 0 of all cells first."""
+        cells = self.study.cells
+        return [(cell.panel.id, cell.learner.id, i) for i in range(self.study.trials) for cell in cells]
+
+    def missing(self) -> list[Key]:
+        """Those that are not there yet."""
+        return [key for key in self.wanted() if not self.place(key).exists()]
+
+    def write(self, trial: Trial) -> None:
+        """One file, whole or not at all."""
+        target = self.place((trial.panel, trial.learner, trial.trial))
+        with said_of_disk(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_trial(target, trial)
+
+    def note_time(self, key: Key, seconds: float, worker: str) -> None:
+        """Beside the results, in no result."""
+        panel, learner, trial = key
+        entry = {"panel": panel, "learner": learner, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
+        target = self.path / TIMES
+        with said_of_disk(target), target.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({**entry, "host": socket.gethostname()}) + "\n")
+
+
+def begin(path: str | Path, study: Study, resume: bool) -> Folder:
+    """A folder for the results of this study: a new one, or one of the same study, if `resume` says so."""
+    target = Path(path)
+    if (target / STUDY).exists():
+        return _go_on(target, study, resume)
+    if (target.parent / STUDY).exists():
+        raise InvalidStudy(f"{target.parent} holds the results of one study, not of several. Choose another --out.")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidStudy(f"{target} is there and holds something other than a study's results. Choose another --out.")
+    with said_of_disk(target):
+        target.mkdir(parents=True, exist_ok=True)
+        _write_study(target, study)
+    return Folder(target, study)
+
+
+def _go_on(path: Path, study: Study, resume: bool) -> Folder:
+    before, about = _read_study(path)
+    if before.digest != study.digest:
+        raise InvalidStudy(
+            f"{path} holds results of another study: {_difference(before, study)}. Nothing was changed. "
+            "Choose another folder with --out."
+        )
+    there = Folder(path, before)
+    done = len(there.wanted()) - len(there.missing())
+    if not resume:
+        raise InvalidStudy(
+            f"{path} holds {done} of {len(there.wanted())} trials of this study already. Give --resume to keep them "
+            "and go on, or choose another folder with --out."
+        )
+    made_by = about["versions"]
+    if made_by.get("surefoot") != __version__:
+        raise InvalidStudy(
+            f"{path} was begun with surefoot {made_by.get('surefoot')}, this is {__version__}: trials of both would "
+            "not be of one study. Choose another folder with --out."
+        )
+    for partial in path.rglob(".*.partial"):
+        partial.unlink(missing_ok=True)  # of a process that was killed
+    with said_of_disk(path):
+        _write_study(path, study)
+    return Folder(path, study)
+
+
+def _difference(before: Study, now: Study) -> str:
+    """The first thing that is not the same."""
+    if before.name != now.name:
+        return f"{before.name!r}, not {now.name!r}"
+    mine, its = now.identity()["cells"], before.identity()["cells"]
+    for cell in {**its, **mine}:
+        if cell not in mine or cell not in its:
+            return f"cell {cell} is only in {'the new one' if cell in mine else 'the old one'}"
+        for key, value in mine[cell].items():
+            if its[cell][key] != value:
+                return f"in cell {cell}, {key} was {its[cell][key]!r} and is {value!r}"
+    return "their hashes differ"
+
+
+def _write_study(path: Path, study: Study) -> None:
+    about = {
+        "study": study.as_table(),
+        "size": study.size,
+        "digest": study.digest,
+        "seed": study.seed,
+        "versions": versions(),
+    }
+    write_json(path / STUDY, "study", about)
+
+
+def _read_study(path: Path) -> tuple[Study, dict[str, Any]]:
+    about = read_json(path / STUDY, "study")
+    try:
+        from dataclasses import replace
+
+        study = replace(parse_study(about["study"], str(path / STUDY)), size=str(about["size"]))
+        if study.digest != about["digest"] or not isinstance(about["versions"], dict):
+            raise InvalidFile(f"{path / STUDY} is damaged: its hash is not that of its study. Restore it from a copy.")
+    except KeyError as reason:
+        raise InvalidFile(f"{path / STUDY} lacks {reason}: the file is damaged. Restore it from a copy.") from None
+    return study, about
+
+
+def write_trial(target: Path, trial: Trial) -> None:
+    """One row of Parquet, to a neighbour that is then renamed."""
+    import duckdb
+
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    values = [_plain(getattr(trial, name)) for name in COLUMNS]
+    try:
+        with quiet_connection() as con:
+            con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
+            con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in values)})", values)
+            try:
+                con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
+            except duckdb.Error as reason:
+                raise OSError(0, str(reason).splitlines()[0]) from None
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    return value.ravel().tolist() if isinstance(value, np.ndarray) else value
+
+
+@contextmanager
+def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
+    """One thread, so that the bytes of a file do not depend on how many there are; and no bar."""
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as con:
+        con.execute("SET enable_progress_bar = false")
+        yield con
+
+
+def quoted(text: str | Path) -> str:
+    """As SQL writes it."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study and the trials of it that are there."""
+
+    path: Path
+    study: Study
+    versions: dict[str, str]
+    trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
+    seconds: float  # of all trials together, where their times are known
+
+    @property
+    def missing(self) -> int:
+        """How many trials are not there yet."""
+        return len(self.study.cells) * self.study.trials - sum(len(some) for some in self.trials.values())
+
+    def of(self, panel: str, learner: str) -> tuple[Trial, ...]:
+        """The trials of one cell."""
+        return self.trials.get(f"{panel}/{learner}", ())
+
+
+def read_results(path: str | Path) -> Results:
+    """What is in a folder of results."""
+    target = Path(path)
+    if not (target / STUDY).exists():
+        raise InvalidFile(f"{target} holds no results: there is no {STUDY} in it. Expected a folder that `run` wrote.")
+    study, about = _read_study(target)
+    folder = Folder(target, study)
+    there = [key for key in folder.wanted() if folder.place(key).exists()]
+    found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
+    digests = {cell.id: cell.digest for cell in study.cells}
+    for key, trial in zip(there, read_trials([folder.place(key) for key in there]), strict=True):
+        if (trial.panel, trial.learner, trial.trial) != key or digests[trial.cell] != trial.digest:
+            raise InvalidFile(
+                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell} of the study {trial.study}, not what "
+                "its place says. Remove it and go on with --resume."
+            )
+        found[trial.cell].append(trial)
+    ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
+    return Results(target, study, about["versions"], ordered, _seconds(target, study))
+
+
+def read_trials(paths: Sequence[Path]) -> list[Trial]:
+    """The row of each of these files, in their order."""
+    import duckdb
+
+    if not paths:
+        return []
+    names = ", ".join(quoted(path) for path in paths)
+    try:
+        with quiet_connection() as con:
+            select = f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet([{names}], filename = true)"
+            rows = {row[0]: row[1:] for row in con.execute(select).fetchall()}
+    except duckdb.Error as reason:
+        raise InvalidFile(
+            f"A trial's file cannot be read: {str(reason).splitlines()[0]} Restore it, or remove it and go on with "
+            "--resume."
+        ) from None
+    return [Trial(**dict(zip(COLUMNS, rows[str(path)], strict=True))) for path in paths]
+
+
+def _seconds(path: Path, study: Study) -> float:
+    """Of all trials that are noted; the last time of each."""
+    last: dict[Key, float] = {}
+    try:
+        lines = (path / TIMES).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return 0.0
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            last[entry["panel"], entry["learner"], entry["trial"]] = float(entry["seconds"])
+        except (ValueError, KeyError, TypeError):
+            continue  # a line that a killed process left half written
+    return sum(last.values())
+
+
+def study_folders(path: str | Path) -> list[Path]:
+    """The folders of results that are here: this one, or those in it, in the order in which they were begun."""
+    target = Path(path)
+    if (target / STUDY).exists():
+        return [target]
+    inside = [folder for folder in sorted(target.iterdir()) if (folder / STUDY).exists()] if target.is_dir() else []
+    if not inside:
+        raise InvalidSetting(f"{target} holds no results, and no folders of results. Expected one that `run` wrote.")
+    return inside
+
+
+def room_left(path: Path) -> int:
+    """Bytes that are free where the results go."""
+    return shutil.disk_usage(path).free

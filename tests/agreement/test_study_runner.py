@@ -1,0 +1,273 @@
+"""Same study, same bytes: one worker or two, this machine or a cluster, interrupted or not."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
+from surefoot.studies.running import Pace, run_study
+from surefoot.studies.spec import parse_study
+from surefoot.studies.store import TIMES, begin, read_results
+
+SMALL = """
+name = "small"
+title = "A small study"
+question = "Does it run?"
+trials = 3
+episodes = 400
+
+[[panels]]
+id = "trap"
+world = { name = "trap" }
+
+[[panels]]
+id = "log"
+world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
+floor = 0.8
+log = { episodes = 300, behaviour = { eta = 5.0 }, method = "robust" }
+
+[[learners]]
+id = "stepmix"
+agent = "stepmix"
+bounds = "kl"
+
+[[learners]]
+id = "epsmix"
+agent = "epsmix"
+bounds = "kl"
+replan = { blocks = 0.05 }
+"""
+
+
+@pytest.fixture(scope="module")
+def study():
+    return parse_study(tomllib.loads(SMALL), "small.toml")
+
+
+def contents(folder):
+    """A hash of every file, but for the times."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file() and path.name not in (TIMES, "report.html"))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(scope="module")
+def one_worker(study, tmp_path_factory):
+    folder = begin(tmp_path_factory.mktemp("one") / "small", study, resume=False)
+    assert run_study(folder, jobs=1) == 12
+    found = contents(folder.path)
+    assert len(found) == 13
+    return found
+
+
+def test_two_workers_change_nothing(study, one_worker, tmp_path):
+    told = []
+    folder = begin(tmp_path / "small", study, resume=False)
+    run_study(folder, jobs=2, tell=told.append)
+    assert contents(folder.path) == one_worker
+    assert [progress.done for progress in told] == list(range(13))
+    assert told[-1].seconds_left == 0.0
+    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
+    assert len({entry["worker"] for entry in times}) == 2  # both did work: else this shows nothing
+    assert read_results(folder.path).seconds == pytest.approx(sum(entry["seconds"] for entry in times))
+
+
+def test_another_seed_changes_everything(study, one_worker, tmp_path):
+    """The control: were results of different draws alike, equal bytes would show nothing."""
+    folder = begin(tmp_path / "small", replace(study, seed=1), resume=False)
+    run_study(folder, jobs=1)
+    other = contents(folder.path)
+    assert other.keys() == one_worker.keys()
+    assert not {name for name in other if other[name] == one_worker[name]}
+
+
+def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        folder = begin(tmp_path / "small", study, resume=False)
+        run_study(folder, backend="dask", address=cluster.scheduler_address)
+    assert contents(folder.path) == one_worker
+    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
+    assert str(os.getpid()) not in {entry["worker"] for entry in times}
+
+
+def test_nobody_at_the_address_is_said(study, tmp_path):
+    pytest.importorskip("distributed")
+    folder = begin(tmp_path / "small", study, resume=False)
+    with pytest.raises(InvalidSetting, match="No Dask scheduler answers at 'no-such-scheme"):
+        run_study(folder, backend="dask", address="no-such-scheme://127.0.0.1:1")
+    assert len(folder.missing()) == 12
+
+
+def test_without_dask_what_to_install_is_said(study, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r'pip install "surefoot\[dask\]"'):
+        run_study(begin(tmp_path / "small", study, resume=False), backend="dask")
+
+
+def test_wishes_that_cannot_be_are_said(study, tmp_path):
+    folder = begin(tmp_path / "small", study, resume=False)
+    for wish, words in (
+        ({"jobs": 0}, "jobs is 0"),
+        ({"backend": "ray"}, "There is no back end 'ray'"),
+        ({"address": "tcp://x:1"}, "give --backend dask"),
+    ):
+        with pytest.raises(InvalidSetting, match=words):
+            run_study(folder, **wish)
+
+
+def command(tmp_path, *arguments, limit=None):
+    """`surefoot run my.toml ...` in a process group of its own."""
+    (tmp_path / "my.toml").write_text(SMALL.replace("episodes = 400", "episodes = 3000"))
+
+    run = [sys.executable, "-m", "surefoot", "run", "my.toml", "--out", "res", "--jobs", "2", "--no-report", *arguments]
+    return subprocess.Popen(
+        run if limit is None else ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", *run],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(folder):
+    return sorted(folder.glob("trials/*/*/[!.]*.parquet"))
+
+
+def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(tmp_path):
+    """kill -9 of the whole group, several times; what was there stays as it was; the end is that of one go."""
+    whole = tmp_path / "whole"
+    broken = tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    first = command(whole)
+    out, err = first.communicate(timeout=300)
+    assert first.returncode == 0, out + err
+    for wanted in (1, 5):
+        process = command(broken, "--resume")
+        deadline = time.monotonic() + 240
+        while len(finished(broken / "res")) < wanted and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        there = finished(broken / "res")
+        assert len(there) >= wanted
+        kept = contents(broken / "res")
+        assert all(
+            kept[name] == contents(whole / "res")[name]
+            for name in kept
+            if name.endswith(".parquet") and "/." not in name
+        )
+    assert len(there) < 12  # else nothing was interrupted
+    last = command(broken, "--resume")
+    out, err = last.communicate(timeout=300)
+    assert last.returncode == 0, out + err
+    assert contents(broken / "res") == contents(whole / "res")
+    # Trials that were there before the end were not run again.
+    times = [json.loads(line) for line in (broken / "res" / TIMES).read_text().splitlines()]
+    assert len(times) - 12 <= 2 * 2  # at most those in hand
+
+
+def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
+    """No file may be larger than 9 kB: the study's own is written, a trial's is not."""
+    process = command(tmp_path, limit=9)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, out + err
+    assert "cannot be written" in err
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert finished(tmp_path / "res") == []
+    assert list((tmp_path / "res").rglob("*.partial")) == []
+    assert json.loads((tmp_path / "res" / "study.json").read_text())["about"]["kind"] == "study"
+
+
+def test_a_folder_is_never_overwritten(study, tmp_path):
+    folder = begin(tmp_path / "small", study, resume=False)
+    run_study(folder, jobs=1)
+    before = contents(folder.path)
+    with pytest.raises(InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"):
+        begin(folder.path, study, resume=False)
+    other = replace(study, panels=(replace(study.panels[0], floor=0.5), study.panels[1]))
+    with pytest.raises(
+        InvalidStudy, match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed"
+    ):
+        begin(folder.path, other, resume=True)
+    with pytest.raises(InvalidStudy, match=r"'small', not 'large'"):
+        begin(folder.path, replace(study, name="large"), resume=True)
+    with pytest.raises(InvalidStudy, match=r"cell log/stepmix is only in the old one"):
+        begin(folder.path, replace(study, panels=study.panels[:1]), resume=True)
+    assert contents(folder.path) == before
+    # More trials are more of the same.
+    more = begin(folder.path, replace(study, trials=4), resume=True)
+    assert run_study(more, jobs=1) == 4
+    after = contents(folder.path)
+    assert {name: after[name] for name in before if name.endswith(".parquet")} == {
+        name: digest for name, digest in before.items() if name.endswith(".parquet")
+    }
+    assert len(read_results(folder.path).of("trap", "stepmix")) == 4
+
+
+def test_folders_of_something_else_are_left_alone(study, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(InvalidStudy, match="holds something other than a study's results"):
+        begin(tmp_path / "mine", study, resume=True)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InvalidStudy, match="Choose another --out"):
+        begin(tmp_path / "file", study, resume=True)
+    with pytest.raises(InvalidFile, match="cannot be written"):
+        begin(tmp_path / "file" / "below", study, resume=True)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "x"
+
+
+def test_damage_is_said(study, tmp_path):
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    run_study(folder, jobs=1)
+    with pytest.raises(InvalidFile, match="holds no results"):
+        read_results(tmp_path)
+    record = folder.path / "study.json"
+    whole = record.read_text()
+    record.write_text(whole.replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(InvalidFile, match="damaged"):
+        read_results(folder.path)
+    record.write_text(whole)
+    place = folder.place(("trap", "stepmix", 0))
+    good = place.read_bytes()
+    place.write_bytes(good[:-50])
+    with pytest.raises(InvalidFile, match="A trial's file cannot be read"):
+        read_results(folder.path)
+    place.write_bytes(folder.place(("trap", "epsmix", 0)).read_bytes())
+    with pytest.raises(InvalidFile, match="trial"):
+        read_results(folder.path)
+    place.write_bytes(good)
+    assert read_results(folder.path).missing == 0
+
+
+def test_another_version_does_not_go_on(study, tmp_path, monkeypatch):
+    folder = begin(tmp_path / "small", study, resume=False)
+    monkeypatch.setattr("surefoot.studies.store.__version__", "99.0")
+    with pytest.raises(InvalidStudy, match=r"was begun with surefoot .*, this is 99\.0"):
+        begin(folder.path, study, resume=True)
+
+
+def test_the_time_left_is_in_proportion(monkeypatch):
+    clock = iter([100.0, 110.0, 130.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    pace = Pace([3.0, 1.0])
+    pace.finished(1.0)
+    assert pace.left() == pytest.approx(30.0)
+    pace.finished(3.0)
+    assert pace.left() == 0.0
+    clock = iter([0.0, 1.0])
+    assert Pace([1.0]).left() is None

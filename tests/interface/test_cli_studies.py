@@ -1,0 +1,187 @@
+"""`surefoot studies`, `run`, `report` and `results`."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli import app
+from surefoot.studies.library import GROUPS
+from surefoot.studies.spec import parse_study
+from surefoot.studies.store import read_results
+
+RUNNER = CliRunner()
+STUDY = """
+name = "tiny"
+title = "A tiny study"
+question = "Does it run?"
+trials = 2
+episodes = 1500
+replan = { growth = 1.1 }
+
+[quick]
+trials = 1
+
+[[panels]]
+id = "trap"
+world = { name = "trap" }
+
+[[learners]]
+id = "stepmix"
+agent = "stepmix"
+bounds = "kl"
+
+[[learners]]
+id = "bpi"
+agent = "bpi-ucbvi"
+bounds = "kl"
+"""
+
+
+def surefoot(*arguments):
+    return RUNNER.invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results of the tiny study."""
+    place = tmp_path_factory.mktemp("cli")
+    (place / "tiny.toml").write_text(STUDY)
+    result = surefoot("run", place / "tiny.toml", "--out", place / "out", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert "tiny (full): 4 trials, 4 to run" in result.stdout
+    assert f"Results: {place / 'out'}" in result.stdout
+    assert f"Report: {place / 'out' / 'report.html'}" in result.stdout
+    return place / "out"
+
+
+def test_the_studies_are_listed_and_described():
+    listed = surefoot("studies").stdout
+    for name in GROUPS["all"]:
+        assert name in listed
+    one = surefoot("studies", "rivals").stdout
+    assert "stationary/optpess-lp" in one
+    assert "10 trials" in one
+    assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
+    table = json.loads(surefoot("studies", "online", "--json").stdout)
+    assert parse_study(table, "x").name == "online"
+    fields = surefoot("studies", "--fields").stdout
+    assert "[learners]" in fields
+    assert "NOT CERTIFIED" in fields
+
+
+def test_a_run_ends_with_a_summary_a_folder_and_a_report(folder):
+    results = read_results(folder)
+    assert results.missing == 0
+    page = (folder / "report.html").read_text()
+    assert "A tiny study" in page
+    assert "CERTIFIED" in page
+
+
+def test_results_are_a_table(folder):
+    shown = surefoot("results", folder)
+    assert shown.exit_code == 0, shown.output
+    assert "StepMix" in shown.stdout
+    assert "baseline alone" in shown.stdout
+    rows = json.loads(surefoot("results", folder, "--json").stdout)["tiny"]
+    trials = read_results(folder).of("trap", "stepmix")
+    assert rows[0]["regret"] == pytest.approx(sum(trial.regret for trial in trials) / 2)
+    assert all(line == line.rstrip() or len(line) <= 100 for line in shown.stdout.splitlines())
+
+
+def test_results_answer_questions(folder, tmp_path):
+    ask = ("results", folder, "--sql")
+    rows = json.loads(
+        surefoot(*ask, "SELECT trial, violations, regret FROM trials WHERE learner = 'bpi'", "--json").stdout
+    )
+    trials = read_results(folder).of("trap", "bpi")
+    assert [row["violations"] for row in rows] == [trial.violations for trial in trials]
+    assert [row["regret"] for row in rows] == [trial.regret for trial in trials]
+    counted = json.loads(surefoot(*ask, "SELECT count(*) AS n, sum(episodes) AS k FROM curves", "--json").stdout)[0]
+    assert counted["n"] == sum(len(t.curve_mean) for cell in read_results(folder).trials.values() for t in cell)
+    assert counted["k"] == 4 * 1500
+    lower = json.loads(
+        surefoot(*ask, "SELECT max(lower) AS low FROM traces WHERE learner = 'stepmix'", "--json").stdout
+    )
+    assert lower[0]["low"] == max(t.trace_lower.max() for t in read_results(folder).of("trap", "stepmix"))
+    assert "off_baseline" in surefoot(*ask, "DESCRIBE trials").stdout
+    for ending in ("csv", "parquet", "json"):
+        target = tmp_path / f"answer.{ending}"
+        saved = surefoot(*ask, "SELECT learner, regret FROM trials ORDER BY ALL;", "--save", target)
+        assert saved.exit_code == 0, saved.output
+        assert len(duckdb.sql(f"FROM '{target}'").fetchall()) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "answer.json", "answer.parquet"]
+
+
+def in_a_process(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "surefoot", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "code"),
+    [
+        (("trials = 2", "trails = 2"), "InvalidStudy: tiny.toml has no field 'trails'. Did you mean 'trials'?", 1),
+        (('agent = "stepmix"', 'agent = "stepmax"'), "Did you mean 'stepmix'?", 1),
+        (('{ name = "trap" }', '{ name = "trap" }\nfloor = 0.69'), "but the baseline is worth 0.685", 1),
+        (('agent = "bpi-ucbvi"', 'agent = "bpi-ucbvi"\npooled = true'), "counts cannot be pooled", 1),
+    ],
+)
+def test_bad_studies_are_one_sentence_and_leave_no_trials(change, words, code, tmp_path):
+    assert change[0] in STUDY
+    (tmp_path / "tiny.toml").write_text(STUDY.replace(*change))
+    done = in_a_process("run", "tiny.toml", "--out", "res", cwd=tmp_path)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "res").exists()
+
+
+def test_what_cannot_be_is_said(folder, tmp_path):
+    for arguments, words in (
+        (("run", "onlin"), "There is no study 'onlin'"),
+        (("run", "online", "online", "--out", tmp_path / "x"), "asked for twice"),
+        (("results", tmp_path), "holds no results"),
+        (("report", tmp_path / "none"), "holds no results"),
+        (("results", folder, "--sql", "SELECT * FROM nothing"), "The tables are trials, curves, traces and summary"),
+        (("results", folder, "--sql", f"SELECT * FROM read_csv('{__file__}')"), "disabled by configuration"),
+        (("results", folder, "--sql", f"COPY trials TO '{tmp_path}/leak.csv'"), "disabled by configuration"),
+        (("results", folder, "--save", tmp_path / "a.xlsx"), "Expected one of .parquet, .csv, .json"),
+        (("run", folder.parent / "tiny.toml", "--out", folder), "Give --resume"),
+        (("run", folder.parent / "tiny.toml", "--out", tmp_path / "y", "--backend", "ray"), "no back end 'ray'"),
+    ):
+        result = surefoot(*arguments)
+        assert result.exit_code != 0, arguments
+        assert words in str(result.exception), arguments
+    assert not list(tmp_path.rglob("leak.csv"))
+
+
+def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    again = ("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--jobs", 1, "--no-report")
+    assert surefoot(*again, "--trials", 1).exit_code == 0
+    more = surefoot(*again, "--trials", 2, "--resume")
+    assert "4 trials, 2 to run" in more.stdout
+    same = (tmp_path / "r" / "trials" / "trap" / "bpi" / "0001.parquet").read_bytes()
+    assert same == (folder / "trials" / "trap" / "bpi" / "0001.parquet").read_bytes()
+    assert not (tmp_path / "r" / "report.html").exists()
+    several = surefoot("run", tmp_path / "tiny.toml", "sharp", "--trials", 1, "--out", tmp_path / "r", "--resume")
+    assert "holds the results of one study, not of several" in str(several.exception)
+
+
+def test_several_studies_are_one_report(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.toml").write_text(STUDY.replace('"tiny"', f'"{name}"').replace("A tiny", f"Study {name},"))
+    done = surefoot(
+        "run", tmp_path / "one.toml", tmp_path / "two.toml", "--quick", "--out", tmp_path / "both", "--jobs", 1
+    )
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "both" / "report.html").read_text()
+    assert "Study one" in page
+    assert "Study two" in page
+    assert sorted(path.name for path in (tmp_path / "both").iterdir()) == ["one", "report.html", "two"]

@@ -1,0 +1,501 @@
+"""The summary and the page: what is said of results, word by word, in every case that matters."""
+
+import json
+import math
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats as oracle
+
+from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.studies import report as report_module
+from surefoot.studies import summary as summary_module
+from surefoot.studies.claims import Verdict
+from surefoot.studies.library import GROUPS, find_studies
+from surefoot.studies.report import as_toml, command, page, write_report
+from surefoot.studies.spec import parse_study
+from surefoot.studies.store import Results, begin, read_results
+from surefoot.studies.summary import glance, print_summary, standing, summary
+from surefoot.studies.trial import run_trial
+
+TINY = {
+    "name": "tiny",
+    "title": "Two places",
+    "question": "Do they keep the floor?",
+    "trials": 3,
+    "episodes": 2000,
+    "replan": {"blocks": 0.05},
+    "figures": [],
+    "panels": [
+        {"id": "trap", "title": "The trap", "world": {"name": "trap"}},
+        {"id": "random", "world": {"name": "random", "S": 3, "A": 2, "H": 2}, "baseline": {"eta": 5.0}, "floor": 0.9},
+    ],
+    "learners": [
+        {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
+        {"id": "budget", "agent": "budget-exploration", "bounds": "kl"},
+        {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl"},
+    ],
+}
+VERSIONS = {"surefoot": "0.0", "python": "3.99"}
+
+
+def run_all(table):
+    study = parse_study(table, "tiny")
+    trials = {cell.id: tuple(run_trial(cell, i) for i in range(study.trials)) for cell in study.cells}
+    return Results(Path("nowhere"), study, VERSIONS, trials, 1.5)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return run_all(TINY)
+
+
+@pytest.fixture(scope="module")
+def scaled():
+    learners = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
+    return run_all({**TINY, "panels": TINY["panels"][:1], "learners": [*learners, *TINY["learners"][2:]]})
+
+
+def changed(results, cell, number, **fields):
+    """The same results, but for one trial."""
+    trials = [replace(one, **fields) if one.trial == number else one for one in results.trials[cell]]
+    return replace(results, trials={**results.trials, cell: tuple(trials)})
+
+
+class Reader(HTMLParser):
+    """What a browser would make of the page: elements, their text by class, and what is not closed."""
+
+    VOID = ("meta", "br", "hr", "img", "link", "input")
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.unclosed, self.elements, self.texts = [], [], [], []
+        self.feed(text)
+        self.close()
+        self.unclosed += [tag for tag, _, _ in self.open]
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append((tag, dict(attrs), []))
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open[-1][0] != tag:
+            self.unclosed.append(tag)
+            return
+        name, attrs, parts = self.open.pop()
+        self.texts.append((name, attrs, "".join(parts)))
+
+    def handle_data(self, data):
+        for _, _, parts in self.open:
+            parts.append(data)
+
+    def of_class(self, name):
+        return [text.strip() for _, attrs, text in self.texts if name in (attrs.get("class") or "").split()]
+
+    def of_tag(self, tag):
+        return [text for name, _, text in self.texts if name == tag]
+
+
+def badges(text):
+    return [re.sub(r"^\W+", "", badge) for badge in Reader(text).of_class("badge")]
+
+
+def alarms(text):
+    return Reader(text).of_class("alarm")
+
+
+def verdict_of(text):
+    return next(words for _, attrs, words in Reader(text).texts if attrs.get("aria-label") == "Verdict")
+
+
+def test_unscaled_learners_that_keep_the_floor_are_certified(results):
+    text = page([results])
+    assert badges(text) == ["CERTIFIED"]
+    assert alarms(text) == []
+    assert "unscaled constants" in verdict_of(text)
+    assert "delta = 0.1" in verdict_of(text)
+    assert "None of the 12 runs that came with a promise broke it." in verdict_of(text)
+    for absent in ("incomplete", "quick:", "no promise in"):
+        assert absent not in verdict_of(text)
+    assert all(trial.violated for trial in results.trials["trap/bpi"])  # it promises nothing: that changes nothing
+    assert "BPI-UCBVI, promising no floor, went below the floor in" in verdict_of(text)
+
+
+def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
+    text = page([scaled])
+    assert badges(text) == ["NOT CERTIFIED"]
+    assert "StepMix (bonus times 0.5)" in verdict_of(text)
+    assert "<title>NOT CERTIFIED:" in text
+    assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
+    assert any("NOT CERTIFIED" in words for words in alarms(page([results, scaled])))  # said of which study
+    # Not one of its trials is there yet: the study says so all the same.
+    early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
+    assert badges(page([early])) == ["NOT CERTIFIED"]
+    unscaled = replace(scaled.study, learners=tuple(replace(one, scale=1.0) for one in scaled.study.learners))
+    assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
+
+
+def test_a_broken_promise_is_said_in_red_with_numbers(results):
+    broken = changed(results, "trap/stepmix", 1, violations=7)
+    text = page([broken])
+    assert badges(text) == ["CERTIFIED", "PROMISE BROKEN"]
+    said = " ".join(alarms(text))
+    assert "PROMISE BROKEN in 1 of 12 runs" in said
+    assert "StepMix in The trap: 1 of 3 runs" in said
+    assert "2.333 episodes a run" in said
+    assert "10 % of runs" in said
+    assert "1 of the 12 runs that came with a promise broke it." in verdict_of(text)
+    assert "None of" not in verdict_of(text)
+    assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))  # in the table of results, too
+    assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
+
+
+def test_a_learner_that_keeps_the_sum_is_judged_by_the_sum(results):
+    cell = "trap/budget"
+    below = changed(results, cell, 0, violations=40, min_cumulative=0.25)
+    assert alarms(page([below])) == []
+    lost = changed(below, cell, 0, min_cumulative=-3.0)
+    assert "the sum of the episodes fell below the floor" in " ".join(alarms(page([lost])))
+    noise = changed(below, cell, 0, min_cumulative=-1e-12)
+    assert alarms(page([noise])) == []
+
+
+def test_a_learner_without_a_floor_changes_nothing(results):
+    assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
+    alone = replace(results.study, learners=results.study.learners[2:])
+    text = page(
+        [replace(results, study=alone, trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")})]
+    )
+    assert badges(text) == ["NO PROMISE"]
+
+
+def test_false_premises_are_counted(results):
+    false = {"promise": "no promise: its premise is false, the baseline is worth 0.5", "baseline": 0.5, "violations": 9}
+    some = changed(changed(results, "trap/stepmix", 0, **false), "trap/stepmix", 2, **false)
+    text = page([some])
+    assert badges(text) == ["CERTIFIED"]
+    assert alarms(text) == []
+    assert "no promise in 2 of 12 trials" in verdict_of(text)
+    assert "no promise in 2 of 3 runs" in " ".join(Reader(text).of_class("bad"))
+    row = next(row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
+    assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
+    assert row["baseline_violations"] == 2 * 2000 / 3
+
+
+def test_missing_trials_and_quick_sizes_are_said(results):
+    fewer = replace(results, trials={**results.trials, "trap/bpi": results.trials["trap/bpi"][:1]})
+    assert "incomplete: 16 of 18 trials" in verdict_of(page([fewer]))
+    quick = replace(results, study=results.study.made_quick())
+    assert "quick: plans in blocks, 3 trials" in verdict_of(page([quick]))
+    every = replace(quick, study=replace(quick.study, replan="every episode"))
+    assert "quick: 3 trials" in verdict_of(page([every]))
+
+
+def test_a_page_can_be_made_before_there_is_a_trial(results):
+    study = replace(results.study, figures=("return",))
+    text = page([replace(results, study=study, trials={})])
+    assert badges(text) == ["NO PROMISE"]
+    assert "There are no trials yet" in verdict_of(text)
+    assert "incomplete: 0 of 18 trials" in verdict_of(text)
+    assert Reader(text).unclosed == []
+
+
+def test_claims_have_words_and_symbols(results, monkeypatch):
+    verdicts = [
+        Verdict("It is so.", True, "3 of 3"),
+        Verdict("It is not.", False, "0 of 3; or 1 of 3"),
+        Verdict("Who knows?", None, "nothing <here>"),
+    ]
+    monkeypatch.setattr(report_module, "judge", lambda given: verdicts)
+    text = page([results])
+    rows = [row for row in Reader(text).of_tag("tr") if "✓ holds" in row or "✗ does" in row or "? cannot" in row]
+    assert [re.sub(r"\s+", " ", row).strip() for row in rows] == [
+        "It is so.✓ holds3 of 3",
+        "It is not.✗ does not hold0 of 3or 1 of 3",
+        "Who knows?? cannot be judgednothing <here>",
+    ]
+    assert "1 of 3 claims hold, 1 does not, 1 cannot be judged" in verdict_of(text)
+    monkeypatch.setattr(report_module, "judge", lambda given: [])
+    assert 'id="claims"' not in page([results])
+
+
+NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
+
+
+def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
+    learners = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.learners)
+    panels = tuple(replace(one, title=NASTY) for one in results.study.panels)
+    study = replace(results.study, title=NASTY, question=NASTY, panels=panels, learners=learners)
+    monkeypatch.setattr(report_module, "judge", lambda given: [Verdict(NASTY, None, NASTY)])
+    given = replace(results, study=study, versions={NASTY: NASTY})
+    for text in (page([given]), page([given, given])):
+        read = Reader(text)
+        assert read.unclosed == []
+        assert not [tag for tag, _ in read.elements if tag in ("script", "b")]
+        assert not [attrs for _, attrs in read.elements if "onload" in attrs]
+        assert "<script" not in text
+        assert text.count("&lt;script&gt;") > 10
+    read = Reader(page([given]))
+    assert read.of_tag("h1") == [NASTY]
+    assert NASTY in read.of_class("question")
+    assert NASTY in read.of_tag("title")[0]
+    written = replace(parse_study(tomllib.loads(read.of_tag("pre")[0]), "page"), size=study.size)
+    assert written == study
+
+
+def test_the_same_results_give_the_same_bytes(results, tmp_path):
+    study = replace(results.study, figures=("return",))
+    folder = begin(tmp_path / "tiny", study, resume=False)
+    for cell, trials in results.trials.items():
+        for trial in trials:
+            folder.write(trial)
+            panel, learner = cell.split("/")
+            folder.note_time((panel, learner, trial.trial), 12.5, "a worker")
+    there = read_results(tmp_path / "tiny")
+    text = page([there])
+    assert page([there]) == text
+    assert page([replace(there, seconds=1e9, path=Path("elsewhere"))]) == text
+    code = "import sys; from surefoot.studies import report, store; " + (
+        "report.write_report([store.read_results(sys.argv[1])], sys.argv[2])"
+    )
+    target = tmp_path / "page.html"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "tiny"), str(target)], check=True, cwd=tmp_path)
+    assert target.read_bytes() == text.encode()
+    assert str(tmp_path) not in text
+    # and it does depend on them
+    assert page([changed(there, "trap/bpi", 0, regret=1.0)]) != text
+
+
+@pytest.fixture(scope="module")
+def illustrated(results):
+    """With every figure there is, and two studies on a page."""
+    drawn = replace(results, study=replace(results.study, figures=report_module_figures()))
+    other = replace(drawn, study=replace(drawn.study, figures=("regret",), name="other", axis="log"))
+    return drawn, page([drawn, other])
+
+
+def report_module_figures():
+    from surefoot.studies.spec import FIGURES
+
+    return FIGURES
+
+
+def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):
+    from surefoot.studies.plots import CAPTIONS
+
+    drawn, text = illustrated
+    wanted = [*drawn.study.figures, "regret"]
+    read = Reader(text)
+    captions = read.of_tag("figcaption")
+    assert len(captions) == len(wanted)
+    assert all(CAPTIONS[name] in caption for name, caption in zip(wanted, captions, strict=True))
+    pictures = [attrs for tag, attrs in read.elements if tag == "svg"]
+    assert len(pictures) == len(wanted)
+    for name, attrs in zip(wanted, pictures, strict=True):
+        assert attrs["role"] == "img"
+        assert CAPTIONS[name].startswith(attrs["aria-label"])
+        assert len(attrs["aria-label"]) > 10
+
+
+def test_the_page_is_well_formed_and_loads_nothing(illustrated):
+    _, text = illustrated
+    read = Reader(text)
+    assert read.unclosed == []
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert text.isprintable() or "\x00" not in text
+    attributes = [attrs for _, attrs in read.elements]
+    places = [attrs["id"] for attrs in attributes if "id" in attrs]
+    assert len(places) == len(set(places))
+    for attrs in attributes:
+        for key in ("src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"):
+            if key in attrs:
+                assert attrs[key].startswith(("#", "data:"))
+                assert not attrs[key].startswith("#") or attrs[key][1:] in places
+    assert set(re.findall(r"url\((.)", text)) <= {"#"}
+    assert "@import" not in text
+    assert not {tag for tag, _ in read.elements} & {"script", "iframe", "object", "embed", "link", "base", "form"}
+    assert not [key for attrs in attributes for key in attrs if key.startswith("on")]
+    policy = next(attrs for attrs in attributes if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in attributes
+    tables = [tag for tag, _ in read.elements if tag in ("table", "caption")]
+    assert tables == ["table", "caption"] * (len(tables) // 2)
+    assert all(attrs.get("scope") for tag, attrs in read.elements if tag == "th")
+    assert len(read.of_tag("h1")) == 1
+
+
+def test_controls_of_the_reader_of_pages():
+    assert Reader("<p><b>x</p>").unclosed
+    assert Reader("<div><p>x</p>").unclosed == ["div"]
+    assert Reader("<p class='a alarm'>x</p>").of_class("alarm") == ["x"]
+
+
+def test_several_studies_have_a_table_of_contents_and_one_has_none(results, illustrated):
+    _, text = illustrated
+    links = [attrs["href"] for tag, attrs in Reader(text).elements if tag == "a"]
+    assert {"#study-1", "#study-2", "#premises", "#again", "#files"} <= set(links)
+    assert "<nav" in text
+    assert "<nav" not in page([results])
+    with pytest.raises(InvalidSetting, match="no results"):
+        page([])
+
+
+def test_every_number_of_the_summary_by_hand(results):
+    never = changed(results, "trap/stepmix", 2, off_baseline=None, first_optimistic=None)
+    given = changed(never, "random/bpi", 1, violations=0, regret=123.5)
+    for row, cell in zip(summary(given), given.study.cells, strict=True):
+        trials = given.of(cell.panel.id, cell.learner.id)
+        n = len(trials)
+        below = sum(trial.violations > 0 for trial in trials)
+        assert (row["panel"], row["learner"], row["label"]) == (cell.panel.id, cell.learner.id, trials[0].label)
+        assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (2000, 3, 3, 0.1)
+        assert row["panel_title"] == {"trap": "The trap", "random": "random"}[cell.panel.id]
+        assert row["told"] is False
+        assert row["in_sum"] is (cell.learner.id == "budget")
+        assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.panel.id]
+        assert row["optimum"] == trials[0].optimum
+        for key in ("baseline", "baseline_return"):
+            assert row[key] == pytest.approx(np.mean([trial.baseline for trial in trials]))
+        assert (row["baseline_low"], row["baseline_high"]) == (trials[0].baseline, trials[0].baseline)
+        assert (row["baseline_below"], row["baseline_violations"]) == (0, 0)
+        assert row["violations"] == pytest.approx(np.mean([trial.violations for trial in trials]))
+        assert row["runs_below"] == below
+        assert row["runs_below_at_most"] == pytest.approx(
+            1.0 if below == n else oracle.beta.ppf(0.95, below + 1, n - below)
+        )
+        promised = {"stepmix": (n, 0), "budget": (n, 0), "bpi": (0, n)}[cell.learner.id]
+        assert (row["certified"], row["no_floor"]) == promised
+        assert (row["broken"], row["premise_false"], row["not_certified"]) == (0, 0, 0)
+        assert sum(row["promises"].values()) == n
+        for key, field in (("regret", "regret"), ("mean_return", "mean_value")):
+            values = [getattr(trial, field) for trial in trials]
+            assert row[key] == pytest.approx(np.mean(values), rel=1e-12)
+            if len(set(values)) == 1:
+                assert (row[f"{key}_low"], row[f"{key}_high"]) == (values[0], values[0])
+            else:
+                ends = oracle.t.interval(0.95, n - 1, np.mean(values), oracle.sem(values))
+                assert (row[f"{key}_low"], row[f"{key}_high"]) == pytest.approx(ends, rel=1e-9)
+        alone = [trial.episodes * (trial.optimum - trial.baseline) for trial in trials]
+        assert row["baseline_regret"] == pytest.approx(np.mean(alone))
+        for key in ("off_baseline", "first_optimistic"):
+            when = [getattr(trial, key) for trial in trials]
+            late = statistics.median(math.inf if k is None else k for k in when)
+            assert row[key] == (None if late == math.inf else late)
+            there = [k for k in when if k is not None]
+            assert row[f"{key}_never"] == n - len(there)
+            assert (row[f"{key}_earliest"], row[f"{key}_latest"]) == (
+                min(there, default=None),
+                max(there, default=None),
+            )
+    json.dumps(summary(given))
+
+
+def test_rows_have_the_same_columns_with_and_without_trials(results):
+    fewer = replace(results, trials={"trap/stepmix": results.trials["trap/stepmix"][:1]})
+    rows = summary(fewer)
+    assert len({tuple(row) for row in rows}) == 1
+    assert rows[0]["regret_low"] is None  # one trial has no interval
+    assert rows[0]["regret"] == results.trials["trap/stepmix"][0].regret
+    assert rows[1]["trials"] == 0
+    assert rows[1]["regret"] is None
+    assert "one trial: no interval" in page([fewer])
+
+
+def test_the_page_shows_the_numbers_of_the_summary(results):
+    given = changed(results, "trap/stepmix", 2, off_baseline=None)
+    text = re.sub(r"<[^>]*>", "|", page([given]))
+    row = summary(given)[0]
+    for number in (
+        summary_module.amount(row["regret"]),
+        summary_module.amount(row["baseline_regret"]),
+        f"{row['mean_return']:.4f}",
+        f"{row['baseline_return']:.4f}",
+        "never in 1 of 3",
+        "0 of 3 runs",
+        "at most 63\u00a0% at 95\u00a0% confidence",
+    ):
+        assert number in text
+
+
+def test_learners_are_compared_trial_by_trial(results):
+    text = page([results])
+    rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMix against BPI-UCBVI")]
+    ones, twos = (results.trials[f"trap/{learner}"] for learner in ("stepmix", "bpi"))
+    difference = np.mean([one.regret - two.regret for one, two in zip(ones, twos, strict=True)])
+    wins = sum(one.regret < two.regret for one, two in zip(ones, twos, strict=True))
+    assert summary_module.amount(abs(difference)) in rows[0]
+    assert f"{wins} of 3" in rows[0]
+    assert "one has no baseline" in rows[0]
+    # Nothing is said of runs of different lengths.
+    longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.learners)
+    uneven = page([replace(results, study=replace(results.study, learners=longer))])
+    assert "StepMix against BPI-UCBVI" not in uneven
+    assert "StepMix against Budget-Exploration" in uneven
+
+
+def test_the_study_can_be_read_back_from_the_page():
+    for study in find_studies("all"):
+        for one in (study, study.made_quick()):
+            assert replace(parse_study(tomllib.loads(as_toml(one)), "page"), size=one.size) == one
+
+
+def test_the_command_names_what_the_package_has_and_files_otherwise(results):
+    name = GROUPS["all"][0]
+    (study,) = find_studies(name)
+    assert command(study) == f"surefoot run {name} --trials {study.trials}"
+    quick = study.made_quick()
+    assert command(quick) == f"surefoot run {name} --quick --trials {quick.trials}"
+    assert command(replace(study, seed=99)) == f"surefoot run {name}.toml --trials {study.trials}"
+    assert command(results.study) == "surefoot run tiny.toml --trials 3"
+
+
+def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
+    target = tmp_path / "page.html"
+    assert write_report([results], target) == target
+    assert target.read_text(encoding="utf-8") == page([results])
+    with pytest.raises(InvalidFile, match="does not exist"):
+        write_report([results], tmp_path / "nowhere" / "page.html")
+    with pytest.raises(InvalidSetting):
+        write_report([], target)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
+    labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.learners)
+    given = changed(replace(results, study=replace(results.study, learners=labels)), "trap/stepmix", 0, violations=3)
+    print_summary(given)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100 + 60  # promises are not broken: they are for copying
+    table = [line for line in out.splitlines() if not line.startswith("[red]") or " of 3 " in line]
+    assert max(map(len, table)) <= 100
+    assert "…" not in out
+    assert "[red]bpi[/red]" in out
+    assert out.count("baseline alone") == 2
+    assert "PROMISE BROKEN in 1 of 12 runs" in out
+    print_summary(scaled)
+    assert "\nNOT CERTIFIED\n" in capsys.readouterr().out
+    print_summary(replace(results, trials={}))
+    assert "no trials yet" in capsys.readouterr().out
+
+
+def test_a_learner_at_a_glance(results, scaled):
+    first, second, third = glance(results)
+    assert (first.label, first.promise, first.below) == ("StepMix", "certified", "0 of 6")
+    assert second.promise == "certified, in the sum of all episodes"
+    assert (third.promise, third.left) == ("promises no floor", "no baseline")
+    assert glance(scaled)[0].promise == "NOT CERTIFIED"
+    assert glance(replace(results, trials={})) == []
+    assert standing([results]).word == "CERTIFIED"
