@@ -7,7 +7,8 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,12 +34,17 @@ def require_place(path: str | Path) -> Path:
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
     """Write to a neighbour of `path` and rename it: a reader sees the old file or the new one, never half of one."""
-    target = require_place(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    with replacing(require_place(path)) as partial, partial.open("wb") as stream:
+        write(stream)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """The neighbour to write to. Once that is done it is on disk and has the target's name; if not, it is gone."""
+    partial = target.absolute().with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as stream:
-            write(stream)
-            stream.flush()
+        yield partial
+        with partial.open("rb") as stream:
             os.fsync(stream.fileno())
         partial.replace(target)
     finally:

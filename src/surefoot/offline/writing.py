@@ -1,13 +1,12 @@
 """A flat log written to disk: .parquet or .csv, whole or not at all."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from surefoot.arrays import AnyArray
 from surefoot.errors import InvalidFile
-from surefoot.files import require_place
+from surefoot.files import replacing, require_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,15 +38,9 @@ def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
     """What the connection calls `log`, to a neighbour of `target` that is then renamed."""
     import duckdb
 
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    quoted = str(partial).replace("'", "''")
-    try:
+    with replacing(target) as partial:
+        quoted = str(partial).replace("'", "''")
         try:
             con.execute(f"COPY (SELECT * FROM log) TO '{quoted}' (FORMAT {FORMATS[target.suffix.lower()]})")
         except duckdb.Error as reason:
             raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None
-        with partial.open("rb") as stream:
-            os.fsync(stream.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

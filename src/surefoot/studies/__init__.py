@@ -11,6 +11,5 @@ from surefoot.studies.store import Results as Results
 from surefoot.studies.store import begin as begin
 from surefoot.studies.store import read_results as read_results
 from surefoot.studies.summary import print_summary as print_summary
-from surefoot.studies.summary import summary as summary
 from surefoot.studies.trial import Trial as Trial
 from surefoot.studies.trial import run_trial as run_trial

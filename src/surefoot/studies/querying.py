@@ -4,14 +4,13 @@ DuckDB reads the Parquet files where they lie. A question can only read: files o
 its reach.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.files import require_place
+from surefoot.files import replacing, require_place
 from surefoot.studies.store import COLUMNS, TRIALS, quiet_connection, quoted
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
             con.execute(
                 "CREATE VIEW summary AS SELECT study, panel, learner, label, count(*) AS trials, avg(violations) AS "
                 "violations, count(*) FILTER (violations > 0) AS runs_below, avg(regret) AS regret, avg(mean_value) AS "
-                "mean_return, avg(baseline) AS baseline, median(off_baseline) AS off_baseline, "
-                "median(first_optimistic) AS first_optimistic FROM everything GROUP BY ALL ORDER BY ALL"
+                f"mean_return, avg(baseline) AS baseline, {_median('off_baseline')}, {_median('first_optimistic')} "
+                "FROM everything GROUP BY ALL ORDER BY ALL"
             )
             yield con
     except duckdb.Error as reason:
@@ -55,6 +54,11 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
             f"{str(reason).splitlines()[0]} The tables are trials, curves, traces and summary; "
             '"DESCRIBE trials" lists columns.'
         ) from None
+
+
+def _median(column: str) -> str:
+    """Never is later than every episode; where half never got there the median is NULL."""
+    return f"nullif(median(coalesce({column}, 'inf'::DOUBLE)), 'inf'::DOUBLE) AS {column}"
 
 
 def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -70,13 +74,8 @@ def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
-    partial = target.absolute().with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with tables(folders, partial) as con:
-            con.execute(f"COPY ({sql.strip().rstrip(';')}) TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(target) as partial, tables(folders, partial) as con:
+        con.execute(f"COPY ({sql.strip().rstrip(';')}) TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
     return target
 
 

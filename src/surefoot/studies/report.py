@@ -5,11 +5,11 @@ Text becomes HTML in `said` alone, which escapes it; what is `Html` already was 
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, NewType
+from typing import IO, Any, NamedTuple, NewType
 
 from surefoot.agents import AGENTS
 from surefoot.envs.registry import family
@@ -128,7 +128,12 @@ footer { color: var(--soft); font-size: .9rem; padding-top: 2rem; padding-bottom
   th[scope=row] { min-width: 5.5rem; max-width: 9rem; }
   .verdict { padding: .8rem .8rem .6rem; }
   .verdict th, .verdict td { padding: .35rem .25rem; font-size: .8rem; }
-  .verdict th[scope=row] { min-width: 0; }
+  .verdict th[scope=row] { min-width: 8rem; }
+  .stack table, .stack caption, .stack tbody, .stack tr, .stack th, .stack td { display: block; }
+  .stack thead { position: absolute; clip-path: inset(50%); }
+  .stack th[scope=row] { max-width: none; position: static; }
+  .stack tbody th, .stack tbody td { border: 0; padding-bottom: 0; }
+  .stack tr { border-bottom: 1px solid var(--line); padding-bottom: .4rem; }
 }
 @media print {
   :root { color-scheme: light; }
@@ -136,7 +141,10 @@ footer { color: var(--soft); font-size: .9rem; padding-top: 2rem; padding-bottom
   header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   .scroll { overflow: visible; }
   table { font-size: 7.5pt; }
-  th, td { padding: .2rem .35rem; }
+  small { font-size: 6.5pt; }
+  th, td { padding: .2rem .3rem; }
+  td.w, td.w:last-child { min-width: 0; }
+  .line, .n small { white-space: normal; }
   th[scope=row] { position: static; min-width: 0; }
   figure, tr, .verdict { break-inside: avoid; }
   figure svg { min-width: 0; }
@@ -152,7 +160,7 @@ def write_report(results: Sequence[Results], path: str | Path) -> Path:
     return Path(path)
 
 
-def _write(stream: Any, content: bytes) -> None:
+def _write(stream: IO[bytes], content: bytes) -> None:
     stream.write(content)
 
 
@@ -237,6 +245,7 @@ class Table(NamedTuple):
     numeric: frozenset[int]
     groups: Sequence[tuple[str, Sequence[Sequence[Html]]]]  # heading ("": none), rows
     wide: frozenset[int] = frozenset()  # columns of sentences
+    stacks: bool = False  # cells below each other where the page is narrow
 
     def html(self) -> Html:
         """In a box of its own, which scrolls where the page is narrow."""
@@ -261,16 +270,16 @@ class Table(NamedTuple):
             + "\n".join(bodies)
             + "\n</table>"
         )
-        return scrolling(Html(table), self.caption)
+        return scrolling(Html(table), self.caption, "scroll stack" if self.stacks else "scroll")
 
     def _cell(self, tag: str, i: int, content: Html, more: str) -> str:
         kind = NUMERIC if i in self.numeric else WIDE if i in self.wide else ""
         return f"<{tag}{more}{kind}>{content}</{tag}>"
 
 
-def scrolling(content: Html, name: str) -> Html:
+def scrolling(content: Html, name: str, kind: str = "scroll") -> Html:
     """What may be wider than a phone, scrolls by itself; with the keyboard, too."""
-    return Html(f'<div class="scroll" tabindex="0" role="region" aria-label="{said(name)}">\n{content}\n</div>')
+    return Html(f'<div class="{kind}" tabindex="0" role="region" aria-label="{said(name)}">\n{content}\n</div>')
 
 
 # ---------------------------------------------------------------------------------------------- the verdict
@@ -342,18 +351,19 @@ def _lines(told: Sequence[Told]) -> Table:
         verdict = standing([each.results])
         marks = [verdict.word] * (verdict.word != CERTIFIED) + ["PROMISE BROKEN"] * bool(verdict.alarms)
         certified, broken = (sum(row[key] or 0 for row in each.rows) for key in ("certified", "broken"))
+        holds = sum(verdict.holds is True for verdict in each.verdicts)
         others = [row for row in each.rows if row["trials"] and not row["certified"] and not row["premise_false"]]
         below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
         rows.append(
             [
                 Html(link(each.anchor, each.study.title) + Html("".join(map(_tag, marks)))),
-                said(counted(each.verdicts) if each.verdicts else "–"),
+                said(f"{holds} of {len(each.verdicts)}" if each.verdicts else "–"),
                 said(f"{broken:,} of {certified:,}" if certified else "–"),
                 said(f"{below:,} of {runs:,}" if runs else "–"),
             ]
         )
-    headings = ("study", "claims", "promises broken, of runs", "runs below the floor that promised nothing")
-    return Table("The studies.", headings, frozenset({2, 3}), [("", rows)])
+    headings = ("study", "claims that hold", "promises broken", "below the floor without a promise")
+    return Table("The studies.", headings, frozenset({1, 2, 3}), [("", rows)])
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
@@ -389,7 +399,7 @@ def _claims(told: Sequence[Told]) -> Html:
     if not any(rows for _, rows in groups):
         return Html("")
     caption = "What must come out if the paper is right, each judged by code from these results."
-    table = Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups).html()
+    table = Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups, stacks=True).html()
     return Html(f'<section aria-labelledby="claims">\n<h2 id="claims">What was claimed</h2>\n{table}\n</section>')
 
 
@@ -525,7 +535,7 @@ def replan_in_words(choice: Choice) -> str:
 
 def constants_in_words(learner: Learner) -> str:
     """With which constants a learner plans."""
-    return {"paper": "the paper's, as printed", "kl": "KL (sharp)"}[learner.bounds]
+    return {"paper": "as its paper prints them", "kl": "KL (sharp)"}[learner.bounds]
 
 
 def _learners(told: Told) -> Table:
@@ -616,7 +626,7 @@ def _mark(row: Mapping[str, Any]) -> Html:
     return Html("".join(map(_tag, marks)))
 
 
-def _interval(row: Mapping[str, Any], key: str, show: Any) -> Html:
+def _interval(row: Mapping[str, Any], key: str, show: Callable[[float], str]) -> Html:
     mean, low, high = row[key], row[f"{key}_low"], row[f"{key}_high"]
     span = "one trial: no interval" if low is None else f"{show(low)} to {show(high)}"
     return Html(said(show(mean)) + small(span))

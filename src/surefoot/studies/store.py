@@ -7,9 +7,7 @@ DIR/times.jsonl                             seconds, host and worker of each tri
 """
 
 import json
-import os
 import platform
-import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,7 @@ import numpy as np
 from surefoot.__about__ import __version__
 from surefoot.arrays import Floats, Ints
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.files import read_json, write_json
+from surefoot.files import read_json, replacing, write_json
 from surefoot.studies.spec import Study, parse_study
 from surefoot.studies.trial import Trial
 
@@ -184,21 +182,14 @@ def write_trial(target: Path, trial: Trial) -> None:
     """One row of Parquet, to a neighbour that is then renamed."""
     import duckdb
 
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     values = [_plain(getattr(trial, name)) for name in COLUMNS]
-    try:
-        with quiet_connection() as con:
-            con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
-            con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in values)})", values)
-            try:
-                con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
-            except duckdb.Error as reason:
-                raise OSError(0, str(reason).splitlines()[0]) from None
-        with partial.open("rb") as stream:
-            os.fsync(stream.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(target) as partial, quiet_connection() as con:
+        con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
+        con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in values)})", values)
+        try:
+            con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
+        except duckdb.Error as reason:
+            raise OSError(0, str(reason).splitlines()[0]) from None
 
 
 def _plain(value: Any) -> Any:
@@ -305,8 +296,3 @@ def study_folders(path: str | Path) -> list[Path]:
     if not inside:
         raise InvalidSetting(f"{target} holds no results, and no folders of results. Expected one that `run` wrote.")
     return inside
-
-
-def room_left(path: Path) -> int:
-    """Bytes that are free where the results go."""
-    return shutil.disk_usage(path).free

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from surefoot.studies.spec import Cell, Learner, Panel
 from surefoot.studies.stats import at_most, mean_interval, summarise_optional
 from surefoot.studies.store import Results
 from surefoot.studies.trial import Trial
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NOISE = 1e-6  # sums of rounding errors over all episodes stay below
 UNCERTIFIED, CERTIFIED, NOTHING = "NOT CERTIFIED", "CERTIFIED", "NO PROMISE"
@@ -401,7 +404,7 @@ def print_summary(results: Results) -> None:
         console.print(line, style="bold red", highlight=False, markup=False)
 
 
-def _print_panel(console: Any, rows: Sequence[dict[str, Any]]) -> None:
+def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 

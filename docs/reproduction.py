@@ -1,0 +1,103 @@
+"""Writes docs/reproduction: tables, figures and the report of studies that were run in full.
+
+    surefoot run online --out out/full/online
+    python docs/reproduction.py out/full
+
+Everything but the times is made from the results alone.
+"""
+
+import argparse
+import csv
+import json
+import shutil
+from pathlib import Path
+
+from surefoot.studies import judge, read_results
+from surefoot.studies.plots import FIGURES, save_png
+from surefoot.studies.report import write_report
+from surefoot.studies.store import TIMES, study_folders
+from surefoot.studies.summary import summary
+
+HERE = Path(__file__).parent / "reproduction"
+WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}
+POINTS = 100  # of a curve, in the table that is kept
+
+
+def seconds_of(folder):
+    """The sum over trials."""
+    return sum(json.loads(line)["seconds"] for line in (folder / TIMES).read_text().splitlines())
+
+
+def tables(results, place):
+    """One row a trial, and thinned curves."""
+    columns = ("panel", "learner", "trial", "episodes", "floor", "baseline", "optimum", "violations", "regret")
+    more = ("min_value", "mean_value", "off_baseline", "first_optimistic", "on_baseline", "on_mixture", "on_optimistic")
+    with (place / "trials.csv").open("w", newline="") as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow((*columns, *more))
+        for trials in results.trials.values():
+            rows.writerows([getattr(trial, name) for name in (*columns, *more)] for trial in trials)
+    with (place / "curves.csv").open("w", newline="") as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(("panel", "learner", "episode", "mean", "min", "regret"))
+        for trials in results.trials.values():
+            first = trials[0]
+            step = max(1, len(first.curve_episode) // POINTS)
+            for i in range(0, len(first.curve_episode), step):
+                mean = sum(float(trial.curve_mean[i]) for trial in trials) / len(trials)
+                lowest = min(float(trial.curve_min[i]) for trial in trials)
+                regret = sum(float(trial.curve_regret[i]) for trial in trials) / len(trials)
+                rows.writerow((first.panel, first.learner, int(first.curve_episode[i]), mean, lowest, regret))
+
+
+def section(folder):
+    """One study: its claims, its numbers, its figures."""
+    results = read_results(folder)
+    study, place = results.study, HERE / results.study.name
+    place.mkdir(parents=True, exist_ok=True)
+    tables(results, place)
+    yield f"## {study.name}: {study.title}\n"
+    yield f"{study.question}\n"
+    minutes = seconds_of(folder) / 60
+    yield (
+        f"`surefoot run {study.name}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of "
+        f"computing in all, half as many on two cores. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
+    )
+    yield "| claim | | numbers |\n|---|---|---|"
+    for verdict in judge(results):
+        numbers = verdict.numbers if isinstance(verdict.numbers, str) else "<br>".join(verdict.numbers)
+        yield f"| {verdict.claim} | {WORDS[verdict.holds]} | {numbers} |"
+    yield "\n| panel | learner | violations a run | regret (baseline alone) | off the baseline at | optimistic at |"
+    yield "|---|---|---|---|---|---|"
+    for row in summary(results):
+        firsts = (row["off_baseline"], row["first_optimistic"])
+        when = ["never" if first is None else f"{first:,.0f}" for first in firsts]
+        regret = f"{row['regret']:,.0f} ({row['baseline_regret']:,.0f})"
+        yield f"| {row['panel_title']} | {row['label']} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
+    yield ""
+    for name in study.figures:
+        save_png(FIGURES[name](results), place / f"{name}.png")
+        yield f"![{study.name}: {name}]({study.name}/{name}.png)\n"
+    write_report([results], place / "report.html")
+
+
+def main():
+    """All folders that are given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="a folder of folders of results")
+    given = parser.parse_args().results
+    shutil.rmtree(HERE, ignore_errors=True)
+    lines = [
+        "# The paper, run in full\n",
+        "Written by `python docs/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
+        "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
+        "from 0; medians over trials.\n",
+    ]
+    for folder in study_folders(given):
+        lines += section(folder)
+    (HERE / "README.md").write_text("\n".join(lines).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()
