@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surefoot.studies.spec import Study
 
 REPORT = "report.html"
+HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
 
 
 def studies(
@@ -75,6 +76,7 @@ def run(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
 ) -> None:
     """Run studies: every trial a file, then a summary and a report. The number of workers changes no result."""
+    from surefoot.studies.claims import judge
     from surefoot.studies.library import GROUPS, find_studies
     from surefoot.studies.running import run_study
     from surefoot.studies.store import begin, read_results
@@ -104,7 +106,12 @@ def run(
             kept = f"{done} of {len(folder.wanted())} trials"
             typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        print_summary(read_results(folder.path))
+        found = read_results(folder.path)
+        print_summary(found)
+        typer.echo("")
+        for verdict in judge(found):
+            say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
+        typer.echo("")
     typer.echo(f"Results: {target}")
     if with_report:
         report(target, None)

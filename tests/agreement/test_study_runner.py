@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import pytest
 
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
@@ -99,6 +100,16 @@ def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path):
     assert contents(folder.path) == one_worker
     times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
     assert str(os.getpid()) not in {entry["worker"] for entry in times}
+
+
+def test_a_back_end_that_joblib_was_told_changes_nothing(study, one_worker, tmp_path):
+    """What Ray's users do, here with threads."""
+    folder = begin(tmp_path / "small", study, resume=False)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        run_study(folder, backend="configured")
+    assert contents(folder.path) == one_worker
+    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
+    assert {entry["worker"] for entry in times} == {str(os.getpid())}
 
 
 def test_nobody_at_the_address_is_said(study, tmp_path):

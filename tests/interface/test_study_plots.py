@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidSetting
-from surefoot.studies import plots, spec
+from surefoot.figures import COLOURS
+from surefoot.studies import drawing, plots, series, spec
+from surefoot.studies.page import svg
 from surefoot.studies.stats import band, binomial_bounds
 from surefoot.studies.store import Results
 from surefoot.studies.trial import Trial, run_trial
@@ -150,7 +152,7 @@ class TestReturn:
         study = study_of(trials=1)
         (axes,) = plots.plot_return(results_of(study)).axes
         assert len(axes.collections) == 0
-        assert len(by_colour(axes, plots.COLOURS[0])) == 1
+        assert len(by_colour(axes, COLOURS[0])) == 1
 
     def test_lines_are_where_they_say(self, returns):
         (axes,) = returns.axes
@@ -201,7 +203,7 @@ class TestReturn:
         (axes,) = plots.plot_return(results_of(study, change=lambda cell, i: long)).axes
         line = line_of(axes, "StepMix")
         x, y = line.get_xdata(), line.get_ydata()
-        assert 100 < len(x) <= plots.MOST_POINTS
+        assert 100 < len(x) <= series.MOST_POINTS
         shift = 0.5 * (axis == "log")
         ends = [0.0]
         for middle in x - shift:
@@ -235,7 +237,7 @@ class TestReturn:
     def test_learners_keep_their_colour_when_others_are_missing(self):
         results = results_of(study_of(), keep=lambda cell, i: cell.learner.id == "bpi-ucbvi")
         (axes,) = plots.plot_return(results).axes
-        assert line_of(axes, "BPI-UCBVI").get_color() == plots.COLOURS[2]
+        assert line_of(axes, "BPI-UCBVI").get_color() == COLOURS[2]
 
     def test_learners_of_one_name_are_told_apart(self):
         study = study_of(learners=["stepmix"])
@@ -306,7 +308,7 @@ class TestCertificates:
         np.testing.assert_allclose(played.get_ydata(), [0.6, 1.1, 1.3])
         for axes, h0s in ((step, (0, 1, 2)), (eps, (0, H))):
             for c, h0 in enumerate(h0s):
-                (line,) = by_colour(axes, plots._colour_of(h0, H))
+                (line,) = by_colour(axes, drawing.colour_of(h0, H))
                 np.testing.assert_allclose(line.get_ydata(), np.array([0.0, 0.5, 1.0]) + 0.1 * c + 0.01)
         words = [text.get_text() for text in figure.legends[0].get_texts()]
         assert {"h0 = 0 (optimist)", "h0 = 1", "h0 = 2 (baseline)", "floor", "baseline", "optimum"} <= set(words)
@@ -358,11 +360,11 @@ def test_episodes_at_each_h(online):
     step, eps = plots.plot_by_h(online).axes
     assert eps.get_ylabel() == "EpsMix"
     for h, counts in enumerate(([0, 0, 75, 175], [0, 50, 75, 75], [100, 150, 150, 150])):
-        (line,) = by_colour(step, plots._colour_of(h, H))
+        (line,) = by_colour(step, drawing.colour_of(h, H))
         np.testing.assert_array_equal(line.get_ydata(), counts)
         np.testing.assert_array_equal(line.get_xdata(), [100, 200, 300, 400])
     step, _ = plots.plot_by_h(results_of(study_of(axis="log"))).axes
-    (line,) = by_colour(step, plots._colour_of(0, H))
+    (line,) = by_colour(step, drawing.colour_of(0, H))
     np.testing.assert_array_equal(line.get_ydata(), [np.nan, np.nan, 75, 175])  # 0 has no logarithm
     assert step.get_yscale() == "log"
 
@@ -427,13 +429,13 @@ class TestFiles:
     def test_svg_is_the_same_twice_and_anew(self, online, plot):
         """The second picture would move a little, were it laid out again."""
         figure = plot(online)
-        text = plots.save_svg(figure, "a")
-        assert plots.save_svg(figure, "a") == text
-        assert plots.save_svg(plot(online), "a") == text
+        text = svg.save_svg(figure, "a")
+        assert svg.save_svg(figure, "a") == text
+        assert svg.save_svg(plot(online), "a") == text
 
     def test_svg_can_stand_on_a_page_with_others(self, online):
         figure = plots.plot_coverage(online)
-        pages = [plots.save_svg(figure, salt) for salt in ("one", "two")]
+        pages = [svg.save_svg(figure, salt) for salt in ("one", "two")]
         for salt, text in zip(("one", "two"), pages, strict=True):
             assert text.startswith("<svg ")
             assert text.rstrip().endswith("</svg>")
@@ -466,12 +468,12 @@ class TestFiles:
                 "curve_by_h": np.tile([1, 0, 0], (n, 1)),
             }
 
-        assert len(plots.save_svg(plots.plot_return(results_of(study_of(panels=4), change=change)))) < 350_000
+        assert len(svg.save_svg(plots.plot_return(results_of(study_of(panels=4), change=change)))) < 350_000
 
     @pytest.mark.parametrize("salt", ["", "1a", "a b", 'a"'])
     def test_a_salt_that_is_no_id_is_refused(self, returns, salt):
         with pytest.raises(InvalidSetting, match="salt"):
-            plots.save_svg(returns, salt)
+            svg.save_svg(returns, salt)
 
     def test_png(self, returns, tmp_path):
         one, two = (plots.save_png(returns, tmp_path / "new" / f"{name}.png") for name in "ab")
@@ -483,9 +485,10 @@ class TestFiles:
     def test_no_global_style_is_left_behind(self, online):
         before = dict(matplotlib.rcParams)
         for plot in (plots.plot_ribbon, plots.plot_certificates):
-            plots.save_svg(plot(online))
+            svg.save_svg(plot(online))
         assert dict(matplotlib.rcParams) == before
-        assert "pyplot" not in Path(plots.__file__).read_text()
+        for module in (plots, drawing, series, svg):
+            assert "pyplot" not in Path(module.__file__).read_text()
 
 
 def test_real_trials_can_be_drawn():

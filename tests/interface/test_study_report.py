@@ -19,7 +19,9 @@ from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies import report as report_module
 from surefoot.studies.claims import Verdict
 from surefoot.studies.library import GROUPS, find_studies
-from surefoot.studies.report import as_toml, command, compact, page, with_shared_letters, write_report
+from surefoot.studies.page.svg import compact, with_shared_letters
+from surefoot.studies.page.wording import as_toml, command
+from surefoot.studies.report import page, write_report
 from surefoot.studies.spec import FIGURES, parse_study
 from surefoot.studies.store import Results, begin, read_results
 from surefoot.studies.summary import amount, glance, print_summary, standing, summary

@@ -359,15 +359,15 @@ def moment(row: dict[str, Any], name: str) -> str:
     return f"{median} ({never} never)" if never else median
 
 
-COLUMNS = (
+COLUMNS = (  # headings that fit, with their numbers, in eighty columns
     ("learner", "learner"),
     ("told", "told\nV^b"),
-    ("violations", "episodes\nbelow floor\n(mean a run)"),
+    ("violations", "episodes\nbelow\nfloor"),
     ("runs_below", "runs\nbelow\nfloor"),
-    ("regret", "regret\n(return,\nmean)"),
-    ("mean_return", "return an\nepisode\n(mean)"),
-    ("off_baseline", "off baseline\nat episode\n(median)"),
-    ("first_optimistic", "optimistic\nat episode\n(median)"),
+    ("regret", "regret\n(return)"),
+    ("mean_return", "return\nan\nepisode"),
+    ("off_baseline", "off the\nbaseline\nat"),
+    ("first_optimistic", "opti-\nmistic\nat"),
 )
 
 
@@ -418,10 +418,10 @@ def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
     )
     told = any(row["told"] for row in there)
     columns = [column for column in COLUMNS if told or column[0] != "told"]
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for key, heading in columns:
         left = key == "learner"
-        table.add_column(heading, justify="left" if left else "right", overflow="fold", min_width=18 if left else None)
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", min_width=12 if left else None)
     # What the baseline alone would have had depends on how many episodes there were.
     lengths = {row["episodes"]: row for row in reversed(there)}
     for episodes, row in lengths.items():
@@ -450,4 +450,5 @@ def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
         table.add_row(*(shown[key] for key, _ in columns))
     console.print(table)
     spans = " or ".join(f"{episodes:,}" for episodes in sorted(lengths))
-    console.print(f"Runs of {spans} episodes. Episodes count from 0.\n", highlight=False)
+    means = f"Means over runs of {spans} episodes; moments are medians, counted from 0.\n"
+    console.print(means, highlight=False)
