@@ -8,24 +8,18 @@ Everything but the times is made from the results alone.
 
 import argparse
 import csv
-import json
 import shutil
 from pathlib import Path
 
 from surefoot.studies import judge, read_results
 from surefoot.studies.plots import FIGURES, save_png
 from surefoot.studies.report import write_report
-from surefoot.studies.store import TIMES, study_folders
+from surefoot.studies.store import study_folders
 from surefoot.studies.summary import summary
 
 HERE = Path(__file__).parent / "reproduction"
 WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}
 POINTS = 100  # of a curve, in the table that is kept
-
-
-def seconds_of(folder):
-    """The sum over trials."""
-    return sum(json.loads(line)["seconds"] for line in (folder / TIMES).read_text().splitlines())
 
 
 def tables(results, place):
@@ -58,7 +52,7 @@ def section(folder):
     tables(results, place)
     yield f"## {study.name}: {study.title}\n"
     yield f"{study.question}\n"
-    minutes = seconds_of(folder) / 60
+    minutes = results.seconds / 60
     yield (
         f"`surefoot run {study.name}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of "
         f"computing in all, half as many on two cores. Every trial: [trials.csv]({study.name}/trials.csv); "

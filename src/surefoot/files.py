@@ -8,7 +8,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,8 +47,19 @@ def replacing(target: Path) -> Iterator[Path]:
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
         partial.replace(target)
+        _sync_folder(target.absolute().parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name, too, is on disk; where folders cannot be opened (Windows) the system sees to it."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None:
@@ -88,7 +99,10 @@ def read_arrays(path: str | Path, kinds: Mapping[str, tuple[str, ...]]) -> tuple
     kind = _kind_of(path, about, tuple(kinds))
     missing = [name for name in kinds[kind] if name not in arrays]
     if missing:
-        raise InvalidFile(f"{path} lacks {', '.join(missing)}: the file is damaged. Restore it from a copy.")
+        raise InvalidFile(
+            f"{path} lacks {', '.join(missing)}: the file is damaged, or an earlier surefoot wrote it. Restore it "
+            "from a copy, or go on with the version that wrote it."
+        )
     _require_digest(path, about, digest_of(arrays))
     return kind, arrays
 

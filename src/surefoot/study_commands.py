@@ -78,8 +78,8 @@ def run(
     """Run studies: every trial a file, then a summary and a report. The number of workers changes no result."""
     from surefoot.studies.claims import judge
     from surefoot.studies.library import GROUPS, find_studies
-    from surefoot.studies.running import run_study
-    from surefoot.studies.store import begin, read_results
+    from surefoot.studies.running import check_workers, run_study
+    from surefoot.studies.store import agreed, begin, read_results
     from surefoot.studies.summary import print_summary
     from surefoot.studies.trial import check_study_cells
 
@@ -92,9 +92,12 @@ def run(
     top = Path("results") / (asked[0] if several and asked[0] in GROUPS else names[0] if not several else "studies")
     target = out or (top.with_name(f"{top.name}-quick") if quick else top)
     # What cannot be is said before anything is written, and all folders are there before anything is run.
-    for study in chosen:
+    check_workers(jobs, backend, address)
+    places = [(target / study.name if several else target, study) for study in chosen]
+    for place, study in places:
         check_study_cells(study.cells)
-    folders = [begin(target / study.name if several else target, study, resume) for study in chosen]
+        agreed(place, study, resume)
+    folders = [begin(place, study, resume) for place, study in places]
     for folder in folders:
         study = folder.study
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,13 +12,16 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import joblib
 import pytest
 
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
+from surefoot.studies.querying import answer
 from surefoot.studies.running import Pace, run_study
 from surefoot.studies.spec import parse_study
-from surefoot.studies.store import TIMES, begin, read_results
+from surefoot.studies.store import TIMES, begin, read_results, versions
+from surefoot.studies.trial import run_trial
 
 SMALL = """
 name = "small"
@@ -121,7 +125,7 @@ def test_nobody_at_the_address_is_said(study, tmp_path):
 
 
 def test_without_dask_what_to_install_is_said(study, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr("surefoot.studies.running.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r'pip install "surefoot\[dask\]"'):
         run_study(begin(tmp_path / "small", study, resume=False), backend="dask")
 
@@ -265,11 +269,102 @@ def test_damage_is_said(study, tmp_path):
     assert read_results(folder.path).missing == 0
 
 
-def test_another_version_does_not_go_on(study, tmp_path, monkeypatch):
-    folder = begin(tmp_path / "small", study, resume=False)
-    monkeypatch.setattr("surefoot.studies.store.__version__", "99.0")
-    with pytest.raises(InvalidStudy, match=r"was begun with surefoot .*, this is 99\.0"):
+@pytest.mark.parametrize("library", ["surefoot", "numpy", "numba"])
+def test_another_version_does_not_go_on(library, study, tmp_path, monkeypatch):
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    run_study(folder, jobs=1)
+    now = {**versions(), library: "99.0"}
+    monkeypatch.setattr("surefoot.studies.store.versions", lambda: now)
+    with pytest.raises(InvalidStudy, match=rf"was begun with {library} .*, this is 99\.0"):
         begin(folder.path, study, resume=True)
+
+
+def test_fewer_trials_leave_those_that_are_there(study, tmp_path):
+    folder = begin(tmp_path / "small", replace(study, trials=2), resume=False)
+    run_study(folder, jobs=1)
+    again = begin(folder.path, replace(study, trials=1, size="quick"), resume=True)
+    assert (again.study.trials, again.study.size, again.missing()) == (2, "full", [])
+    assert len(read_results(folder.path).of("trap", "stepmix")) == 2
+    more = begin(folder.path, replace(study, trials=3), resume=True)
+    assert (more.study.trials, len(more.missing())) == (3, 4)
+
+
+def test_a_folder_without_a_trial_is_begun_again(study, tmp_path):
+    """Nothing would be lost."""
+    begin(tmp_path / "small", study, resume=False)
+    assert len(begin(tmp_path / "small", study, resume=False).missing()) == 12
+
+
+def test_names_of_folders_are_names(study, tmp_path):
+    """DuckDB would take floor=9 for a column, and st*r for a pattern."""
+    plain = begin(tmp_path / "plain", replace(study, trials=1), resume=False)
+    run_study(plain, jobs=1)
+    for name in ("floor=9", "trial=7", "violations=0", "st*r", "st[a]r", "it's", "a b", "ü"):
+        shutil.copytree(plain.path, tmp_path / name / "res")
+        trial = read_results(tmp_path / name / "res").of("trap", "stepmix")[0]
+        assert (trial.floor, trial.trial) == (pytest.approx(0.6), 0)
+    shutil.copytree(plain.path, tmp_path / "stXr" / "res")
+    _, rows = answer([tmp_path / "st*r" / "res"], "SELECT count(*), max(floor) FROM trials")
+    assert rows[0][0] == 4
+
+
+def test_a_half_written_time_spoils_no_other(study, tmp_path):
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    (folder.path / TIMES).write_text('{"panel": "trap", "lear')
+    run_study(folder, jobs=1)
+    lines = (folder.path / TIMES).read_text().splitlines()
+    assert len(lines) == 5
+    assert read_results(folder.path).seconds == pytest.approx(sum(json.loads(line)["seconds"] for line in lines[1:]))
+
+
+def test_the_file_of_a_living_process_is_left_alone(study, tmp_path):
+    folder = begin(tmp_path / "small", study, resume=False)
+    mine, dead = (folder.path / f".x.parquet.{pid}.partial" for pid in (os.getpid(), 2**22 + 1))
+    mine.write_text("")
+    dead.write_text("")
+    begin(folder.path, study, resume=True)
+    assert mine.exists()
+    assert not dead.exists()
+
+
+HOSTILE = {
+    "no row": "SELECT * FROM t WHERE false",
+    "two rows": "SELECT * FROM t UNION ALL SELECT * FROM t",
+    "no H": "SELECT * REPLACE (NULL::BIGINT AS H) FROM t",
+    "another H": "SELECT * REPLACE (7 AS H) FROM t",
+    "no promise": "SELECT * REPLACE (NULL::VARCHAR AS promise) FROM t",
+    "words for numbers": "SELECT * REPLACE ('soon' AS off_baseline) FROM t",
+    "nan": "SELECT * REPLACE ('nan'::DOUBLE AS regret) FROM t",
+    "no curve": "SELECT * REPLACE ([]::DOUBLE[] AS curve_mean) FROM t",
+    "a short curve": "SELECT * REPLACE (curve_regret[:3] AS curve_regret) FROM t",
+    "negative episodes": "SELECT * REPLACE (-5 AS episodes) FROM t",
+    "more violations than episodes": "SELECT * REPLACE (episodes + 1 AS violations) FROM t",
+    "left after the end": "SELECT * REPLACE (episodes AS off_baseline) FROM t",
+    "a column less": "SELECT * EXCLUDE (regret) FROM t",
+    "another trial": "SELECT * REPLACE (9 AS trial) FROM t",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_files_that_are_no_trials_are_refused(case, study, tmp_path, good_trial):
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    place = folder.place(("trap", "stepmix", 0))
+    place.parent.mkdir(parents=True)
+    place.write_bytes(good_trial)
+    assert len(read_results(folder.path).of("trap", "stepmix")) == 1
+    (tmp_path / "good.parquet").write_bytes(good_trial)
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS FROM '{tmp_path}/good.parquet'")
+        con.execute(f"COPY ({HOSTILE[case]}) TO '{place}' (FORMAT PARQUET)")
+    with pytest.raises(InvalidFile):
+        read_results(folder.path)
+
+
+@pytest.fixture(scope="module")
+def good_trial(study, tmp_path_factory):
+    folder = begin(tmp_path_factory.mktemp("good") / "small", replace(study, trials=1), resume=False)
+    folder.write(run_trial(study.cells[0], 0))
+    return folder.place(("trap", "stepmix", 0)).read_bytes()
 
 
 def test_the_time_left_is_in_proportion(monkeypatch):

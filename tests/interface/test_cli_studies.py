@@ -111,7 +111,7 @@ def test_results_answer_questions(folder, tmp_path):
     assert "off_baseline" in surefoot(*ask, "DESCRIBE trials").stdout
     for ending in ("csv", "parquet", "json"):
         target = tmp_path / f"answer.{ending}"
-        saved = surefoot(*ask, "SELECT learner, regret FROM trials ORDER BY ALL;", "--save", target)
+        saved = surefoot(*ask, "SELECT learner, regret FROM trials ORDER BY ALL; -- all", "--save", target)
         assert saved.exit_code == 0, saved.output
         assert len(duckdb.sql(f"FROM '{target}'").fetchall()) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "answer.json", "answer.parquet"]
@@ -151,6 +151,9 @@ def test_what_cannot_be_is_said(folder, tmp_path):
         (("results", folder, "--sql", "SELECT * FROM nothing"), "The tables are trials, curves, traces and summary"),
         (("results", folder, "--sql", f"SELECT * FROM read_csv('{__file__}')"), "disabled by configuration"),
         (("results", folder, "--sql", f"COPY trials TO '{tmp_path}/leak.csv'"), "disabled by configuration"),
+        (("results", folder, "--sql", "  "), "The question is empty"),
+        (("results", folder, "--save", folder / "study.json"), "where the results themselves are"),
+        (("results", folder, "--save", folder / "trials" / "x.csv"), "where the results themselves are"),
         (("results", folder, "--save", tmp_path / "a.xlsx"), "Expected one of .parquet, .csv, .json"),
         (("run", folder.parent / "tiny.toml", "--out", folder), "Give --resume"),
         (("run", folder.parent / "tiny.toml", "--out", tmp_path / "y", "--backend", "ray"), "no back end 'ray'"),
@@ -159,6 +162,8 @@ def test_what_cannot_be_is_said(folder, tmp_path):
         assert result.exit_code != 0, arguments
         assert words in str(result.exception), arguments
     assert not list(tmp_path.rglob("leak.csv"))
+    for name in ("x", "y"):  # nothing was written that would have to be resumed
+        assert not (tmp_path / name).exists()
 
 
 def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):

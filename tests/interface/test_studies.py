@@ -167,6 +167,19 @@ BAD = {
     "a scale of nothing": ('agent = "stepmix"', 'agent = "stepmix"\nscale = 0', "scale is 0"),
     "a scale of inf": ('agent = "stepmix"', 'agent = "stepmix"\nscale = inf', "scale is inf"),
     "pooled perhaps": ('agent = "stepmix"', 'agent = "stepmix"\npooled = "maybe"', "pooled is 'maybe'"),
+    "a label that legends leave out": (
+        'agent = "stepmix"',
+        'agent = "stepmix"\nlabel = "_x"',
+        "the first of them not '_'",
+    ),
+    "a number of thousands of digits": ("trials = 2", f"trials = {'9' * 5000}", "is not TOML"),
+    "a number of hundreds of digits": ("{ of_baseline = 0.9 }", "9" * 400, "expected a number of at most 1e+15"),
+    "trials without end": ("trials = 2", "trials = 1e300", "at most 100,000"),
+    "a log without end": (
+        "baseline = { eta = 5.0 }\nfloor = { of_baseline = 0.9 }",
+        "floor = 0.8\nlog = { episodes = 1e12 }",
+        "at most 10,000,000",
+    ),
     "no TOML": ('title = "A small', "title = A small", "is not TOML"),
 }
 

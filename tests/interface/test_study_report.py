@@ -132,7 +132,7 @@ def test_unscaled_learners_that_keep_the_floor_are_certified(results):
     assert alarms(text) == []
     assert "unscaled constants" in verdict_of(text)
     assert "delta = 0.1" in verdict_of(text)
-    assert "None of the 12 runs that came with a promise broke it." in verdict_of(text)
+    assert "None of the 12 certified runs broke its promise." in verdict_of(text)
     for absent in ("incomplete", "quick:", "no promise in"):
         assert absent not in verdict_of(text)
     assert all(trial.violated for trial in results.trials["trap/bpi"])  # it promises nothing: that changes nothing
@@ -163,7 +163,7 @@ def test_a_broken_promise_is_said_in_red_with_numbers(results):
     assert "StepMix in The trap: 1 of 3 runs" in said
     assert "2.333 episodes a run" in said
     assert "10 % of runs" in said
-    assert "1 of the 12 runs that came with a promise broke it." in verdict_of(text)
+    assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
     assert "None of" not in verdict_of(text)
     assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))  # in the table of results, too
     assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
@@ -199,6 +199,49 @@ def test_false_premises_are_counted(results):
     row = next(row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
     assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
     assert row["baseline_violations"] == 2 * 2000 / 3
+
+
+def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
+    """No violation of a run that only ever played a trusted baseline is no proof of anything."""
+    stayed = {"off_baseline": None, "first_mixture": None, "first_optimistic": None}
+    some = changed(results, "trap/stepmix", 0, **stayed)
+    assert "1 run never left the baseline: trusted throughout, not certified." in verdict_of(page([some]))
+    assert "None of the 11 certified runs" in verdict_of(page([some]))
+    assert "on trust in 1 of 3 runs: never left the baseline" in page([some])
+    # A log that certifies the baseline above the floor is proof enough.
+    proved = changed(some, "trap/stepmix", 0, log_lower=some.of("trap", "stepmix")[0].floor)
+    assert "None of the 12 certified runs" in verdict_of(page([proved]))
+    all_stayed = some
+    for cell in results.trials:
+        for i in range(3):
+            if "bpi" not in cell:
+                all_stayed = changed(all_stayed, cell, i, **stayed)
+    text = page([all_stayed])
+    assert badges(text) == ["ON TRUST"]
+    assert "its owner's word" in verdict_of(text)
+    assert " certified runs" not in verdict_of(text)
+
+
+def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
+    """It is the log's, not a learner's: said once, and of no run that it was below the floor."""
+    worth = results.of("trap", "stepmix")[1].baseline
+    bad = results
+    for cell in ("trap/stepmix", "trap/budget", "trap/bpi"):
+        bad = changed(bad, cell, 1, log_lower=worth + 0.01)
+    lines = alarms(page([bad]))
+    assert len(lines) == 1
+    assert "what the log certified of the baseline is more than it is worth, in 1 of 3 trials" in lines[0]
+    assert "None of the 12 certified runs" in verdict_of(page([bad]))
+    assert alarms(page([changed(results, "trap/stepmix", 1, log_lower=worth - 0.01)])) == []
+
+
+def test_a_dollar_is_a_dollar(results):
+    """Matplotlib would read what is between two of them as a formula, and fail where it is none."""
+    title = r"costs $\frac{ and $5"
+    panels = tuple(replace(panel, title=title) for panel in results.study.panels)
+    learners = tuple(replace(one, label=r"$\bad{") for one in results.study.learners)
+    text = page([replace(results, study=replace(results.study, title=title, panels=panels, learners=learners))])
+    assert text.count("<svg") == len(results.study.figures)
 
 
 def test_missing_trials_and_quick_sizes_are_said(results):
@@ -412,8 +455,9 @@ def test_every_number_of_the_summary_by_hand(results):
         assert row["runs_below_at_most"] == pytest.approx(
             1.0 if below == n else oracle.beta.ppf(0.95, below + 1, n - below)
         )
-        promised = {"stepmix": (n, 0), "budget": (n, 0), "bpi": (0, n)}[cell.learner.id]
-        assert (row["certified"], row["no_floor"]) == promised
+        left = sum(trial.off_baseline is not None for trial in trials)
+        promised = (0, 0, n) if cell.learner.id == "bpi" else (left, n - left, 0)
+        assert (row["certified"], row["on_trust"], row["no_floor"]) == promised
         assert (row["broken"], row["premise_false"], row["not_certified"]) == (0, 0, 0)
         assert sum(row["promises"].values()) == n
         for key, field in (("regret", "regret"), ("mean_return", "mean_value")):

@@ -760,7 +760,9 @@ class TestEpsMixSooner:
         results = again(online(), is_run("eta5-floor2.0", "epsmix", 0), 900)
         assert said("epsmix-sooner", results).holds is False
         without = kept(results, lambda trial: not is_run("eta5-floor2.0", "stepmix", 0)(trial))
-        assert said("epsmix-sooner", without).holds is True
+        verdict = said("epsmix-sooner", without)
+        assert verdict.holds is None  # not refuted, and not shown while a trial is missing
+        assert verdict.numbers.startswith("1 trial is missing; so far: ")
 
 
 class TestPanels:
@@ -800,9 +802,9 @@ class TestPanels:
         assert verdict.holds is True
         assert "off the baseline at 421 and never" in verdict.numbers
 
-    def test_of_one_trial_the_difference_alone_decides(self):
+    def test_one_trial_can_refute_but_not_show(self):
         results = kept(online(), is_run(trial=0))
-        assert said("higher-floor-delays", results).holds is True
+        assert said("higher-floor-delays", results).holds is None
         less = changed(results, is_run("eta5-floor2.2", "stepmix"), regret=1.0)
         assert said("higher-floor-delays", less).holds is False
 
@@ -810,7 +812,7 @@ class TestPanels:
         """Differences 9, 10, 11 of three trials are; -20, 20, 30 are not, though their mean is the same."""
 
         def regrets(differences: list[float]) -> Results:
-            results = kept(online(), is_run(learner="stepmix"))
+            results = online()
             for i, difference in enumerate(differences):
                 for panel in ("eta5-floor2.2", "eta10-floor2.2"):
                     results = changed(results, is_run(panel, trial=i), regret=100.0 + difference)
@@ -890,7 +892,7 @@ class TestDrafts:
     def test_shares_are_compared_not_numbers_of_runs(self):
         """Of n = 3 only one run is there, and it is below: nine of ten is no more than that."""
         results = kept(offline_violations(), lambda trial: trial.panel != "n3" or trial.trial == 0)
-        assert said("fewer-violations-with-more-data", results).holds is True
+        assert said("fewer-violations-with-more-data", results).holds is None  # not refuted
 
 
 class TestLogs:

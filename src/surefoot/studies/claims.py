@@ -15,7 +15,7 @@ from surefoot.agents import AGENTS
 from surefoot.studies.spec import Learner, Panel
 from surefoot.studies.stats import paired, shown
 from surefoot.studies.store import Results
-from surefoot.studies.summary import breaks_promise, is_uncertified, premise_is_false, title_of
+from surefoot.studies.summary import breaks_promise, certificate_is_false, is_uncertified, premise_is_false, title_of
 from surefoot.studies.trial import Trial
 
 FLAT = 1e-9  # how far a mean of equal values may be from them
@@ -60,7 +60,16 @@ def _verdict(results: Results, claim: Claim) -> Verdict:
     sentence = f"{claim.sentence} ({claim.source})"
     if not found:
         return Verdict(sentence, None, "There are no trials here that could tell.")
-    return Verdict(sentence, all(one.holds for one in found), "; ".join(one.numbers for one in found) + ".")
+    numbers = "; ".join(one.numbers for one in found) + "."
+    if not all(one.holds for one in found):
+        return Verdict(sentence, False, numbers)
+    # What is not refuted is not shown either by a part of the trials, or by one of each.
+    if results.missing:
+        lacking = "1 trial is" if results.missing == 1 else f"{results.missing:,} trials are"
+        return Verdict(sentence, None, f"{lacking} missing; so far: {numbers}")
+    if results.study.trials == 1:
+        return Verdict(sentence, None, f"one trial of each cannot tell; it says: {numbers}")
+    return Verdict(sentence, True, numbers)
 
 
 # -- looking things up ------------------------------------------------------------------------------------------------
@@ -80,9 +89,10 @@ def _label(trials: Sequence[Trial]) -> str:
     return trials[0].label + " (NOT CERTIFIED)" * any(map(is_uncertified, trials))
 
 
-def _like(panel: Panel) -> Panel:
-    """All of a place but its names and its floor."""
-    return replace(panel, id="", title="", floor=0.0)
+def _like(panel: Panel, but_baseline: bool = False) -> Panel:
+    """All of a place but its names and its floor, and perhaps its baseline."""
+    baseline = "usual" if but_baseline else panel.baseline
+    return replace(panel, id="", title="", floor=0.0, baseline=baseline)
 
 
 def _way(learner: Learner) -> tuple[object, ...]:
@@ -152,21 +162,22 @@ def _promise(results: Results) -> Iterator[Found]:
         certified = [trial for trial in everyone if trial.certified]
         broken = [trial for trial in everyone if breaks_promise(trial, learner)]
         left = [trial for trial in certified if trial.off_baseline is not None]
-        if not left and not broken:
+        if not left and not broken and not any(map(certificate_is_false, certified)):
             continue
         # Who never left cannot break it by exploring; one of them that did is counted among all.
         judged, who = (left, " that left the baseline") if all(one in left for one in broken) else (everyone, "")
         k, n = (len({trial.trial for trial in some}) for some in (broken, judged))
         trials, bound = shown(k, n).replace("run", "trial", 1).split(": ")
-        places = f" in {len({trial.panel for trial in judged})} panels" * (len(results.study.panels) > 1)
+        panels = len({trial.panel for trial in judged})
+        places = f" in {panels} panel{'s' * (panels > 1)}" * (len(results.study.panels) > 1)
         what = "broke the sum's floor" if AGENTS[learner.agent].in_sum else "fell below the floor"
         numbers = f"{_label(everyone)}: {trials}{places}{who} {what} ({bound})"
         if len(left) < len(certified):
             numbers += f", {_runs(len(certified) - len(left))} never left it"
-        false = sum(map(premise_is_false, everyone))
-        if false:
-            numbers += f", {_runs(false)} had a baseline below the floor"
-        yield Found(not broken, numbers)
+        false, bad = (sum(map(is_so, everyone)) for is_so in (premise_is_false, certificate_is_false))
+        numbers += f", {_runs(false)} had a baseline below the floor" * (false > 0)
+        numbers += f", in {_runs(bad)} the log's certificate was false" * (bad > 0)
+        yield Found(not broken and not bad, numbers)
 
 
 def _runs(n: int) -> str:
@@ -248,7 +259,7 @@ def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[s
         if learner.agent not in agents:
             continue
         one, other = results.of(easier.id, learner.id), results.of(harder.id, learner.id)
-        if not _common(one, other):
+        if not _common(one, other) or one[0].episodes != other[0].episodes:
             continue
         holds = _later(one, other, _when) and _more(one, other, _regret)
         off = f"off the baseline at {number(_median(one, _when))} and {number(_median(other, _when))}"
@@ -270,8 +281,8 @@ def _better_baseline_helps(results: Results) -> Iterator[Found]:
     for better in results.study.panels:
         for worse in results.study.panels:
             etas = _eta(better), _eta(worse)
-            same = better.world == worse.world and better.floor == worse.floor
-            if same and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
+            same = _like(better, but_baseline=True) == _like(worse, but_baseline=True) and better.floor == worse.floor
+            if same and better.log is None and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
                 yield from _compared(results, better, worse, MIXERS)
 
 
@@ -312,6 +323,8 @@ def _dope_leaves_first(results: Results) -> Iterator[Found]:
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
     for panel, _, label, dope in _cells(results, ("dope",)):
         for _, _, other, trials in (cell for cell in _cells(results, MIXERS) if cell[0] is panel):
+            if trials[0].episodes != dope[0].episodes:
+                continue  # regrets of runs of different lengths say nothing
             numbers = f"{label} {number(_median(dope, _regret))}, {other} {number(_median(trials, _regret))}"
             yield Found(_more(trials, dope, _regret), numbers)
 
@@ -411,19 +424,24 @@ def _log_is_enough(results: Results) -> Iterator[Found]:
 
 
 def _fewer_violations(results: Results) -> Iterator[Found]:
+    """Panels that differ in the length of the log alone, from short to long."""
     for learner in results.study.learners:
-        panels = [panel for panel in results.study.panels if panel.log is not None and results.of(panel.id, learner.id)]
-        panels.sort(key=lambda panel: 0 if panel.log is None else panel.log.episodes)
-        if len(panels) < 2:
-            continue
-        some = [results.of(panel.id, learner.id) for panel in panels]
-        rates = [statistics.fmean(trial.violated for trial in trials) for trials in some]
-        said = ", ".join(
-            f"{title_of(panel)}: {sum(t.violated for t in trials)} of {len(trials)}"
-            for panel, trials in zip(panels, some, strict=True)
-        )
-        falls = all(later <= earlier for earlier, later in pairwise(rates)) and rates[-1] < rates[0]
-        yield Found(falls, f"{some[0][0].label}, runs below the floor: {said}")
+        there = [(panel, panel.log, results.of(panel.id, learner.id)) for panel in results.study.panels]
+        with_log = [(log.episodes, panel, trials) for panel, log, trials in there if log is not None and trials]
+        for _, first, _ in with_log:
+            alike = [
+                one for one in with_log if (_but_length(one[1]), one[1].floor) == (_but_length(first), first.floor)
+            ]
+            if first is not alike[0][1] or len(alike) < 2:
+                continue  # each family once
+            alike.sort(key=lambda one: one[0])
+            below = [sum(trial.violated for trial in trials) / len(trials) for _, _, trials in alike]
+            said = ", ".join(
+                f"{title_of(panel)}: {sum(trial.violated for trial in trials)} of {len(trials)}"
+                for _, panel, trials in alike
+            )
+            falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
+            yield Found(falls, f"{_label(alike[0][2])}, runs below the floor: {said}")
 
 
 # -- ours -------------------------------------------------------------------------------------------------------------

@@ -73,7 +73,16 @@ def new_figure(results: Results, height: float, more: str = "") -> "Figure":
 
 
 def finished(figure: "Figure") -> "Figure":
-    """Lay it out once and for all: laid out again, it would come out a hair different."""
+    """Lay it out once and for all: laid out again, it would come out a hair different.
+
+    What people wrote is text: a dollar in a title begins no formula.
+    """
+    from matplotlib.text import Text
+
+    ticks = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()}
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text not in ticks:
+            text.set_parse_math(False)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from surefoot.errors import InvalidStudy
 
+LARGEST = 1e15
 REQUIRED = object()  # a field that must be there
 Read = Callable[[str, object], Any]
 
@@ -38,9 +39,17 @@ def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[s
 
 def text(where: str, value: object) -> str:
     """Some words."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
         raise InvalidStudy(f"{where} is {value!r}, expected text.")
-    return value.strip()
+    return " ".join(value.split())
+
+
+def label(where: str, value: object) -> str:
+    """Words for a legend; one that begins with _ would be left out of it."""
+    word = text(where, value)
+    if word.startswith("_") or len(word) > 60:
+        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 letters, the first of them not '_'.")
+    return word
 
 
 def name(where: str, value: object) -> str:
@@ -51,14 +60,15 @@ def name(where: str, value: object) -> str:
     return word
 
 
-def whole(low: int) -> Read:
-    """A whole number at or above `low`; 2e7 is one, too."""
+def whole(low: int, high: int = 10**15) -> Read:
+    """A whole number from `low` to `high`; 2e7 is one, too."""
 
     def read(where: str, value: object) -> int:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            raise InvalidStudy(f"{where} is {value!r}, expected a whole number, at least {low}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            words = f"expected a whole number, at least {low} and at most {high:,}"
+            raise InvalidStudy(f"{where} is {str(value)[:40] if isinstance(value, int) else repr(value)}, {words}.")
         return value
 
     return read
@@ -66,8 +76,9 @@ def whole(low: int) -> Read:
 
 def number(where: str, value: object) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-        raise InvalidStudy(f"{where} is {value!r}, expected a number.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        found = repr(value) if not isinstance(value, int) else str(value)[:40]
+        raise InvalidStudy(f"{where} is {found}, expected a number of at most {LARGEST:g}.")
     return float(value)
 
 

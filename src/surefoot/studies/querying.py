@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import replacing, require_place
-from surefoot.studies.store import COLUMNS, TRIALS, quiet_connection, quoted
+from surefoot.studies.store import COLUMNS, READING, STUDY, TRIALS, listed, quiet_connection, quoted, trial_files
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,16 +28,17 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
     """A connection in which the results are tables, and which can write at most this one file."""
     import duckdb
 
-    there = [path for folder in folders for path in sorted((folder / TRIALS).rglob("[!.]*.parquet"))]
+    there = [path for folder in folders for path in trial_files(folder)]
     if not there:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
-    keys, names = ", ".join(KEYS), ", ".join(quoted(path) for path in there)
+    keys = ", ".join(KEYS)
     try:
         with quiet_connection() as con:
-            con.execute(f"CREATE TABLE everything AS SELECT * FROM read_parquet([{names}])")
+            con.execute(f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(there)}, {READING})")
             if target is not None:
                 con.execute(f"SET allowed_paths = [{quoted(target)}]")
             con.execute("SET enable_external_access = false")
+            con.execute("SET lock_configuration = true")
             con.execute(f"CREATE VIEW trials AS SELECT {', '.join(PLAIN)}, by_h FROM everything")
             for table, prefix, columns in (("curves", "curve", CURVES), ("traces", "trace", TRACES)):
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
@@ -64,6 +65,8 @@ def _median(column: str) -> str:
 def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Names of columns, and rows."""
     with tables(folders) as con:
+        if not con.extract_statements(sql):
+            raise InvalidSetting('The question is empty. Write one, such as --sql "SELECT * FROM summary".')
         found = con.execute(sql)
         names = [column[0] for column in found.description or []]
         return names, found.fetchall() if names else []
@@ -74,8 +77,12 @@ def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+    inside = [folder for folder in folders if target.absolute().is_relative_to(folder.absolute())]
+    if any(target.name == STUDY or target.absolute().is_relative_to((one / TRIALS).absolute()) for one in inside):
+        raise InvalidFile(f"{target} is where the results themselves are. Choose another place.")
     with replacing(target) as partial, tables(folders, partial) as con:
-        con.execute(f"COPY ({sql.strip().rstrip(';')}) TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
+        con.execute(f"CREATE TEMP TABLE answer AS {sql}")
+        con.execute(f"COPY answer TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
     return target
 
 

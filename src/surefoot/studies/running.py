@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
@@ -51,12 +52,7 @@ def run_study(
 
     `jobs` workers (-1: one a core; a cluster has its own). The results do not depend on workers, back end or order.
     """
-    if jobs == 0 or jobs < -1:
-        raise InvalidSetting(f"jobs is {jobs}, expected a number of workers, or -1 for one per core.")
-    if backend not in BACKENDS:
-        raise InvalidSetting(f"There is no back end {backend!r}. There are: {', '.join(BACKENDS)}.")
-    if address and backend != "dask":
-        raise InvalidSetting("An address is a Dask scheduler's: give --backend dask, too.")
+    check_workers(jobs, backend, address)
     missing = folder.missing()
     say = tell or (lambda progress: None)
     say(Progress(0, len(missing), None, ""))
@@ -73,6 +69,18 @@ def run_study(
             pace.finished(_weight(cells[trial.panel, trial.learner]))
             say(Progress(n, len(missing), pace.left(), trial.cell))
     return len(missing)
+
+
+def check_workers(jobs: int, backend: str, address: str) -> None:
+    """Can there be such workers?"""
+    if jobs == 0 or jobs < -1:
+        raise InvalidSetting(f"jobs is {jobs}, expected a number of workers, or -1 for one per core.")
+    if backend not in BACKENDS:
+        raise InvalidSetting(f"There is no back end {backend!r}. There are: {', '.join(BACKENDS)}.")
+    if address and backend != "dask":
+        raise InvalidSetting("An address is a Dask scheduler's: give --backend dask, too.")
+    if backend == "dask" and find_spec("distributed") is None:
+        raise MissingExtra('--backend dask needs Dask: pip install "surefoot[dask]"')
 
 
 @contextmanager
@@ -110,7 +118,10 @@ def _heard(results: Iterator[Any]) -> Iterator[Done]:
 
     try:
         yield from results
-    except TerminatedWorkerError:
+    except Exception as reason:
+        # Dask's own is known by name, because Dask need not be there.
+        if not isinstance(reason, TerminatedWorkerError) and type(reason).__name__ != "KilledWorker":
+            raise
         raise InvalidStudy(
             "A worker was killed, for want of memory perhaps. What is finished is kept: go on with --resume, and fewer "
             "--jobs."
@@ -120,10 +131,8 @@ def _heard(results: Iterator[Any]) -> Iterator[Done]:
 @contextmanager
 def _cluster(address: str, jobs: int) -> Iterator[None]:
     """The cluster at this address, or, without one, worker processes on this machine."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise MissingExtra('--backend dask needs Dask: pip install "surefoot[dask]"') from None
+    from distributed import Client, LocalCluster
+
     with ExitStack() as stack:
         try:
             where: Any = address

@@ -20,6 +20,7 @@ from surefoot.studies.fields import (
     Field,
     a_word_or_one_key,
     between,
+    label,
     name,
     number,
     one_of,
@@ -81,7 +82,7 @@ def _floor(where: str, value: object) -> float | Choice:
 
 
 LOG_FIELDS = {
-    "episodes": Field(whole(1), "how many episodes are in the log"),
+    "episodes": Field(whole(1, 10_000_000), "how many episodes are in the log"),
     "behaviour": Field(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual"),
     "method": Field(one_of(LOG_METHODS), "how the baseline is learnt from it", "vi-lcb"),
 }
@@ -107,7 +108,7 @@ PANEL_FIELDS = {
 }
 LEARNER_FIELDS = {
     "id": Field(name, "its name in cells and files, for ever"),
-    "label": Field(text, "what legends call it; its algorithm's name, if left out", ""),
+    "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
     "agent": Field(one_of(AGENTS), "the algorithm"),
     "bounds": Field(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates"),
     "scale": Field(_POSITIVE, "of the bonus or radius. Anything but 1 is NOT CERTIFIED", 1.0),
@@ -122,7 +123,7 @@ LEARNER_FIELDS = {
     "episodes": Field(whole(1), "episodes of its runs; the panel's, if left out", None),
 }
 QUICK_FIELDS = {
-    "trials": Field(whole(1), "trials of a quick run", None),
+    "trials": Field(whole(1, 100_000), "trials of a quick run", None),
     "episodes": Field(whole(1), "episodes of every cell in a quick run", None),
     "replan": Field(_replan, "how every learner replans in a quick run", None),
 }
@@ -150,7 +151,7 @@ STUDY_FIELDS = {
     "title": Field(text, "one line"),
     "question": Field(text, "what is asked, in a sentence or two"),
     "seed": Field(whole(0), "of all draws. Trial i draws from child i of it", 0),
-    "trials": Field(whole(1), "runs of each cell; they differ in their draws only", 10),
+    "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
     "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
     "episodes": Field(whole(1), "episodes of a run, where panel and learner do not say", None),
     "replan": Field(_replan, "when learners plan anew, where they do not say", "every episode"),
@@ -367,7 +368,7 @@ def read_study(path: str | Path) -> Study:
         raise InvalidStudy(f"{path} does not exist. Expected a study's TOML file.") from None
     except OSError as reason:
         raise InvalidStudy(f"{path} cannot be read ({reason.strerror}). Expected a study's TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as reason:
+    except (ValueError, RecursionError) as reason:  # among them tomllib's own, and numbers of thousands of digits
         raise InvalidStudy(f"{path} is not TOML: {reason}") from None
     return parse_study(given, str(path))
 

@@ -7,11 +7,13 @@ DIR/times.jsonl                             seconds, host and worker of each tri
 """
 
 import json
+import os
 import platform
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from surefoot.__about__ import __version__
 from surefoot.arrays import Floats, Ints
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.files import read_json, replacing, write_json
+from surefoot.studies.library import GROUPS
 from surefoot.studies.spec import Study, parse_study
 from surefoot.studies.trial import Trial
 
@@ -42,6 +45,7 @@ SQL_TYPES: dict[Any, str] = {
 }
 COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}
 Key = tuple[str, str, int]  # panel, learner, trial
+READING = "hive_partitioning = false"  # a folder that is called floor=9 is not a column
 
 
 def versions() -> dict[str, str]:
@@ -94,26 +98,56 @@ class Folder:
         panel, learner, trial = key
         entry = {"panel": panel, "learner": learner, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
         target = self.path / TIMES
-        with said_of_disk(target), target.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({**entry, "host": socket.gethostname()}) + "\n")
+        with said_of_disk(target), target.open("ab+") as stream:
+            stream.seek(0, os.SEEK_END)
+            if stream.tell():
+                stream.seek(-1, os.SEEK_END)
+                if stream.read(1) != b"\n":
+                    stream.write(b"\n")  # a killed process left half a line
+            stream.write(f"{json.dumps({**entry, 'host': socket.gethostname()})}\n".encode())
 
 
 def begin(path: str | Path, study: Study, resume: bool) -> Folder:
     """A folder for the results of this study: a new one, or one of the same study, if `resume` says so."""
+    wanted = agreed(path, study, resume)
+    target = Path(path)
+    if target.is_dir():
+        for partial in target.rglob(".*.partial"):
+            if not _is_alive(partial):
+                partial.unlink(missing_ok=True)  # of a process that was killed
+    with said_of_disk(target):
+        target.mkdir(parents=True, exist_ok=True)
+        _write_study(target, wanted)
+    return Folder(target, wanted)
+
+
+def agreed(path: str | Path, study: Study, resume: bool) -> Study:
+    """What would be run in this folder, if anything can be; nothing is written.
+
+    More trials than were asked for before are added; fewer leave those that are there.
+    """
     target = Path(path)
     if (target / STUDY).exists():
-        return _go_on(target, study, resume)
+        return _gone_on(target, study, resume)
     if (target.parent / STUDY).exists():
         raise InvalidStudy(f"{target.parent} holds the results of one study, not of several. Choose another --out.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidStudy(f"{target} is there and holds something other than a study's results. Choose another --out.")
-    with said_of_disk(target):
-        target.mkdir(parents=True, exist_ok=True)
-        _write_study(target, study)
-    return Folder(target, study)
+    return study
 
 
-def _go_on(path: Path, study: Study, resume: bool) -> Folder:
+def _is_alive(partial: Path) -> bool:
+    """Is the process that writes it still there?"""
+    try:
+        os.kill(int(partial.name.split(".")[-2]), 0)
+    except (ValueError, ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _gone_on(path: Path, study: Study, resume: bool) -> Study:
     before, about = _read_study(path)
     if before.digest != study.digest:
         raise InvalidStudy(
@@ -122,22 +156,21 @@ def _go_on(path: Path, study: Study, resume: bool) -> Folder:
         )
     there = Folder(path, before)
     done = len(there.wanted()) - len(there.missing())
-    if not resume:
+    if not resume and done:
         raise InvalidStudy(
             f"{path} holds {done} of {len(there.wanted())} trials of this study already. Give --resume to keep them "
             "and go on, or choose another folder with --out."
         )
-    made_by = about["versions"]
-    if made_by.get("surefoot") != __version__:
-        raise InvalidStudy(
-            f"{path} was begun with surefoot {made_by.get('surefoot')}, this is {__version__}: trials of both would "
-            "not be of one study. Choose another folder with --out."
-        )
-    for partial in path.rglob(".*.partial"):
-        partial.unlink(missing_ok=True)  # of a process that was killed
-    with said_of_disk(path):
-        _write_study(path, study)
-    return Folder(path, study)
+    now = versions()
+    for name, made_by in about["versions"].items():
+        if done and now.get(name) != made_by:
+            raise InvalidStudy(
+                f"{path} was begun with {name} {made_by}, this is {now.get(name)}: trials of both would not be of one "
+                "study. Choose another folder with --out."
+            )
+    if before.trials > study.trials or before.size == study.size:
+        return replace(study, trials=max(before.trials, study.trials), size=before.size)
+    return study
 
 
 def _difference(before: Study, now: Study) -> str:
@@ -168,8 +201,6 @@ def _write_study(path: Path, study: Study) -> None:
 def _read_study(path: Path) -> tuple[Study, dict[str, Any]]:
     about = read_json(path / STUDY, "study")
     try:
-        from dataclasses import replace
-
         study = replace(parse_study(about["study"], str(path / STUDY)), size=str(about["size"]))
         if study.digest != about["digest"] or not isinstance(about["versions"], dict):
             raise InvalidFile(f"{path / STUDY} is damaged: its hash is not that of its study. Restore it from a copy.")
@@ -211,6 +242,12 @@ def quoted(text: str | Path) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
+def listed(paths: Sequence[Path]) -> str:
+    """Files to read as SQL writes them: their names are names, not patterns."""
+    names = (re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in paths)
+    return "[" + ", ".join(map(quoted, names)) + "]"
+
+
 @dataclass(frozen=True)
 class Results:
     """A study and the trials of it that are there."""
@@ -231,6 +268,13 @@ class Results:
         return self.trials.get(f"{panel}/{learner}", ())
 
 
+def trial_files(path: Path) -> list[Path]:
+    """The files of the trials that are there, of the study's and of no others."""
+    study, _ = _read_study(path)
+    folder = Folder(path, study)
+    return [folder.place(key) for key in folder.wanted() if folder.place(key).exists()]
+
+
 def read_results(path: str | Path) -> Results:
     """What is in a folder of results."""
     target = Path(path)
@@ -241,13 +285,15 @@ def read_results(path: str | Path) -> Results:
     there = [key for key in folder.wanted() if folder.place(key).exists()]
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
     digests = {cell.id: cell.digest for cell in study.cells}
+    labels = {cell.id: cell.label for cell in study.cells}  # a study may have got another since
     for key, trial in zip(there, read_trials([folder.place(key) for key in there]), strict=True):
         if (trial.panel, trial.learner, trial.trial) != key or digests[trial.cell] != trial.digest:
             raise InvalidFile(
                 f"{folder.place(key)} holds trial {trial.trial} of {trial.cell} of the study {trial.study}, not what "
                 "its place says. Remove it and go on with --resume."
             )
-        found[trial.cell].append(trial)
+        label = labels[trial.cell]
+        found[trial.cell].append(trial if trial.label == label else replace(trial, label=label))
     ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
     return Results(target, study, about["versions"], ordered, _seconds(target, study))
 
@@ -258,17 +304,32 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
 
     if not paths:
         return []
-    names = ", ".join(quoted(path) for path in paths)
     try:
         with quiet_connection() as con:
-            select = f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet([{names}], filename = true)"
-            rows = {row[0]: row[1:] for row in con.execute(select).fetchall()}
+            select = (
+                f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
+            )
+            found = con.execute(select).fetchall()
+            rows = {row[0]: row[1:] for row in found}
+        if len(rows) < len(found):
+            raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
     except duckdb.Error as reason:
         raise InvalidFile(
             f"A trial's file cannot be read: {str(reason).splitlines()[0]} Restore it, or remove it and go on with "
             "--resume."
         ) from None
-    return [Trial(**dict(zip(COLUMNS, rows[str(path)], strict=True))) for path in paths]
+    return [_trial(path, rows.get(str(path))) for path in paths]
+
+
+def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
+    try:
+        trial = Trial(**dict(zip(COLUMNS, row or (), strict=True)))
+        trial.require_whole()
+    except (TypeError, ValueError, AttributeError, OverflowError) as reason:
+        raise InvalidFile(
+            f"{path} is not what a trial's file is ({reason}). Restore it, or remove it and go on with --resume."
+        ) from None
+    return trial
 
 
 def _seconds(path: Path, study: Study) -> float:
@@ -288,11 +349,14 @@ def _seconds(path: Path, study: Study) -> float:
 
 
 def study_folders(path: str | Path) -> list[Path]:
-    """The folders of results that are here: this one, or those in it, in the order in which they were begun."""
+    """The folders of results that are here: this one, or those in it; ours in the paper's order, then by name."""
     target = Path(path)
     if (target / STUDY).exists():
         return [target]
-    inside = [folder for folder in sorted(target.iterdir()) if (folder / STUDY).exists()] if target.is_dir() else []
+    there = sorted(target.iterdir()) if target.is_dir() else []
+    order = {name: i for i, name in enumerate(GROUPS["all"])}
+    inside = [folder for folder in there if (folder / STUDY).exists()]
+    inside.sort(key=lambda folder: order.get(folder.name, len(order)))
     if not inside:
         raise InvalidSetting(f"{target} holds no results, and no folders of results. Expected one that `run` wrote.")
     return inside

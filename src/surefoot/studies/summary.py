@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NOISE = 1e-6  # sums of rounding errors over all episodes stay below
-UNCERTIFIED, CERTIFIED, NOTHING = "NOT CERTIFIED", "CERTIFIED", "NO PROMISE"
+UNCERTIFIED, CERTIFIED, TRUSTED, NOTHING = "NOT CERTIFIED", "CERTIFIED", "ON TRUST", "NO PROMISE"
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
@@ -64,7 +64,9 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "baseline_violations": _mean([trial.episodes * baseline_is_below(trial) for trial in trials]),
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
-        "certified": sum(trial.certified for trial in trials),
+        "certified": sum(is_proved(trial, cell.learner) for trial in trials),
+        "on_trust": sum(is_on_trust(trial, cell.learner) for trial in trials),
+        "false_logs": sum(certificate_is_false(trial) for trial in trials),
         "broken": sum(breaks_promise(trial, cell.learner) for trial in trials),
         "premise_false": sum(premise_is_false(trial) for trial in trials),
         "not_certified": sum(is_uncertified(trial) for trial in trials),
@@ -97,8 +99,9 @@ def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
 
 OF_TRIALS = (
     *("told", "floor", "optimum", "baseline", "baseline_low", "baseline_high", "baseline_below", "violations"),
-    *("baseline_violations", "runs_below", "runs_below_at_most", "certified", "broken", "premise_false"),
-    *("not_certified", "no_floor", "promises", "regret", "regret_low", "regret_high", "baseline_regret"),
+    *("baseline_violations", "runs_below", "runs_below_at_most", "certified", "on_trust", "false_logs"),
+    *("broken", "premise_false", "not_certified", "no_floor", "promises"),
+    *("regret", "regret_low", "regret_high", "baseline_regret"),
     *("mean_return", "mean_return_low", "mean_return_high", "baseline_return"),
     *_first("off_baseline", [None]),
     *_first("first_optimistic", [None]),
@@ -134,19 +137,33 @@ def is_uncertified(trial: Trial) -> bool:
 
 
 def breaks_promise(trial: Trial, learner: Learner) -> bool:
-    """Did a certified run do what it promised not to?
+    """Did a run do what it promised not to?
 
-    A learner that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged. What a
-    log certified of a baseline that is truly worth less is a broken promise, too.
+    A learner that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
     """
-    if trial.log_lower is not None and trial.log_lower > trial.baseline + VIOLATION_TOLERANCE:
-        return True
     if not trial.certified:
         return False
     if AGENTS[learner.agent].in_sum:
         # What rounding adds up to over so many episodes is not a loss.
         return trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes
     return trial.violated
+
+
+def is_proved(trial: Trial, learner: Learner) -> bool:
+    """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
+    cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
+    left = trial.off_baseline is not None or breaks_promise(trial, learner)
+    return trial.certified and (left or cleared)
+
+
+def is_on_trust(trial: Trial, learner: Learner) -> bool:
+    """Was nothing ever played but a baseline that nothing certifies? Then its owner's word is all there is."""
+    return trial.certified and not is_proved(trial, learner)
+
+
+def certificate_is_false(trial: Trial) -> bool:
+    """Is the baseline truly worth less than a log certified?"""
+    return trial.log_lower is not None and trial.log_lower > trial.baseline + VIOLATION_TOLERANCE
 
 
 def promises_of(trials: Sequence[Trial]) -> dict[str, int]:
@@ -162,7 +179,7 @@ def promises_of(trials: Sequence[Trial]) -> dict[str, int]:
 class Standing(NamedTuple):
     """What may be said over all results: one word, what it means, and what must be said beside it."""
 
-    word: str  # CERTIFIED, NOT CERTIFIED or NO PROMISE
+    word: str  # CERTIFIED, NOT CERTIFIED, ON TRUST or NO PROMISE
     meaning: str
     alarms: tuple[str, ...]  # promises that were broken, by how many runs
     found: tuple[str, ...]
@@ -176,10 +193,22 @@ def standing(several: Sequence[Results]) -> Standing:
         *_word(several, [row for _, row in table]),
         alarms=_alarms(table, len(several) > 1),
         found=_found([row for _, row in table]),
-        caveats=_of_which([(results.study.name, words) for results in several for words in _caveats(results)])
+        caveats=(
+            *_of_which([(results.study.name, words) for results in several for words in _caveats(results)]),
+            *_shared(several),
+        )
         if len(several) > 1
         else tuple(_caveats(several[0])),
     )
+
+
+def _shared(several: Sequence[Results]) -> list[str]:
+    """Cells of different studies may be the same, and then so are their runs."""
+    runs = [(trial.digest, trial.trial) for results in several for some in results.trials.values() for trial in some]
+    twice = len(runs) - len(set(runs))
+    if not twice:
+        return []
+    return [f"{twice:,} {_runs(twice)} stand in two studies (the same cell, the same seed), and are counted in both."]
 
 
 def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
@@ -199,6 +228,11 @@ def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[s
             f"A bonus was scaled by hand, which no proof covers: {', '.join(scaled)}. What came of it was measured "
             f"here and is promised nowhere.{rest}"
         )
+    if not certified and any(row["on_trust"] for row in rows):
+        return TRUSTED, (
+            "No run ever left its baseline, and nothing was certified: that the baseline is above the floor is its "
+            "owner's word."
+        )
     if not certified:
         none = not any(row["trials"] for row in rows)
         why = "There are no trials yet" if none else "No run here comes with a promise of a floor whose premise is true"
@@ -213,8 +247,17 @@ def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[s
 def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tuple[str, ...]:
     """Where a certified learner did not keep what it promised."""
     broken = [(results, row) for results, row in table if row["broken"]]
+    false = {
+        f"{results.study.name}, "
+        * named
+        + f"{row['panel_title']}: what the log certified of the baseline is more than "
+        f"it is worth, in {row['false_logs']:,} of {row['trials']:,} trials. Its delta of {row['delta'] / 2:g} allows "
+        f"for {50 * row['delta']:g} % of them.": None
+        for results, row in table
+        if row["false_logs"]
+    }
     if not broken:
-        return ()
+        return tuple(false)
     runs, of = (sum(row[key] or 0 for _, row in table) for key in ("broken", "certified"))
     lines = [f"PROMISE BROKEN in {runs:,} of {of:,} runs that came with one."]
     for results, row in broken:
@@ -228,7 +271,7 @@ def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tup
             f"{row['label']} in {where}: {row['broken']:,} of {row['certified']:,} runs, {what}. Its delta of "
             f"{row['delta']:g} allows for {100 * row['delta']:g} % of runs."
         )
-    return tuple(lines)
+    return (*lines, *false)
 
 
 def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -237,9 +280,12 @@ def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     certified, broken = (sum(row[key] or 0 for row in rows) for key in ("certified", "broken"))
     if certified:
         each = all(not row["in_sum"] for row in rows if row["certified"])
-        what = "ever had an episode whose expected return was below the floor" if each else "broke it"
+        what = "ever had an episode whose expected return was below the floor" if each else "broke its promise"
         who = f"{broken:,} of" if broken else "None of"
-        lines.append(f"{who} the {certified:,} {_runs(certified)} that came with a promise {what}.")
+        lines.append(f"{who} the {certified:,} certified {_runs(certified)} {what}.")
+    trusted = sum(row["on_trust"] or 0 for row in rows)
+    if trusted:
+        lines.append(f"{trusted:,} {_runs(trusted)} never left the baseline: trusted throughout, not certified.")
     # A scaled learner without a floor is under its scale alone.
     free = [row for row in rows if row["no_floor"] and not row["not_certified"]]
     scaled = [row for row in rows if row["not_certified"]]
@@ -282,6 +328,7 @@ def _caveats(results: Results) -> list[str]:
         lines.append(f"quick: {'plans in blocks, ' * blocks}{trials}.")
     rows = summary(results)
     false, true = (sum(row[key] or 0 for row in rows) for key in ("premise_false", "certified"))
+    true += sum(row["on_trust"] or 0 for row in rows)
     if false:
         lines.append(
             f"no promise in {false:,} of {false + true:,} trials of learners with a floor: the baseline was truly "
@@ -326,6 +373,7 @@ def _glance(rows: Sequence[dict[str, Any]]) -> Glance:
     else:
         promise = "certified" if total["certified"] == runs else f"certified in {total['certified']:,} of {runs:,} runs"
         promise += ", in the sum of all episodes" * rows[0]["in_sum"]
+        promise += f", on trust in {total['on_trust']:,}" * (total["on_trust"] > 0)
     shares = [100 * row["regret"] / row["baseline_regret"] for row in rows if row["baseline_regret"] > NOISE]
     ends = (
         dict.fromkeys(f"{share:.0f}" if share >= 1 else "<1" for share in (min(shares), max(shares))) if shares else {}
@@ -339,7 +387,7 @@ def _glance(rows: Sequence[dict[str, Any]]) -> Glance:
     )
 
 
-COUNTS = ("trials", "runs_below", "certified", "not_certified", "no_floor", "broken", "off_baseline_never")
+COUNTS = ("trials", "runs_below", "certified", "on_trust", "not_certified", "no_floor", "broken", "off_baseline_never")
 
 
 def amount(value: float | None) -> str:
@@ -395,9 +443,9 @@ def print_summary(results: Results) -> None:
     if any(row["told"] for row in rows):
         console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
     said = standing([results])
-    styles = {CERTIFIED: "bold", UNCERTIFIED: "bold red", NOTHING: "bold"}
+    styles = {UNCERTIFIED: "bold red"}
     console.print()
-    console.print(said.word, style=styles[said.word], highlight=False)
+    console.print(said.word, style=styles.get(said.word, "bold"), highlight=False)
     for line in (said.meaning, *said.found, *said.caveats):
         console.print(line, highlight=False, markup=False)
     for line in said.alarms:

@@ -100,6 +100,24 @@ class Trial(Record):
                 freeze(self, **{field.name: array})
         freeze(self, n_sa=self.n_sa.reshape(-1, self.S, self.A))
 
+    def require_whole(self) -> None:
+        """Numbers that cannot be of one trial are refused: called for what is read from disk."""
+        curves = {len(getattr(self, f"curve_{name}")) for name in ("episode", "episodes", "mean", "min", "regret")}
+        curves |= {len(self.curve_below), len(self.curve_sources), len(self.curve_by_h)}
+        traces = {len(getattr(self, f"trace_{name}")) for name in ("episode", "lower", "upper", "rho", "h")}
+        numbers = (self.floor, self.baseline, self.optimum, self.regret, self.min_value, self.mean_value)
+        if len(curves) != 1 or curves == {0} or len(traces) != 1 or len(self.by_h) != self.H + 1:
+            raise ValueError("its lists are not of equal length")
+        if not np.isfinite(numbers).all() or not np.isfinite(self.curve_mean).all():
+            raise ValueError("some of its numbers are not numbers")
+        moments = (self.first_mixture, self.first_optimistic, self.off_baseline)
+        if self.episodes != int(self.curve_episodes.sum()) or not 0 <= self.violations <= self.episodes:
+            raise ValueError("its episodes do not add up")
+        if not all(moment is None or 0 <= moment < self.episodes for moment in moments):
+            raise ValueError("something happened in none of its episodes")
+        if not isinstance(self.promise, str) or not isinstance(self.label, str):
+            raise TypeError("its words are not text")
+
     @property
     def cell(self) -> str:
         """panel/learner."""

@@ -139,7 +139,11 @@ def _mark(row: Mapping[str, Any]) -> Html:
     if row["broken"]:
         marks.append(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs")
     elif row["certified"]:
-        marks.append("certified, in the sum of all episodes" if row["in_sum"] else "certified")
+        some = "" if row["certified"] == row["trials"] else f" in {row['certified']} of {row['trials']} runs"
+        marks.append(f"certified{some}" + ", in the sum of all episodes" * row["in_sum"])
+    if row["on_trust"]:
+        some = "" if row["on_trust"] == row["trials"] else f" in {row['on_trust']} of {row['trials']} runs"
+        marks.append(f"on trust{some}: never left the baseline")
     if row["not_certified"]:
         marks.append(UNCERTIFIED)
     elif row["no_floor"]:

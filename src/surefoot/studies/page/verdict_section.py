@@ -77,7 +77,7 @@ def _lines(told: Sequence[Told]) -> Table:
         marks = [verdict.word] * (verdict.word != CERTIFIED) + ["PROMISE BROKEN"] * bool(verdict.alarms)
         certified, broken = (sum(row[key] or 0 for row in each.rows) for key in ("certified", "broken"))
         holds = sum(verdict.holds is True for verdict in each.verdicts)
-        others = [row for row in each.rows if row["trials"] and not row["certified"] and not row["premise_false"]]
+        others = [row for row in each.rows if row["no_floor"] or row["not_certified"]]
         below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
         rows.append(
             [
