@@ -205,3 +205,6 @@ def main() -> None:
     except SurefootError as refusal:
         typer.echo(f"surefoot: {type(refusal).__name__}: {refusal}", err=True)
         sys.exit(USAGE if isinstance(refusal, InvalidSetting) else BAD_DATA)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted.", err=True)
+        sys.exit(INTERRUPTED)

@@ -1,7 +1,9 @@
 """The commands about studies: studies, run, report, results. Parse, call, print."""
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
     from surefoot.studies.spec import Study
 
 REPORT = "report.html"
+HEADINGS = {
+    "": "At the top of the file:",
+    "quick": "[quick]",
+    "panels": "[[panels]], each:",
+    "panels.log": "log = { ... } of a panel:",
+    "learners": "[[learners]], each:",
+}
 HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
 
 
@@ -32,11 +41,16 @@ def studies(
 
     if fields:
         for table, entries in TABLES.items():
-            typer.echo(f"[{table}]" if table else "At the top of the file:")
+            typer.echo(HEADINGS[table])
             for field, (_, meaning, default) in entries.items():
                 left_out = "" if default is None or type(default) is object else f" (default: {json.dumps(default)})"
                 must = " (required)" if type(default) is object else ""
                 say(f"  {field}: {meaning}{must}{left_out}")
+        return
+    if name is None and toml:
+        raise InvalidSetting("Which study? For example: surefoot studies online --toml")
+    if name is None and as_json:
+        typer.echo(json.dumps([study.as_table() for study in find_studies("all")], indent=2))
         return
     if name is None:
         for group in ("paper", "ours"):
@@ -56,7 +70,8 @@ def studies(
         for kind in (study, study.made_quick()):
             cells = kind.cells
             say(
-                f"  {kind.size}: {len(kind.panels)} panels x {len(kind.learners)} learners x {kind.trials} trials, "
+                f"  {kind.size}: panels x learners x trials = "
+                f"{len(kind.panels)} x {len(kind.learners)} x {kind.trials}, "
                 f"up to {max(cell.episodes for cell in cells):,} episodes a run, delta = {kind.delta:g}"
             )
         typer.echo("  cells: " + ", ".join(cell.id for cell in study.cells))
@@ -71,7 +86,9 @@ def run(
     jobs: Annotated[int, typer.Option(help="Workers; -1: one per core.")] = -1,
     backend: Annotated[str, typer.Option(help="loky: this machine; dask: a cluster.")] = "loky",
     address: Annotated[str, typer.Option(help="Of a Dask scheduler, such as tcp://host:8786.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder of the results; results/NAME if left out.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; results/NAME, or NAME-quick, if left out.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
 ) -> None:
@@ -89,7 +106,9 @@ def run(
     if len(set(names)) < len(names):
         raise InvalidSetting(f"{next(n for n in names if names.count(n) > 1)!r} is asked for twice, or named so twice.")
     chosen = [_sized(study, quick, trials) for study in chosen]
-    top = Path("results") / (asked[0] if several and asked[0] in GROUPS else names[0] if not several else "studies")
+    # A file's results are under the file's name: a copy that kept the name of a study of ours is another study.
+    first = Path(asked[0]).stem if asked[0].endswith(".toml") else asked[0]
+    top = Path("results") / (first if not several or asked[0] in GROUPS else "studies")
     target = out or (top.with_name(f"{top.name}-quick") if quick else top)
     # What cannot be is said before anything is written, and all folders are there before anything is run.
     check_workers(jobs, backend, address)
@@ -102,7 +121,7 @@ def run(
         study = folder.study
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
         try:
-            with _progress(study) as tell:
+            with _progress(study) as tell, _heard_when_terminated():
                 run_study(folder, jobs, backend, address, tell)
         except KeyboardInterrupt:
             done = len(folder.wanted()) - len(folder.missing())
@@ -125,6 +144,23 @@ def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
 
     sized = study.made_quick() if quick else study
     return sized if trials is None else replace(sized, trials=trials)
+
+
+@contextmanager
+def _heard_when_terminated() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: workers are sent home, and how to go on is said."""
+
+    def hear(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -178,7 +214,7 @@ def report(
 
 def results(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
-    sql: Annotated[str | None, typer.Option(help="A query over the tables trials, curves and traces.")] = None,
+    sql: Annotated[str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:

@@ -368,12 +368,14 @@ def good_trial(study, tmp_path_factory):
 
 
 def test_the_time_left_is_in_proportion(monkeypatch):
+    """From the first finished on: until then there was compiling."""
     clock = iter([100.0, 110.0, 130.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    pace = Pace([3.0, 1.0])
+    pace = Pace([5.0, 1.0, 3.0])
+    assert pace.left() is None
+    pace.finished(5.0)  # at 100
+    assert pace.left() is None
     pace.finished(1.0)
-    assert pace.left() == pytest.approx(30.0)
+    assert pace.left() == pytest.approx(30.0)  # 1 in 10 s, 3 left
     pace.finished(3.0)
     assert pace.left() == 0.0
-    clock = iter([0.0, 1.0])
-    assert Pace([1.0]).left() is None

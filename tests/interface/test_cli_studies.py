@@ -65,7 +65,7 @@ def test_the_studies_are_listed_and_described():
         assert name in listed
     one = surefoot("studies", "rivals").stdout
     assert "stationary/optpess-lp" in one
-    assert "10 trials" in one
+    assert "panels x learners x trials = 1 x 5 x 10" in one
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"

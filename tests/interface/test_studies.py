@@ -76,7 +76,7 @@ def test_no_packaged_study_scales_a_bonus_and_quick_ones_plan_in_blocks(name):
 
 def test_the_papers_studies_have_its_sizes():
     online = packaged("online")
-    assert [panel.title for panel in online.panels] == [
+    assert [panel.heading for panel in online.panels] == [
         f"eta = {eta}, floor = {floor}" for eta in (5, 10) for floor in (2.0, 2.2)
     ]
     assert (online.trials, {cell.episodes for cell in online.cells}) == (10, {20_000_000})
@@ -156,7 +156,7 @@ BAD = {
     "a floor in words": ("floor = { of_baseline = 0.9 }", 'floor = "high"', "or a number in the world's units"),
     "a floor of more than the baseline": ("{ of_baseline = 0.9 }", "{ of_baseline = 1.1 }", "strictly between 0 and 1"),
     "two ids alike": ('id = "random"', 'id = "Trap"', "two panels have the id 'trap'"),
-    "an id that leaves its folder": ('id = "random"', 'id = "../x"', "expected at most 60 letters"),
+    "an id that leaves its folder": ('id = "random"', 'id = "../x"', "expected at most 60 of a-z"),
     "a log and a baseline": ("floor = { of_b", "log = { episodes = 5 }\nfloor = { of_b", "has a log and a baseline"),
     "no episodes": ("episodes = 600\nreplan", "replan", "does not say how many episodes"),
     "an unknown claim": ("trials = 2", 'trials = 2\nclaims = ["promises"]', "Did you mean 'promise'?"),

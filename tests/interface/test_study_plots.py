@@ -138,7 +138,8 @@ class TestReturn:
     def test_means_and_bands_are_those_of_the_trials(self, online, returns):
         (axes,) = returns.axes
         curves = np.array([trial.curve_mean for trial in online.of("p0", "stepmix")])
-        mean, low, high = band(curves)
+        mean, _, _ = band(curves)
+        low, high = curves.min(axis=0), curves.max(axis=0)  # of three trials all that they cover
         np.testing.assert_allclose(mean, [1.6, 1.61, 1.62, 1.63], atol=1e-12)
         line = line_of(axes, "StepMix")
         np.testing.assert_array_equal(line.get_xdata(), [50, 150, 250, 350])
@@ -147,6 +148,15 @@ class TestReturn:
         corners = {(round(x), round(y, 9)) for x, y in axes.collections[0].get_paths()[0].vertices}
         for x, under, over in zip([50, 150, 250, 350], low, high, strict=True):
             assert {(x, round(under, 9)), (x, round(over, 9))} <= corners
+
+    def test_five_trials_have_the_interval_of_their_mean(self):
+        results = results_of(study_of(trials=5))
+        curves = np.array([trial.curve_mean for trial in results.of("p0", "stepmix")])
+        _, low, high = band(curves)
+        (axes,) = plots.plot_return(results).axes
+        corners = {round(y, 9) for _, y in axes.collections[0].get_paths()[0].vertices}
+        assert {round(low[1], 9), round(high[1], 9)} <= corners
+        assert round(curves.min(axis=0)[1], 9) not in corners
 
     def test_one_trial_has_no_band(self):
         study = study_of(trials=1)
@@ -410,7 +420,7 @@ class TestIncomplete:
         for name, figure in figures.items():
             assert "13 of 27 trials are missing" in heading(figure), name
         first, *_ = axes = figures["return"].axes
-        assert [one.get_title() for one in axes] == ["place 0", "log10"]
+        assert [one.get_title() for one in axes] == ["place 0", "n = 10"]
         assert legend(first)[:2] == ["EpsMix (2 of 3 trials): 0 violations", "BPI-UCBVI: 1 violation a run"]
         # The row of StepMix is named although its first place is empty.
         assert "StepMix" in [one.get_ylabel() for one in figures["ribbon"].axes]

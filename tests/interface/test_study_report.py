@@ -250,8 +250,9 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     both = verdict_of(page([fewer, replace(results, study=replace(results.study, name="whole"))]))
     assert "tiny: incomplete: 16 of 18 trials" in both
     quick = replace(results, study=results.study.made_quick())
-    assert "quick: plans in blocks, 3 trials" in verdict_of(page([quick]))
-    every = replace(quick, study=replace(quick.study, replan="every episode"))
+    assert "quick: plans in blocks, so that moments are known to 1 % only; 3 trials" in verdict_of(page([quick]))
+    learners = tuple(replace(one, replan=None) for one in quick.study.learners)
+    every = replace(quick, study=replace(quick.study, replan="every episode", learners=learners))
     assert "quick: 3 trials" in verdict_of(page([every]))
 
 
@@ -441,7 +442,7 @@ def test_every_number_of_the_summary_by_hand(results):
         below = sum(trial.violations > 0 for trial in trials)
         assert (row["panel"], row["learner"], row["label"]) == (cell.panel.id, cell.learner.id, trials[0].label)
         assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (2000, 3, 3, 0.1)
-        assert row["panel_title"] == {"trap": "The trap", "random": "random"}[cell.panel.id]
+        assert row["panel_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.panel.id]
         assert row["told"] is False
         assert row["in_sum"] is (cell.learner.id == "budget")
         assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.panel.id]

@@ -826,9 +826,9 @@ class TestPanels:
     def test_relative_floors_go_from_loose_to_tight(self):
         entries = said("tighter-floor-delays", relative_floors()).numbers.split("; ")
         assert [entry.partition(":")[0] for entry in entries] == [
-            "StepMix, alpha = 0.20 and alpha = 0.15",
-            "StepMix, alpha = 0.15 and alpha = 0.10",
-            "StepMix, alpha = 0.10 and alpha = 0.05",
+            "StepMix, eta = 20, floor = 0.8 V^b and eta = 20, floor = 0.85 V^b",
+            "StepMix, eta = 20, floor = 0.85 V^b and eta = 20, floor = 0.9 V^b",
+            "StepMix, eta = 20, floor = 0.9 V^b and eta = 20, floor = 0.95 V^b",
         ]
         assert "off the baseline at 201 and 301" in entries[0]
 
@@ -843,7 +843,7 @@ class TestRivals:
             "DOPE at 101, StepMix at 321",
             "DOPE at 101, EpsMix at 301",
             "DOPE at 101, StepMix, pooled counts at 251",
-            "DOPE at 101, OptPess-LP at never",
+            "DOPE at 101, OptPess-LP never",
         }
 
     def test_regrets_are_medians_and_optpess_is_left_out(self):
@@ -879,11 +879,11 @@ class TestDrafts:
     def test_without_mixing_never_is_later(self):
         verdict = said("mixing-leaves-sooner", again(step_no_mix(), is_run(learner="step-no-mix"), NEVER))
         assert verdict.holds is True
-        assert "StepMix at 301, StepNoMix at never" in verdict.numbers
+        assert "StepMix at 301, StepNoMix never" in verdict.numbers
         assert f"(regret {number(0.27 * 301 + 13.5)} and {number(0.27 * K)})" in verdict.numbers
 
     def test_fewer_violations_says_the_runs_of_each_panel(self):
-        told = ", ".join(f"n = {n[1:] if n != 'n1000' else '1,000'}: {k} of 10" for n, k in BELOW.items())
+        told = ", ".join(f"eta = 10, n = {n[1:] if n != 'n1000' else '1,000'}: {k} of 10" for n, k in BELOW.items())
         assert (
             f"StepMix, runs below the floor: {told}"
             in said("fewer-violations-with-more-data", offline_violations()).numbers

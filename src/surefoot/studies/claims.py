@@ -132,6 +132,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
+def _at(episode: float) -> str:
+    return "never" if math.isinf(episode) else f"at {number(episode)}"
+
+
 def _later(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> bool:
     """In every common trial."""
     pairs = _common(early, late)
@@ -316,15 +320,15 @@ def _tightness(panel: Panel) -> float:
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
     for panel, _, label, dope in _cells(results, ("dope",)):
         for _, _, other, trials in (cell for cell in _cells(results, (*MIXERS, "optpess-lp")) if cell[0] is panel):
-            numbers = f"{label} at {number(_median(dope, _when))}, {other} at {number(_median(trials, _when))}"
+            numbers = f"{label} at {number(_median(dope, _when))}, {other} {_at(_median(trials, _when))}"
             yield Found(_later(dope, trials, _when), numbers)
 
 
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
     for panel, _, label, dope in _cells(results, ("dope",)):
         for _, _, other, trials in (cell for cell in _cells(results, MIXERS) if cell[0] is panel):
-            if trials[0].episodes != dope[0].episodes:
-                continue  # regrets of runs of different lengths say nothing
+            if trials[0].episodes != dope[0].episodes or math.isinf(_median(trials, _when)):
+                continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
             numbers = f"{label} {number(_median(dope, _regret))}, {other} {number(_median(trials, _regret))}"
             yield Found(_more(trials, dope, _regret), numbers)
 
@@ -357,7 +361,7 @@ def _finite_mixtures(results: Results) -> Iterator[Found]:
 def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
     for panel, _, label, without in _cells(results, ("step-no-mix",)):
         for _, _, other, trials in (cell for cell in _cells(results, ("stepmix",)) if cell[0] is panel):
-            off = f"{other} at {number(_median(trials, _when))}, {label} at {number(_median(without, _when))}"
+            off = f"{other} {_at(_median(trials, _when))}, {label} {_at(_median(without, _when))}"
             regret = f"regret {number(_median(trials, _regret))} and {number(_median(without, _regret))}"
             yield Found(_later(trials, without, _when), f"{title_of(panel)}: {off} ({regret})")
 

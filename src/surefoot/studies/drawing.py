@@ -4,7 +4,9 @@ matplotlib is imported when the first picture is drawn, and no global style is t
 """
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,7 @@ BELOW = 32.0  # points from axes down to their legend: past the numbers and the 
 GREY = "#666666"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 LEVELS = {"floor": "--", "baseline": "-.", "optimum": ":"}
+FEW = 5  # trials of which a band shows all, not an interval of the mean
 
 
 def new_figure(results: Results, height: float, more: str = "") -> "Figure":
@@ -72,6 +75,14 @@ def new_figure(results: Results, height: float, more: str = "") -> "Figure":
     return figure
 
 
+@contextmanager
+def strange_letters_allowed() -> Iterator[None]:
+    """Letters that the font does not have are drawn as boxes, and not complained of one by one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        yield
+
+
 def finished(figure: "Figure") -> "Figure":
     """Lay it out once and for all: laid out again, it would come out a hair different.
 
@@ -83,7 +94,8 @@ def finished(figure: "Figure") -> "Figure":
     for text in figure.findobj(Text):
         if isinstance(text, Text) and text not in ticks:
             text.set_parse_math(False)
-    figure.draw_without_rendering()
+    with strange_letters_allowed():
+        figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
 
@@ -161,8 +173,13 @@ def axes_by_cell(
 def draw_curve(
     axes: "Axes", cell: Shown, x: Floats | Ints, curves: Floats, label: str
 ) -> tuple[Floats, Floats, Floats]:
-    """A mean and, where there is more than one trial, its band."""
+    """A mean and, where there is more than one trial, its band; of a few trials, all that they cover.
+
+    Returns lie between bounds and switch: a t interval of two or three of them reaches where none can be.
+    """
     mean, low, high = band(curves)
+    if len(curves) < FEW:
+        low, high = curves.min(axis=0), curves.max(axis=0)
     axes.plot(x, mean, color=cell.colour, ls=cell.line, lw=1.6, zorder=9 - 0.1 * cell.number, label=label)
     if len(curves) > 1:
         wide = high > low

@@ -27,10 +27,10 @@ def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[s
         if name not in fields:
             close = get_close_matches(str(name), fields, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} has no field {name!r}.{hint} There are: {', '.join(fields)}.")
+            raise InvalidStudy(f"{where} has no field {name!r}.{hint} There are: {', '.join(fields) or 'none'}.")
     missing = [name for name, field in fields.items() if field.default is REQUIRED and name not in given]
     if missing:
-        raise InvalidStudy(f"{where} lacks {', '.join(missing)}: {fields[missing[0]].meaning}.")
+        raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {fields[missing[0]].meaning}).")
     return {
         name: field.read(f"{where}: {name}", given[name]) if name in given else field.default
         for name, field in fields.items()
@@ -56,7 +56,7 @@ def name(where: str, value: object) -> str:
     """An id: part of a file's name, and for ever."""
     word = text(where, value)
     if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:
-        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 letters, digits, '-', '_' and '.'.")
+        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
     return word
 
 
@@ -93,10 +93,10 @@ def between(low: float, high: float, meaning: str) -> Read:
     return read
 
 
-def yes_or_no(where: str, value: object) -> bool:
-    """True or false."""
+def yes_or_no(where: str, value: object, more: str = "") -> bool:
+    """True or false; `more` is what else the field takes."""
     if not isinstance(value, bool):
-        raise InvalidStudy(f"{where} is {value!r}, expected true or false.")
+        raise InvalidStudy(f"{where} is {value!r}, expected true or false{more}.")
     return value
 
 
@@ -119,7 +119,7 @@ def several(read_one: Read) -> Read:
 
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise InvalidStudy(f"{where} is {value!r}, expected a list.")
+            raise InvalidStudy(f"{where} is {value!r}, expected a list (of tables: write [[...]] above each).")
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
     return read

@@ -1,7 +1,8 @@
 """Pictures of a study's results: panels as axes, learners as lines of a colour that is theirs in every picture.
 
-Means are over trials, bands are pointwise 95 % intervals of those means. What is missing is not drawn, and the title
-says how much that is. matplotlib is imported when the first picture is drawn, and no global style is touched.
+Means are over trials, bands are pointwise 95 % intervals of those means, or, of fewer than five trials, all that they
+cover. What is missing is not drawn, and the title says how much that is. matplotlib is imported when the first picture
+is drawn, and no global style is touched.
 """
 
 import math
@@ -35,6 +36,7 @@ from surefoot.studies.drawing import (
     limit,
     new_figure,
     number_cells,
+    strange_letters_allowed,
     thousands,
     with_violations,
 )
@@ -322,16 +324,17 @@ FIGURES: dict[str, Callable[[Results], "Figure"]] = {
 }
 CAPTIONS: dict[str, str] = {
     "return": (
-        "Expected return of the policies played, exact, not sampled: the mean over trials with its 95 % band. A point "
-        "is a mean over many episodes, so single violations do not show in a curve; the legend counts every one."
+        "Expected return of the policies played, exact, not sampled: the mean over trials with its 95 % band (of fewer "
+        "than five trials: from the lowest to the highest). A point is a mean over a bin of episodes, so single "
+        "violations do not show in a curve; the legend counts every one."
     ),
     "regret": (
-        "What was lost against the optimum so far: the mean over trials with its 95 % band. Below the line of the "
-        "baseline alone, learning has paid."
+        "What was lost against the optimum so far: the mean over trials with its 95 % band (of fewer than five trials: "
+        "from the lowest to the highest). Below the line of the baseline alone, learning has paid."
     ),
     "ribbon": (
-        "What was played when: the baseline alone, a mixture with the optimist, or the optimist alone; shares of the "
-        "episodes, mean over trials."
+        "What was played when: the baseline alone, a mixture with the optimist, or the optimist alone (of DOPE and "
+        "OptPess-LP: their programme's own policy); shares of the episodes, mean over trials."
     ),
     "certificates": (
         "Lower values of the candidates' returns, mean over trials: proved from the data, unless the learner is NOT "
@@ -340,7 +343,7 @@ CAPTIONS: dict[str, str] = {
     ),
     "coverage": (
         "How often each pair of state and action was visited by the end, in the first panel: the mean over trials on a "
-        "scale of factors. Hatched pairs were never visited."
+        "logarithmic scale. Hatched pairs were never visited."
     ),
     "by-h": (
         "Episodes so far at each h, mean over trials: h = 0 is the optimist alone, h = H the baseline or a mixture "
@@ -358,5 +361,6 @@ def save_png(figure: "Figure", path: str | Path) -> Path:
     target = require_target(path)
     if target.suffix.lower() != ".png":
         raise InvalidSetting(f"{target} ends in {target.suffix!r}, expected .png.")
-    figure.savefig(target, format="png", metadata={"Software": None})
+    with strange_letters_allowed():
+        figure.savefig(target, format="png", metadata={"Software": None})
     return target

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FORMATS = {".parquet": "FORMAT PARQUET", ".csv": "FORMAT CSV, HEADER", ".json": "FORMAT JSON, ARRAY true"}
+MOST_ROWS, WIDEST = 200, 10_000
 KEYS = ("study", "panel", "learner", "label", "trial")
 PLAIN = tuple(name for name, kind in COLUMNS.items() if not kind.endswith("[]"))
 CURVES = ("episode", "episodes", "mean", "min", "below", "regret")
@@ -44,9 +45,12 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
             con.execute(
-                "CREATE VIEW summary AS SELECT study, panel, learner, label, count(*) AS trials, avg(violations) AS "
-                "violations, count(*) FILTER (violations > 0) AS runs_below, avg(regret) AS regret, avg(mean_value) AS "
-                f"mean_return, avg(baseline) AS baseline, {_median('off_baseline')}, {_median('first_optimistic')} "
+                "CREATE VIEW summary AS SELECT study, panel, learner, label, count(*) AS trials, "
+                "any_value(floor) AS floor, any_value(optimum) AS optimum, avg(baseline) AS baseline, "
+                "avg(violations) AS violations, count(*) FILTER (violations > 0) AS runs_below, "
+                "avg(regret) AS regret, avg(mean_value) AS mean_return, "
+                f"{_median('off_baseline')}, {_median('first_optimistic')}, "
+                "count(*) FILTER (off_baseline IS NULL) AS never_left "
                 "FROM everything GROUP BY ALL ORDER BY ALL"
             )
             yield con
@@ -93,13 +97,17 @@ def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
+        table.add_column(name, no_wrap=True)
+    for row in rows[:MOST_ROWS]:
         table.add_row(*map(_shown, row))
-    Console().print(table)
+    # As wide as it is: a number that is broken in two, or cut, is another number.
+    console = Console(width=WIDEST, soft_wrap=True)
+    console.print(table)
+    if len(rows) > MOST_ROWS:
+        console.print(f"... and {len(rows) - MOST_ROWS:,} more rows: --save FILE writes all of them.")
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

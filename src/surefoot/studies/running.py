@@ -6,6 +6,7 @@ no disk of ours, and whoever is killed at any moment loses the trials in hand an
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -109,7 +110,9 @@ def _finished(
         try:
             yield _heard(results)
         finally:
-            results.close()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that tasks in hand are given up is said by the command
+                results.close()
 
 
 def _heard(results: Iterator[Any]) -> Iterator[Done]:
@@ -163,15 +166,20 @@ class Pace:
 
     def __init__(self, weights: list[float]) -> None:
         """All that is to be done."""
-        self._total = sum(weights)
-        self._done = 0.0
-        self._started = time.perf_counter()
+        self._left = sum(weights)
+        self._since = 0.0  # what was done since the first was finished, which compiled, perhaps
+        self._first: float | None = None
 
     def finished(self, weight: float) -> None:
         """One more."""
-        self._done += weight
+        self._left -= weight
+        if self._first is None:
+            self._first = time.perf_counter()
+        else:
+            self._since += weight
 
     def left(self) -> float | None:
-        """Seconds, if it goes on as so far."""
-        spent = time.perf_counter() - self._started
-        return spent * (self._total - self._done) / self._done if self._done > 0.0 else None
+        """Seconds, if it goes on as so far; None as long as nobody can know."""
+        if self._first is None or self._since <= 0.0:
+            return None
+        return max(0.0, self._left) * (time.perf_counter() - self._first) / self._since

@@ -84,7 +84,7 @@ def _floor(where: str, value: object) -> float | Choice:
 LOG_FIELDS = {
     "episodes": Field(whole(1, 10_000_000), "how many episodes are in the log"),
     "behaviour": Field(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual"),
-    "method": Field(one_of(LOG_METHODS), "how the baseline is learnt from it", "vi-lcb"),
+    "method": Field(one_of(LOG_METHODS), f"how the baseline is learnt from it: {', '.join(LOG_METHODS)}", "vi-lcb"),
 }
 
 
@@ -94,8 +94,11 @@ def _log(where: str, value: object) -> "Log":
 
 PANEL_FIELDS = {
     "id": Field(name, "its name in cells and files, for ever"),
-    "title": Field(text, "what is written above its picture; its id, if left out", ""),
-    "world": Field(_world, 'a family and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }'),
+    "title": Field(text, "what is written above its picture; what is particular about it, if left out", ""),
+    "world": Field(
+        _world,
+        'a family (`surefoot worlds` lists them) and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }',
+    ),
     "baseline": Field(_baseline, '"usual" (the world\'s own) or { eta = 5.0 } (Boltzmann on Q*)', "usual"),
     "floor": Field(
         _floor,
@@ -109,11 +112,11 @@ PANEL_FIELDS = {
 LEARNER_FIELDS = {
     "id": Field(name, "its name in cells and files, for ever"),
     "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
-    "agent": Field(one_of(AGENTS), "the algorithm"),
+    "agent": Field(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}"),
     "bounds": Field(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates"),
     "scale": Field(_POSITIVE, "of the bonus or radius. Anything but 1 is NOT CERTIFIED", 1.0),
     "pooled": Field(
-        lambda where, value: value if value == "if stationary" else yes_or_no(where, value),
+        lambda where, value: value if value == "if stationary" else yes_or_no(where, value, ' or "if stationary"'),
         'are counts pooled over steps? true, false or "if stationary"',
         False,
     ),
@@ -155,10 +158,10 @@ STUDY_FIELDS = {
     "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
     "episodes": Field(whole(1), "episodes of a run, where panel and learner do not say", None),
     "replan": Field(_replan, "when learners plan anew, where they do not say", "every episode"),
-    "axis": Field(one_of(AXES), "of episodes in pictures", "linear"),
+    "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
     "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", FIGURES[:5]),
-    "claims": Field(several(one_of(CLAIMS)), "which claims to judge, by name", ("promise",)),
-    "quick": Field(_quick, "what is different with --quick", None),
+    "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
+    "quick": Field(_quick, "what is different with --quick; 3 trials and plans in blocks, if left out", None),
     "panels": Field(several(_panel), "the places, [[panels]] each"),
     "learners": Field(several(_learner), "the ways to plan, [[learners]] each"),
 }
@@ -191,6 +194,22 @@ class Panel:
     floor: float | Choice
     log: Log | None
     episodes: int | None
+
+    @property
+    def heading(self) -> str:
+        """Its title, or what is particular about it."""
+        if self.title:
+            return self.title
+        who = self.baseline if self.log is None else self.log.behaviour
+        words = [f"eta = {who[1]:g}"] if isinstance(who, tuple) else []
+        if self.log is not None:
+            words.append(f"n = {self.log.episodes:,}")
+        elif isinstance(self.floor, tuple):
+            kind, value = self.floor
+            words.append(f"floor = {value:g} V^b" if kind == "of_baseline" else f"floor = V^b - {value:g}")
+        elif not isinstance(self.floor, str):
+            words.append(f"floor = {self.floor}")
+        return ", ".join(words) or str(self.world["name"])
 
 
 @dataclass(frozen=True)
@@ -291,7 +310,7 @@ class Study:
 
     def made_quick(self) -> "Study":
         """The same question in minutes."""
-        less = self.quick or Quick(None, None, None)
+        less = self.quick or Quick(min(self.trials, 3), None, ("blocks", 0.01))
         learners, panels = self.learners, self.panels
         if less.replan is not None:
             learners = tuple(replace(learner, replan=less.replan) for learner in learners)

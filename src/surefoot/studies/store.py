@@ -221,6 +221,8 @@ def write_trial(target: Path, trial: Trial) -> None:
             con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
             raise OSError(0, str(reason).splitlines()[0]) from None
+        except RuntimeError:  # how DuckDB says Ctrl-C
+            raise KeyboardInterrupt from None
 
 
 def _plain(value: Any) -> Any:

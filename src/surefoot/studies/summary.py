@@ -118,7 +118,7 @@ def _finite(value: float) -> float | None:
 
 def title_of(panel: Panel) -> str:
     """What a panel is called."""
-    return panel.title or panel.id
+    return panel.heading
 
 
 def baseline_is_below(trial: Trial) -> bool:
@@ -325,7 +325,7 @@ def _caveats(results: Results) -> list[str]:
     if study.size == "quick":
         blocks = all(isinstance(cell.replan, tuple) and cell.replan[0] == "blocks" for cell in study.cells)
         trials = f"{study.trials} trial{'s' * (study.trials != 1)}"
-        lines.append(f"quick: {'plans in blocks, ' * blocks}{trials}.")
+        lines.append(f"quick: {'plans in blocks, so that moments are known to 1 % only; ' * blocks}{trials}.")
     rows = summary(results)
     false, true = (sum(row[key] or 0 for row in rows) for key in ("premise_false", "certified"))
     true += sum(row["on_trust"] or 0 for row in rows)

@@ -107,7 +107,8 @@ def results_table(told: Told) -> Table:
         rows = [_result(row) for row in told.rows if row["panel"] == panel.id]
         groups.append((title_of(panel), rows))
     caption = (
-        "What came of each learner in each place. Below regret and return: the 95 % t interval of the mean over "
+        "What came of each learner in each place. Below moments: from the earliest to the latest trial. Below regret "
+        "and return: the 95 % t interval of the mean over "
         "trials, and what the baseline alone would have had in the same trials."
     )
     return Table(caption, headings, frozenset({2, 3, 5, 6, 7, 8}), groups, frozenset({4}))

@@ -2,9 +2,10 @@
 
 import io
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidSetting
+from surefoot.studies.drawing import strange_letters_allowed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,8 @@ def save_svg(figure: "Figure", salt: str = "figure") -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", salt):
         raise InvalidSetting(f"salt is {salt!r}, expected a letter, then letters, digits, _ or -: ids begin with it.")
     written = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}):
+    settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}
+    with matplotlib.rc_context(settings), strange_letters_allowed():
         figure.savefig(written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = written.getvalue()
     text = text[text.index("<svg") :]

@@ -44,7 +44,9 @@ def header(title: str, verdict: Standing, told: Sequence[Told]) -> Html:
         f'<section class="verdict {colour}" aria-label="Verdict">\n' + "\n".join(filter(None, parts)) + "\n</section>\n"
         '<p class="words">The floor is the lowest expected return that an episode may have; the baseline is the policy '
         "that is there before learning, and is played until something better is known to be above the floor; regret is "
-        "what the best policy would have brought more.</p>\n</header>"
+        "what the best policy would have brought more. V^b is what the baseline is worth, V* what the best policy is. "
+        "The optimist is the policy that is best if all that is not known yet is good; a mixture is one of it and the "
+        "baseline: h0 steps by the baseline, the rest by the optimist.</p>\n</header>"
     )
 
 
@@ -109,7 +111,10 @@ def claims_section(told: Sequence[Told]) -> Html:
         groups.append((each.study.title if len(told) > 1 else "", rows))
     if not any(rows for _, rows in groups):
         return Html("")
-    caption = "What must come out if the paper is right, each judged by code from these results."
+    caption = (
+        "What must come out if the paper (Li, Huang, Shen and Yang, Near-optimal Conservative Exploration in "
+        "Reinforcement Learning under Episode-wise Constraints, 2023) is right, each judged by code from these results."
+    )
     table = Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups, stacks=True).html()
     return Html(f'<section aria-labelledby="claims">\n<h2 id="claims">What was claimed</h2>\n{table}\n</section>')
 
