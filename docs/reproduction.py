@@ -3,7 +3,7 @@
     surefoot run online --out out/full/online
     python docs/reproduction.py out/full
 
-Everything but the times is made from the results alone.
+Everything but the times is made from the results alone; a note.txt in a folder (on how it was timed, say) comes along.
 """
 
 import argparse
@@ -55,9 +55,12 @@ def section(folder):
     minutes = results.seconds / 60
     yield (
         f"`surefoot run {study.name}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of "
-        f"computing in all, half as many on two cores. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
         f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
     )
+    note = folder / "note.txt"
+    if note.exists():
+        yield f"{note.read_text().strip()}\n"
     yield "| claim | | numbers |\n|---|---|---|"
     for verdict in judge(results):
         numbers = verdict.numbers if isinstance(verdict.numbers, str) else "<br>".join(verdict.numbers)
@@ -67,6 +70,7 @@ def section(folder):
     for row in summary(results):
         firsts = (row["off_baseline"], row["first_optimistic"])
         when = ["never" if first is None else f"{first:,.0f}" for first in firsts]
+        when[0] = "has none" if row["no_floor"] else when[0]
         regret = f"{row['regret']:,.0f} ({row['baseline_regret']:,.0f})"
         yield f"| {row['panel_title']} | {row['label']} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
     yield ""

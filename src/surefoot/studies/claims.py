@@ -19,7 +19,7 @@ from surefoot.studies.summary import breaks_promise, certificate_is_false, is_un
 from surefoot.studies.trial import Trial
 
 FLAT = 1e-9  # how far a mean of equal values may be from them
-FAR = 0.9  # of the way from the baseline to the optimum, on average over trials: has risen to it
+FAR = 0.9  # of the way from the baseline to the optimum, median over trials: has risen to it
 END = 0.05  # the last part of a run
 MIXERS = ("stepmix", "epsmix")
 
@@ -217,7 +217,7 @@ def _flat_then_rise(results: Results) -> Iterator[Found]:
         best, start = trials[0].optimum, statistics.fmean(trial.baseline for trial in trials)
         numbers = f"{title_of(panel)}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
         down = sum(at_the_end(trial) <= trial.baseline for trial in trials)
-        closed = statistics.fmean(map(closed_of_the_way, trials))
+        closed = statistics.median(map(closed_of_the_way, trials))
         if down:
             numbers += f" ({down} of {len(trials)} do not end above their baseline)"
         elif closed < FAR:
