@@ -463,7 +463,9 @@ class TestEveryClaim:
         name, _, spoil = control
         results = AS_THE_PAPER_SAYS[name]()
         assert said(claim, results).holds is True
-        assert said(claim, spoil(results)).holds is False
+        verdict = said(claim, spoil(results))
+        # One trial of several may be chance: then it is not refuted, but it does not hold.
+        assert verdict.holds is False or (verdict.holds is None and "may be chance" in verdict.numbers)
 
     @pytest.mark.parametrize("claim", CLAIMS)
     def test_without_trials_nothing_is_judged(self, claim):
@@ -821,7 +823,11 @@ class TestPanels:
             return results
 
         assert said("higher-floor-delays", regrets([9.0, 10.0, 11.0])).holds is True
-        assert said("higher-floor-delays", regrets([-20.0, 20.0, 30.0])).holds is False
+        perhaps = said("higher-floor-delays", regrets([-20.0, 20.0, 30.0]))
+        assert perhaps.holds is None
+        assert "(the difference may be chance)" in perhaps.numbers
+        assert said("higher-floor-delays", regrets([-9.0, -10.0, -11.0])).holds is False
+        assert said("higher-floor-delays", regrets([0.0, 0.0, 0.0])).holds is False
 
     def test_relative_floors_go_from_loose_to_tight(self):
         entries = said("tighter-floor-delays", relative_floors()).numbers.split("; ")

@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 class Found(NamedTuple):
     """What one panel, or one learner in it, says."""
 
-    holds: bool
+    holds: bool | None  # None: a difference that may be chance
     numbers: str
 
 
@@ -61,8 +61,10 @@ def _verdict(results: Results, claim: Claim) -> Verdict:
     if not found:
         return Verdict(sentence, None, "There are no trials here that could tell.")
     numbers = "; ".join(one.numbers for one in found) + "."
-    if not all(one.holds for one in found):
+    if any(one.holds is False for one in found):
         return Verdict(sentence, False, numbers)
+    if any(one.holds is None for one in found):
+        return Verdict(sentence, None, numbers)
     # What is not refuted is not shown either by a part of the trials, or by one of each.
     if results.missing:
         lacking = "1 trial is" if results.missing == 1 else f"{results.missing:,} trials are"
@@ -142,14 +144,23 @@ def _later(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], 
     return bool(pairs) and all(of(one) < min(of(other), other.episodes) for one, other in pairs)
 
 
-def _more(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], float]) -> bool:
-    """On average over common trials, and by more than chance where there are trials enough to say."""
+def _more(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], float]) -> bool | None:
+    """On average over common trials; None where chance may have done it, either way."""
     pairs = _common(less, more)
-    if not pairs:
-        return False
     compared = paired([of(one) for one, _ in pairs], [of(other) for _, other in pairs])
     interval = compared.difference
-    return interval.mean < 0.0 and not interval.high >= 0.0  # of one trial the interval is nan, and does not object
+    if math.isnan(interval.high):
+        return interval.mean < 0.0  # one trial: what it can show is judged elsewhere
+    if interval.high < 0.0:
+        return True
+    return False if interval.low >= 0.0 else None
+
+
+def _both(certain: bool, likely: bool | None, numbers: str) -> Found:
+    """Two conditions, the second of which may be a matter of chance."""
+    if not certain or likely is not None:
+        return Found(certain and bool(likely), numbers)
+    return Found(None, f"{numbers} (the difference may be chance)")
 
 
 # -- the promise ------------------------------------------------------------------------------------------------------
@@ -265,11 +276,11 @@ def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[s
         one, other = results.of(easier.id, learner.id), results.of(harder.id, learner.id)
         if not _common(one, other) or one[0].episodes != other[0].episodes:
             continue
-        holds = _later(one, other, _when) and _more(one, other, _regret)
         off = f"off the baseline at {number(_median(one, _when))} and {number(_median(other, _when))}"
         regret = f"regret {number(_median(one, _regret))} and {number(_median(other, _regret))}"
         places = f"{title_of(easier)} and {title_of(harder)}"
-        yield Found(holds, f"{_label(one)}, {places}: {off}, {regret}")
+        numbers = f"{_label(one)}, {places}: {off}, {regret}"
+        yield _both(_later(one, other, _when), _more(one, other, _regret), numbers)
 
 
 def _higher_floor_delays(results: Results) -> Iterator[Found]:
@@ -330,7 +341,7 @@ def _dope_regrets_more(results: Results) -> Iterator[Found]:
             if trials[0].episodes != dope[0].episodes or math.isinf(_median(trials, _when)):
                 continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
             numbers = f"{label} {number(_median(dope, _regret))}, {other} {number(_median(trials, _regret))}"
-            yield Found(_more(trials, dope, _regret), numbers)
+            yield _both(True, _more(trials, dope, _regret), numbers)
 
 
 def _optpess_stays(results: Results) -> Iterator[Found]:
@@ -403,7 +414,7 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
             )
             best = [sum(map(_is_optimal, trials)) for trials in (one, other)]
             numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)" * (max(best) > 0)
-            yield Found(_more(one, other, _worth) and when[1] < when[0], numbers)
+            yield _both(when[1] < when[0], _more(one, other, _worth), numbers)
 
 
 def _worth(trial: Trial) -> float:
