@@ -36,6 +36,7 @@ def studies(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """The studies there are: the paper's and ours; or one of them; or how a study's file is written."""
+    from surefoot.studies.fields import REQUIRED
     from surefoot.studies.library import GROUPS, find_studies, source
     from surefoot.studies.spec import TABLES
 
@@ -43,8 +44,8 @@ def studies(
         for table, entries in TABLES.items():
             typer.echo(HEADINGS[table])
             for field, (_, meaning, default) in entries.items():
-                left_out = "" if default is None or type(default) is object else f" (default: {json.dumps(default)})"
-                must = " (required)" if type(default) is object else ""
+                left_out = "" if default is None or default is REQUIRED else f" (default: {json.dumps(default)})"
+                must = " (required)" if default is REQUIRED else ""
                 say(f"  {field}: {meaning}{must}{left_out}")
         return
     if name is None and toml:
@@ -95,9 +96,9 @@ def run(
     """Run studies: every trial a file, then a summary and a report. The number of workers changes no result."""
     from surefoot.studies.claims import judge
     from surefoot.studies.library import GROUPS, find_studies
+    from surefoot.studies.printing import print_summary
     from surefoot.studies.running import check_workers, run_study
     from surefoot.studies.store import agreed, begin, read_results
-    from surefoot.studies.summary import print_summary
     from surefoot.studies.trial import check_study_cells
 
     chosen = [study for one in asked for study in find_studies(one)]
@@ -219,8 +220,9 @@ def results(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """What came of a study: a table with a row for each cell; or ask in SQL, over every trial."""
+    from surefoot.studies.printing import print_summary
     from surefoot.studies.store import read_results, study_folders
-    from surefoot.studies.summary import print_summary, summary
+    from surefoot.studies.summary import summary
 
     folders = study_folders(folder)
     if sql is not None or save is not None:

@@ -21,10 +21,12 @@ from surefoot.studies.claims import Verdict
 from surefoot.studies.library import GROUPS, find_studies
 from surefoot.studies.page.svg import compact, with_shared_letters
 from surefoot.studies.page.wording import as_toml, command
+from surefoot.studies.printing import print_summary
 from surefoot.studies.report import page, write_report
 from surefoot.studies.spec import FIGURES, parse_study
+from surefoot.studies.standing import glance, standing
 from surefoot.studies.store import Results, begin, read_results
-from surefoot.studies.summary import amount, glance, print_summary, standing, summary
+from surefoot.studies.summary import amount, summary
 from surefoot.studies.trial import run_trial
 
 TINY = {

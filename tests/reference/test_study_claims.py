@@ -16,7 +16,8 @@ import pytest
 
 from surefoot.agents import AGENTS
 from surefoot.studies import spec
-from surefoot.studies.claims import CLAIMS, Verdict, at_the_end, is_flat, judge, number
+from surefoot.studies.claims import CLAIMS, Verdict, judge
+from surefoot.studies.comparing import at_the_end, is_flat, number
 from surefoot.studies.library import GROUPS, find_studies
 from surefoot.studies.spec import Cell, Learner, Panel, Study
 from surefoot.studies.store import Results
@@ -662,6 +663,16 @@ class TestPromise:
         worth = results.of(*next(iter(results.trials)).split("/"))[2].baseline
         assert said("promise", changed(results, is_run(trial=2), log_lower=worth + 0.01)).holds is False
         assert said("promise", changed(results, is_run(trial=2), log_lower=worth - 0.01)).holds is True
+
+    def test_a_false_certificate_counts_where_nobody_left(self):
+        """All stay on a baseline that a log had wrongly certified; who promises no floor has broken no promise."""
+        stayed = changed(played(one_panel(10), lambda cell, i: NEVER), is_run(trial=2), **below_the_floor())
+        assert said("promise", stayed).holds is None
+        bad = changed(stayed, is_run(trial=2), log_lower=2.3)
+        verdict = said("promise", bad)
+        assert verdict.holds is False
+        assert "in 1 run the log's certificate was false" in verdict.numbers
+        assert said("promise", changed(bad, is_run(), promise="no floor promised")).holds is None
 
     def test_the_sum_excuses_no_other_learner(self):
         results = changed(played(one_panel(10)), is_run(trial=3), violations=70, min_cumulative=5.0)

@@ -11,15 +11,11 @@ if TYPE_CHECKING:
     from surefoot.kernels.episodes import Held as Held
     from surefoot.kernels.episodes import Memory as Memory
     from surefoot.kernels.episodes import Pace as Pace
-    from surefoot.kernels.episodes import Tally as Tally
     from surefoot.kernels.episodes import Told as Told
     from surefoot.kernels.episodes import TrueWorld as TrueWorld
     from surefoot.kernels.episodes import empty_course as empty_course
     from surefoot.kernels.episodes import empty_desk as empty_desk
-    from surefoot.kernels.episodes import empty_tally as empty_tally
     from surefoot.kernels.episodes import play_on as play_on
-    from surefoot.kernels.episodes import record as record
-    from surefoot.kernels.episodes import record_block as record_block
     from surefoot.kernels.episodes import run_episodes as run_episodes
     from surefoot.kernels.episodes import told_from as told_from
     from surefoot.kernels.evidence import Evidence as Evidence
@@ -42,6 +38,10 @@ if TYPE_CHECKING:
     from surefoot.kernels.standing import returns_bounds as returns_bounds
     from surefoot.kernels.standing import start_bound as start_bound
     from surefoot.kernels.standing import start_from as start_from
+    from surefoot.kernels.tally import Tally as Tally
+    from surefoot.kernels.tally import empty_tally as empty_tally
+    from surefoot.kernels.tally import record as record
+    from surefoot.kernels.tally import record_block as record_block
     from surefoot.kernels.values import pairs_last as pairs_last
     from surefoot.kernels.values import policy_value as policy_value
     from surefoot.kernels.values import start_value as start_value
@@ -52,15 +52,11 @@ _MODULES = {
         "Held",
         "Memory",
         "Pace",
-        "Tally",
         "Told",
         "TrueWorld",
         "empty_course",
         "empty_desk",
-        "empty_tally",
         "play_on",
-        "record",
-        "record_block",
         "run_episodes",
         "told_from",
     ),
@@ -70,6 +66,7 @@ _MODULES = {
     "pessimism": ("lower_values", "pessimistic"),
     "splices": ("bound_splices", "empty_splices"),
     "standing": ("Record", "Start", "refresh_start", "returns_bounds", "start_bound", "start_from"),
+    "tally": ("Tally", "empty_tally", "record", "record_block"),
     "values": ("pairs_last", "policy_value", "start_value"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -21,7 +21,7 @@ from surefoot.checks import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.checking import audit
 from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log, readable
-from surefoot.offline.writing import copy_out, require_log_place
+from surefoot.offline.writing import copy_out, quoted, require_log_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -134,7 +134,7 @@ def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path) ->
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
-        con.execute("SET temp_directory = '{}'".format(spill.replace("'", "''")))
+        con.execute(f"SET temp_directory = {quoted(spill)}")
         con.execute("SET enable_progress_bar = false")
         con.execute(f"CREATE TABLE log ({TABLE})")
         came_back = _fill(con, where, dataset)

@@ -34,13 +34,17 @@ def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
     return target
 
 
+def quoted(text: str | Path) -> str:
+    """As SQL writes it."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
 def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
     """What the connection calls `log`, to a neighbour of `target` that is then renamed."""
     import duckdb
 
     with replacing(target) as partial:
-        quoted = str(partial).replace("'", "''")
         try:
-            con.execute(f"COPY (SELECT * FROM log) TO '{quoted}' (FORMAT {FORMATS[target.suffix.lower()]})")
+            con.execute(f"COPY (SELECT * FROM log) TO {quoted(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
         except duckdb.Error as reason:
             raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None

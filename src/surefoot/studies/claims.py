@@ -7,20 +7,44 @@ draws from the same seed. What the results cannot tell, because trials or learne
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from surefoot.agents import AGENTS
-from surefoot.studies.spec import Learner, Panel
-from surefoot.studies.stats import paired, shown
+from surefoot.studies.comparing import (
+    Found,
+    at,
+    at_the_end,
+    both,
+    but_length,
+    cells_of,
+    closed_of_the_way,
+    common,
+    eta_of,
+    is_flat,
+    is_optimal,
+    kind_of,
+    label_of,
+    later,
+    left_at,
+    like,
+    median,
+    more_of,
+    number,
+    optimistic_at,
+    regret_of,
+    runs,
+    stays_at_first,
+    tightness,
+    way_of,
+    worth_of,
+)
+from surefoot.studies.promises import breaks_promise, certificate_is_false, is_uncertified, premise_is_false
+from surefoot.studies.spec import Panel
+from surefoot.studies.stats import shown
 from surefoot.studies.store import Results
-from surefoot.studies.summary import breaks_promise, certificate_is_false, is_uncertified, premise_is_false, title_of
-from surefoot.studies.trial import Trial
 
-FLAT = 1e-9  # how far a mean of equal values may be from them
 FAR = 0.9  # of the way from the baseline to the optimum, median over trials: has risen to it
-END = 0.05  # the last part of a run
 MIXERS = ("stepmix", "epsmix")
 
 
@@ -32,22 +56,15 @@ class Verdict(NamedTuple):
     numbers: str  # what was found, with the numbers
 
 
+Judge = Callable[[Results], Iterator[Found]]
+
+
 class Claim(NamedTuple):
     """A sentence, who says it, and how it is judged."""
 
     sentence: str
     source: str
-    judge: "Judge"
-
-
-class Found(NamedTuple):
-    """What one panel, or one learner in it, says."""
-
-    holds: bool | None  # None: a difference that may be chance
-    numbers: str
-
-
-Judge = Callable[[Results], Iterator[Found]]
+    judge: Judge
 
 
 def judge(results: Results) -> list[Verdict]:
@@ -74,95 +91,6 @@ def _verdict(results: Results, claim: Claim) -> Verdict:
     return Verdict(sentence, True, numbers)
 
 
-# -- looking things up ------------------------------------------------------------------------------------------------
-
-
-def _cells(results: Results, agents: Sequence[str]) -> Iterator[tuple[Panel, str, str, tuple[Trial, ...]]]:
-    """Panel, learner's id, label and trials of the cells of these algorithms, where there are trials."""
-    for panel in results.study.panels:
-        for learner in results.study.learners:
-            trials = results.of(panel.id, learner.id)
-            if learner.agent in agents and trials:
-                yield panel, learner.id, _label(trials), trials
-
-
-def _label(trials: Sequence[Trial]) -> str:
-    """Who it is, and that nothing is proved of it, where that is so."""
-    return trials[0].label + " (NOT CERTIFIED)" * any(map(is_uncertified, trials))
-
-
-def _like(panel: Panel, but_baseline: bool = False) -> Panel:
-    """All of a place but its names and its floor, and perhaps its baseline."""
-    baseline = "usual" if but_baseline else panel.baseline
-    return replace(panel, id="", title="", floor=0.0, baseline=baseline)
-
-
-def _way(learner: Learner) -> tuple[object, ...]:
-    """How a learner counts and bounds, whatever its algorithm."""
-    return learner.bounds, learner.scale, learner.pooled
-
-
-def _common(first: Sequence[Trial], second: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
-    """Trials of the same number: they had the same seed."""
-    others = {trial.trial: trial for trial in second}
-    return [(trial, others[trial.trial]) for trial in first if trial.trial in others]
-
-
-def _when(trial: Trial) -> float:
-    """The first episode off the baseline; never is later than everything."""
-    return math.inf if trial.off_baseline is None else trial.off_baseline
-
-
-def _optimistic(trial: Trial) -> float:
-    return math.inf if trial.first_optimistic is None else trial.first_optimistic
-
-
-def _regret(trial: Trial) -> float:
-    return trial.regret
-
-
-def _median(trials: Sequence[Trial], of: Callable[[Trial], float]) -> float:
-    return statistics.median(of(trial) for trial in trials)
-
-
-def number(value: float) -> str:
-    """For people: millions where there are some."""
-    if math.isinf(value):
-        return "never"
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:.3g} million"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
-
-
-def _at(episode: float) -> str:
-    return "never" if math.isinf(episode) else f"at {number(episode)}"
-
-
-def _later(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> bool:
-    """In every common trial."""
-    pairs = _common(early, late)
-    return bool(pairs) and all(of(one) < min(of(other), other.episodes) for one, other in pairs)
-
-
-def _more(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], float]) -> bool | None:
-    """On average over common trials; None where chance may have done it, either way."""
-    pairs = _common(less, more)
-    compared = paired([of(one) for one, _ in pairs], [of(other) for _, other in pairs])
-    interval = compared.difference
-    if math.isnan(interval.high):
-        return interval.mean < 0.0  # one trial: what it can show is judged elsewhere
-    if interval.high < 0.0:
-        return True
-    return False if interval.low >= 0.0 else None
-
-
-def _both(certain: bool, likely: bool | None, numbers: str) -> Found:
-    """Two conditions, the second of which may be a matter of chance."""
-    if not certain or likely is not None:
-        return Found(certain and bool(likely), numbers)
-    return Found(None, f"{numbers} (the difference may be chance)")
-
-
 # -- the promise ------------------------------------------------------------------------------------------------------
 
 
@@ -177,95 +105,65 @@ def _promise(results: Results) -> Iterator[Found]:
         certified = [trial for trial in everyone if trial.certified]
         broken = [trial for trial in everyone if breaks_promise(trial, learner)]
         left = [trial for trial in certified if trial.off_baseline is not None]
-        if not left and not broken and not any(map(certificate_is_false, certified)):
+        false = [trial for trial in everyone if premise_is_false(trial)]
+        disproved = [trial for trial in (*certified, *false) if certificate_is_false(trial)]
+        if not left and not broken and not disproved:
             continue
         # Who never left cannot break it by exploring; one of them that did is counted among all.
-        judged, who = (left, " that left the baseline") if all(one in left for one in broken) else (everyone, "")
+        of_those = bool(left) and all(one in left for one in broken)
+        judged, who = (left, " that left the baseline") if of_those else (everyone, "")
         k, n = (len({trial.trial for trial in some}) for some in (broken, judged))
         trials, bound = shown(k, n).replace("run", "trial", 1).split(": ")
         panels = len({trial.panel for trial in judged})
         places = f" in {panels} panel{'s' * (panels > 1)}" * (len(results.study.panels) > 1)
         what = "broke the sum's floor" if AGENTS[learner.agent].in_sum else "fell below the floor"
-        numbers = f"{_label(everyone)}: {trials}{places}{who} {what} ({bound})"
+        numbers = f"{label_of(everyone)}: {trials}{places}{who} {what} ({bound})"
         if len(left) < len(certified):
-            numbers += f", {_runs(len(certified) - len(left))} never left it"
-        false, bad = (sum(map(is_so, everyone)) for is_so in (premise_is_false, certificate_is_false))
-        numbers += f", {_runs(false)} had a baseline below the floor" * (false > 0)
-        numbers += f", in {_runs(bad)} the log's certificate was false" * (bad > 0)
-        yield Found(not broken and not bad, numbers)
-
-
-def _runs(n: int) -> str:
-    return "1 run" if n == 1 else f"{n:,} runs"
+            numbers += f", {runs(len(certified) - len(left))} never left it"
+        numbers += f", {runs(len(false))} had a baseline below the floor" * bool(false)
+        numbers += f", in {runs(len(disproved))} the log's certificate was false" * bool(disproved)
+        yield Found(not broken and not disproved, numbers)
 
 
 def _optimist_violates(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in _cells(results, ("bpi-ucbvi",)):
+    for panel, _, label, trials in cells_of(results, ("bpi-ucbvi",)):
         mean = statistics.fmean(trial.violations for trial in trials)
-        numbers = f"{title_of(panel)}: {label} is below the floor in {number(mean)} episodes a run"
+        numbers = f"{panel.heading}: {label} is below the floor in {number(mean)} episodes a run"
         yield Found(all(trial.violated for trial in trials), numbers)
 
 
 # -- the shape of learning --------------------------------------------------------------------------------------------
 
 
-def is_flat(trial: Trial) -> bool:
-    """Until it leaves the baseline, every policy is the baseline."""
-    end = trial.episodes if trial.off_baseline is None else trial.off_baseline
-    before = trial.curve_episode + trial.curve_episodes <= end
-    return bool((abs(trial.curve_mean[before] - trial.baseline) <= FLAT * max(1.0, abs(trial.baseline))).all())
-
-
-def at_the_end(trial: Trial) -> float:
-    """The mean return over the last twentieth of a run, or over its last bin."""
-    last = trial.curve_episode >= min((1.0 - END) * trial.episodes, trial.curve_episode[-1])
-    return float((trial.curve_mean[last] @ trial.curve_episodes[last]) / trial.curve_episodes[last].sum())
-
-
 def _flat_then_rise(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in _cells(results, MIXERS):
+    for panel, _, label, trials in cells_of(results, MIXERS):
         ends = statistics.fmean(at_the_end(trial) for trial in trials)
         best, start = trials[0].optimum, statistics.fmean(trial.baseline for trial in trials)
-        numbers = f"{title_of(panel)}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
+        numbers = f"{panel.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
         down = sum(at_the_end(trial) <= trial.baseline for trial in trials)
         closed = statistics.median(map(closed_of_the_way, trials))
         if down:
             numbers += f" ({down} of {len(trials)} do not end above their baseline)"
         elif closed < FAR:
             numbers += f" ({100 * closed:.0f} % of the way)"
-        stays = all(is_flat(trial) and _stays(trial) for trial in trials)
+        stays = all(is_flat(trial) and stays_at_first(trial) for trial in trials)
         yield Found(stays and not down and closed >= FAR, numbers)
-
-
-def _stays(trial: Trial) -> bool:
-    """Is there a time, of a bin at least, in which it has not left?"""
-    return trial.off_baseline is None or trial.off_baseline >= trial.curve_episodes[0]
-
-
-def closed_of_the_way(trial: Trial) -> float:
-    """The share of the way from the baseline to the optimum that is behind a run at its end."""
-    return 0.0 if _is_optimal(trial) else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
 
 
 def _epsmix_sooner(results: Results) -> Iterator[Found]:
     steps, others = ([one for one in results.study.learners if one.agent == agent] for agent in MIXERS)
     for panel in results.study.panels:
-        for one, other in ((one, other) for one in steps for other in others if _way(one) == _way(other)):
+        for one, other in ((one, other) for one in steps for other in others if way_of(one) == way_of(other)):
             step, eps = results.of(panel.id, one.id), results.of(panel.id, other.id)
-            if not _common(step, eps):
+            if not common(step, eps):
                 continue
-            mine, its = _median(eps, _when), _median(step, _when)
-            optimistic = " and ".join(number(_median(trials, _optimistic)) for trials in (eps, step))
-            off = f"{_label(eps)} at {number(mine)}, {_label(step)} at {number(its)}"
-            yield Found(_later(eps, step, _when), f"{title_of(panel)}: {off} (optimistic at {optimistic})")
+            mine, its = median(eps, left_at), median(step, left_at)
+            optimistic = " and ".join(number(median(trials, optimistic_at)) for trials in (eps, step))
+            off = f"{label_of(eps)} at {number(mine)}, {label_of(step)} at {number(its)}"
+            yield Found(later(eps, step, left_at), f"{panel.heading}: {off} (optimistic at {optimistic})")
 
 
 # -- panels held against each other -----------------------------------------------------------------------------------
-
-
-def _eta(panel: Panel) -> float | None:
-    choice = panel.baseline if panel.log is None else panel.log.behaviour
-    return float(choice[1]) if isinstance(choice, tuple) else None
 
 
 def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[str]) -> Iterator[Found]:
@@ -274,19 +172,19 @@ def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[s
         if learner.agent not in agents:
             continue
         one, other = results.of(easier.id, learner.id), results.of(harder.id, learner.id)
-        if not _common(one, other) or one[0].episodes != other[0].episodes:
+        if not common(one, other) or one[0].episodes != other[0].episodes:
             continue
-        off = f"off the baseline at {number(_median(one, _when))} and {number(_median(other, _when))}"
-        regret = f"regret {number(_median(one, _regret))} and {number(_median(other, _regret))}"
-        places = f"{title_of(easier)} and {title_of(harder)}"
-        numbers = f"{_label(one)}, {places}: {off}, {regret}"
-        yield _both(_later(one, other, _when), _more(one, other, _regret), numbers)
+        off = f"off the baseline at {number(median(one, left_at))} and {number(median(other, left_at))}"
+        regret = f"regret {number(median(one, regret_of))} and {number(median(other, regret_of))}"
+        places = f"{easier.heading} and {harder.heading}"
+        numbers = f"{label_of(one)}, {places}: {off}, {regret}"
+        yield both(later(one, other, left_at), more_of(one, other, regret_of), numbers)
 
 
 def _higher_floor_delays(results: Results) -> Iterator[Found]:
     for easier in results.study.panels:
         for harder in results.study.panels:
-            same = _like(easier) == _like(harder)
+            same = like(easier) == like(harder)
             floors = easier.floor, harder.floor
             if same and all(isinstance(floor, float) for floor in floors) and floors[0] < floors[1]:  # type: ignore[operator]
                 yield from _compared(results, easier, harder, MIXERS)
@@ -295,8 +193,8 @@ def _higher_floor_delays(results: Results) -> Iterator[Found]:
 def _better_baseline_helps(results: Results) -> Iterator[Found]:
     for better in results.study.panels:
         for worse in results.study.panels:
-            etas = _eta(better), _eta(worse)
-            same = _like(better, but_baseline=True) == _like(worse, but_baseline=True) and better.floor == worse.floor
+            etas = eta_of(better), eta_of(worse)
+            same = like(better, but_baseline=True) == like(worse, but_baseline=True) and better.floor == worse.floor
             if same and better.log is None and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
                 yield from _compared(results, better, worse, MIXERS)
 
@@ -304,50 +202,39 @@ def _better_baseline_helps(results: Results) -> Iterator[Found]:
 def _tighter_floor_delays(results: Results) -> Iterator[Found]:
     """Floors that are shares of the baseline's value, from loose to tight."""
     shares = [panel for panel in results.study.panels if isinstance(panel.floor, tuple)]
-    for looser in sorted(shares, key=_tightness):
+    for looser in sorted(shares, key=tightness):
         tighter = [
             panel
             for panel in shares
-            if (_like(panel), _kind(panel)) == (_like(looser), _kind(looser)) and _tightness(panel) > _tightness(looser)
+            if (like(panel), kind_of(panel)) == (like(looser), kind_of(looser)) and tightness(panel) > tightness(looser)
         ]
         if tighter:
-            yield from _compared(results, looser, min(tighter, key=_tightness), MIXERS)
-
-
-def _kind(panel: Panel) -> str:
-    return panel.floor[0] if isinstance(panel.floor, tuple) else ""
-
-
-def _tightness(panel: Panel) -> float:
-    """Of relative floors of one kind."""
-    assert isinstance(panel.floor, tuple)
-    kind, share = panel.floor
-    return share if kind == "of_baseline" else -share
+            yield from _compared(results, looser, min(tighter, key=tightness), MIXERS)
 
 
 # -- rivals -----------------------------------------------------------------------------------------------------------
 
 
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
-    for panel, _, label, dope in _cells(results, ("dope",)):
-        for _, _, other, trials in (cell for cell in _cells(results, (*MIXERS, "optpess-lp")) if cell[0] is panel):
-            numbers = f"{label} at {number(_median(dope, _when))}, {other} {_at(_median(trials, _when))}"
-            yield Found(_later(dope, trials, _when), numbers)
+    for panel, _, label, dope in cells_of(results, ("dope",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, (*MIXERS, "optpess-lp")) if cell[0] is panel):
+            numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
+            yield Found(later(dope, trials, left_at), numbers)
 
 
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
-    for panel, _, label, dope in _cells(results, ("dope",)):
-        for _, _, other, trials in (cell for cell in _cells(results, MIXERS) if cell[0] is panel):
-            if trials[0].episodes != dope[0].episodes or math.isinf(_median(trials, _when)):
+    for panel, _, label, dope in cells_of(results, ("dope",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, MIXERS) if cell[0] is panel):
+            if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
                 continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
-            numbers = f"{label} {number(_median(dope, _regret))}, {other} {number(_median(trials, _regret))}"
-            yield _both(True, _more(trials, dope, _regret), numbers)
+            numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
+            yield both(True, more_of(trials, dope, regret_of), numbers)
 
 
 def _optpess_stays(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in _cells(results, ("optpess-lp",)):
+    for panel, _, label, trials in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
-        numbers = f"{title_of(panel)}: {label} left it in {left} of {len(trials)} runs"
+        numbers = f"{panel.heading}: {label} left it in {left} of {len(trials)} runs"
         others = [one for one in results.study.learners if one.agent != "optpess-lp"]
         # To stay where nobody can leave yet says nothing.
         if left or any(trial.off_baseline is not None for one in others for trial in results.of(panel.id, one.id)):
@@ -358,31 +245,26 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
 
 
 def _finite_mixtures(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in _cells(results, ("stepmix",)):
+    for panel, _, label, trials in cells_of(results, ("stepmix",)):
         late = [trial.curve_by_h[trial.curve_episode >= 0.75 * trial.episodes] for trial in trials]
         still = max(int(rows[:, 1:].sum()) for rows in late)
         spent = ", ".join(
             f"h0 = {h}: {number(statistics.fmean(int(trial.by_h[h]) for trial in trials))}"
             for h in range(trials[0].H + 1)
         )
-        numbers = f"{title_of(panel)}, {label}: {spent} episodes; {number(still)} with h0 > 0 in the last quarter"
+        numbers = f"{panel.heading}, {label}: {spent} episodes; {number(still)} with h0 > 0 in the last quarter"
         yield Found(still == 0, numbers)
 
 
 def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
-    for panel, _, label, without in _cells(results, ("step-no-mix",)):
-        for _, _, other, trials in (cell for cell in _cells(results, ("stepmix",)) if cell[0] is panel):
-            off = f"{other} {_at(_median(trials, _when))}, {label} {_at(_median(without, _when))}"
-            regret = f"regret {number(_median(trials, _regret))} and {number(_median(without, _regret))}"
-            yield Found(_later(trials, without, _when), f"{title_of(panel)}: {off} ({regret})")
+    for panel, _, label, without in cells_of(results, ("step-no-mix",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, ("stepmix",)) if cell[0] is panel):
+            off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
+            regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
+            yield Found(later(trials, without, left_at), f"{panel.heading}: {off} ({regret})")
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
-
-
-def _but_length(panel: Panel) -> Panel:
-    """A place with a log of no matter what length."""
-    return replace(_like(panel), log=None if panel.log is None else replace(panel.log, episodes=0))
 
 
 def _by_log(results: Results) -> Iterator[tuple[Panel, Panel]]:
@@ -392,7 +274,7 @@ def _by_log(results: Results) -> Iterator[tuple[Panel, Panel]]:
         longer = [
             (its.episodes, more.id, more)
             for more, its in with_log
-            if its.episodes > mine.episodes and more.floor == less.floor and _but_length(more) == _but_length(less)
+            if its.episodes > mine.episodes and more.floor == less.floor and but_length(more) == but_length(less)
         ]
         if longer:
             yield less, min(longer)[2]
@@ -404,37 +286,26 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
             if learner.agent not in MIXERS:
                 continue
             one, other = results.of(less.id, learner.id), results.of(more.id, learner.id)
-            if not _common(one, other):
+            if not common(one, other):
                 continue
             start = [statistics.fmean(trial.baseline for trial in trials) for trials in (one, other)]
-            when = [_median(trials, _optimistic) for trials in (one, other)]
+            when = [median(trials, optimistic_at) for trials in (one, other)]
             numbers = (
-                f"{_label(one)}, {title_of(less)} and {title_of(more)}: baseline {start[0]:.4f} and {start[1]:.4f}, "
+                f"{label_of(one)}, {less.heading} and {more.heading}: baseline {start[0]:.4f} and {start[1]:.4f}, "
                 f"optimistic at {number(when[0])} and {number(when[1])}"
             )
-            best = [sum(map(_is_optimal, trials)) for trials in (one, other)]
+            best = [sum(map(is_optimal, trials)) for trials in (one, other)]
             numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)" * (max(best) > 0)
-            yield _both(when[1] < when[0], _more(one, other, _worth), numbers)
-
-
-def _worth(trial: Trial) -> float:
-    return trial.baseline
-
-
-def _is_optimal(trial: Trial) -> bool:
-    """Is there nothing to rise to?"""
-    return trial.optimum - trial.baseline <= FLAT * max(1.0, abs(trial.optimum))
+            yield both(when[1] < when[0], more_of(one, other, worth_of), numbers)
 
 
 def _log_is_enough(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in _cells(results, MIXERS):
+    for panel, _, label, trials in cells_of(results, MIXERS):
         wrote = [trial.log_behaviour for trial in trials if trial.log_behaviour is not None]
         if len(wrote) == len(trials):
             worst = min(trial.baseline for trial in trials)
             false = sum(premise_is_false(trial) for trial in trials)
-            numbers = (
-                f"{title_of(panel)}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
-            )
+            numbers = f"{panel.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
             yield Found(false == 0 and worst >= wrote[0], numbers)
 
 
@@ -444,19 +315,17 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
         there = [(panel, panel.log, results.of(panel.id, learner.id)) for panel in results.study.panels]
         with_log = [(log.episodes, panel, trials) for panel, log, trials in there if log is not None and trials]
         for _, first, _ in with_log:
-            alike = [
-                one for one in with_log if (_but_length(one[1]), one[1].floor) == (_but_length(first), first.floor)
-            ]
+            alike = [one for one in with_log if (but_length(one[1]), one[1].floor) == (but_length(first), first.floor)]
             if first is not alike[0][1] or len(alike) < 2:
                 continue  # each family once
             alike.sort(key=lambda one: one[0])
             below = [sum(trial.violated for trial in trials) / len(trials) for _, _, trials in alike]
             said = ", ".join(
-                f"{title_of(panel)}: {sum(trial.violated for trial in trials)} of {len(trials)}"
+                f"{panel.heading}: {sum(trial.violated for trial in trials)} of {len(trials)}"
                 for _, panel, trials in alike
             )
             falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
-            yield Found(falls, f"{_label(alike[0][2])}, runs below the floor: {said}")
+            yield Found(falls, f"{label_of(alike[0][2])}, runs below the floor: {said}")
 
 
 # -- ours -------------------------------------------------------------------------------------------------------------
@@ -466,16 +335,16 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
     learners = results.study.learners
     for panel in results.study.panels:
         for sharp in (learner for learner in learners if learner.bounds == "kl"):
-            alike = ("paper", *_way(sharp)[1:])
-            for printed in (one for one in learners if one.agent == sharp.agent and _way(one) == alike):
+            alike = ("paper", *way_of(sharp)[1:])
+            for printed in (one for one in learners if one.agent == sharp.agent and way_of(one) == alike):
                 mine, its = results.of(panel.id, sharp.id), results.of(panel.id, printed.id)
-                if not _common(mine, its) or sharp.agent not in MIXERS or any(map(is_uncertified, (*mine, *its))):
+                if not common(mine, its) or sharp.agent not in MIXERS or any(map(is_uncertified, (*mine, *its))):
                     continue
-                early, late = _median(mine, _when), _median(its, _when)
+                early, late = median(mine, left_at), median(its, left_at)
                 bound = "more than " * math.isinf(late)
                 factor = (its[0].episodes if math.isinf(late) else late) / max(early, 1.0)
                 numbers = f"at {number(early)} instead of {number(late)}, {bound}{factor:,.0f} times sooner"
-                yield Found(_later(mine, its, _when), f"{title_of(panel)}, {_label(mine)} {numbers}")
+                yield Found(later(mine, its, left_at), f"{panel.heading}, {label_of(mine)} {numbers}")
 
 
 PAPER, DRAFT, OURS = "the paper", "a draft of the paper", "ours"

@@ -26,7 +26,6 @@ from surefoot.studies.series import (
 )
 from surefoot.studies.stats import band
 from surefoot.studies.store import Results
-from surefoot.studies.summary import title_of
 from surefoot.studies.trial import Trial
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def axes_by_panel(results: Results, ylabel: str) -> tuple["Figure", list[tuple["
         axes.remove()
     places = []
     for i, (axes, (panel, cells)) in enumerate(zip(grid, several, strict=False)):
-        axes.set_title("\n".join(in_lines(title_of(panel), 120 // columns)), fontsize=LARGE)
+        axes.set_title("\n".join(in_lines(panel.heading, 120 // columns)), fontsize=LARGE)
         axes.set_xlabel("episode", fontsize=MEDIUM)
         if i % columns == 0:
             axes.set_ylabel(ylabel, fontsize=MEDIUM)
@@ -149,7 +148,7 @@ def axes_by_cell(
         _, mine = several[place] if place < len(several) else (None, [])
         cell = next((cell for cell in mine if cell.number == names[line]), None)
         if line == 0 and mine:
-            axes.set_title("\n".join(in_lines(title_of(mine[0].panel), 135 // columns)), fontsize=MEDIUM)
+            axes.set_title("\n".join(in_lines(mine[0].panel.heading, 135 // columns)), fontsize=MEDIUM)
         if line == len(names) - 1 and mine:
             axes.set_xlabel("episode", fontsize=SMALL)
         if cell is None:

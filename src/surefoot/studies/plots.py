@@ -55,7 +55,6 @@ from surefoot.studies.series import (
 )
 from surefoot.studies.stats import binomial_bounds
 from surefoot.studies.store import Results
-from surefoot.studies.summary import title_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -195,7 +194,7 @@ def plot_coverage(results: Results) -> "Figure":
     means = [np.mean([trial.n_sa for trial in cell.trials], axis=0) for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), title_of(cells[0].panel))
+    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].panel.heading)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))

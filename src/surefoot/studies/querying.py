@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import replacing, require_place
-from surefoot.studies.store import COLUMNS, READING, STUDY, TRIALS, listed, quiet_connection, quoted, trial_files
+from surefoot.offline.writing import quoted
+from surefoot.studies.store import COLUMNS, READING, STUDY, TRIALS, listed, quiet_connection, trial_files
 
 if TYPE_CHECKING:
     import duckdb

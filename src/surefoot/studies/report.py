@@ -15,8 +15,9 @@ from surefoot.studies.page.svg import compact, save_svg, with_shared_letters
 from surefoot.studies.page.told import Told
 from surefoot.studies.page.verdict_section import claims_section, glances, header
 from surefoot.studies.page.wording import setting_in_words
+from surefoot.studies.standing import standing
 from surefoot.studies.store import Results
-from surefoot.studies.summary import standing, summary
+from surefoot.studies.summary import summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

@@ -24,6 +24,7 @@ from surefoot.__about__ import __version__
 from surefoot.arrays import Floats, Ints
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.files import read_json, replacing, write_json
+from surefoot.offline.writing import quoted
 from surefoot.studies.library import GROUPS
 from surefoot.studies.spec import Study, parse_study
 from surefoot.studies.trial import Trial
@@ -81,6 +82,10 @@ class Folder:
         """Every trial that the study asks for, trial 0 of all cells first."""
         cells = self.study.cells
         return [(cell.panel.id, cell.learner.id, i) for i in range(self.study.trials) for cell in cells]
+
+    def there(self) -> list[Key]:
+        """Those that are finished."""
+        return [key for key in self.wanted() if self.place(key).exists()]
 
     def missing(self) -> list[Key]:
         """Those that are not there yet."""
@@ -154,11 +159,11 @@ def _gone_on(path: Path, study: Study, resume: bool) -> Study:
             f"{path} holds results of another study: {_difference(before, study)}. Nothing was changed. "
             "Choose another folder with --out."
         )
-    there = Folder(path, before)
-    done = len(there.wanted()) - len(there.missing())
+    folder = Folder(path, before)
+    done = len(folder.there())
     if not resume and done:
         raise InvalidStudy(
-            f"{path} holds {done} of {len(there.wanted())} trials of this study already. Give --resume to keep them "
+            f"{path} holds {done} of {len(folder.wanted())} trials of this study already. Give --resume to keep them "
             "and go on, or choose another folder with --out."
         )
     now = versions()
@@ -168,9 +173,9 @@ def _gone_on(path: Path, study: Study, resume: bool) -> Study:
                 f"{path} was begun with {name} {made_by}, this is {now.get(name)}: trials of both would not be of one "
                 "study. Choose another folder with --out."
             )
-    if before.trials > study.trials or before.size == study.size:
-        return replace(study, trials=max(before.trials, study.trials), size=before.size)
-    return study
+    # Sizes that plan alike differ in their trials alone: what was asked for in full stays so.
+    size = "full" if "full" in (before.size, study.size) else study.size
+    return replace(study, trials=max(before.trials, study.trials), size=size)
 
 
 def _difference(before: Study, now: Study) -> str:
@@ -239,11 +244,6 @@ def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
         yield con
 
 
-def quoted(text: str | Path) -> str:
-    """As SQL writes it."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
 def listed(paths: Sequence[Path]) -> str:
     """Files to read as SQL writes them: their names are names, not patterns."""
     names = (re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in paths)
@@ -274,7 +274,7 @@ def trial_files(path: Path) -> list[Path]:
     """The files of the trials that are there, of the study's and of no others."""
     study, _ = _read_study(path)
     folder = Folder(path, study)
-    return [folder.place(key) for key in folder.wanted() if folder.place(key).exists()]
+    return [folder.place(key) for key in folder.there()]
 
 
 def read_results(path: str | Path) -> Results:
@@ -284,7 +284,7 @@ def read_results(path: str | Path) -> Results:
         raise InvalidFile(f"{target} holds no results: there is no {STUDY} in it. Expected a folder that `run` wrote.")
     study, about = _read_study(target)
     folder = Folder(target, study)
-    there = [key for key in folder.wanted() if folder.place(key).exists()]
+    there = folder.there()
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
     digests = {cell.id: cell.digest for cell in study.cells}
     labels = {cell.id: cell.label for cell in study.cells}  # a study may have got another since
@@ -297,7 +297,7 @@ def read_results(path: str | Path) -> Results:
         label = labels[trial.cell]
         found[trial.cell].append(trial if trial.label == label else replace(trial, label=label))
     ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
-    return Results(target, study, about["versions"], ordered, _seconds(target, study))
+    return Results(target, study, about["versions"], ordered, _seconds(target))
 
 
 def read_trials(paths: Sequence[Path]) -> list[Trial]:
@@ -334,7 +334,7 @@ def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
     return trial
 
 
-def _seconds(path: Path, study: Study) -> float:
+def _seconds(path: Path) -> float:
     """Of all trials that are noted; the last time of each."""
     last: dict[Key, float] = {}
     try:

@@ -5,7 +5,6 @@ there is one, and for the run. So trial i of every cell of a study meets the sam
 workers change nothing, and more trials leave those that are there as they are.
 """
 
-import math
 import warnings
 from dataclasses import dataclass, fields
 from typing import Any
@@ -342,5 +341,3 @@ def check_study_cells(cells: tuple[Cell, ...]) -> None:
                 f"Cell {cell.id}: the dynamics of {place.world.name} depend on the step, so counts cannot be pooled. "
                 'Write pooled = false, or "if stationary".'
             )
-        if not math.isfinite(cell.learner.scale):
-            raise InvalidStudy(f"Cell {cell.id}: scale is {cell.learner.scale}, expected a finite number above 0.")

@@ -17,10 +17,11 @@ from surefoot.studies.page.wording import (
     replan_in_words,
     sizes_of,
 )
+from surefoot.studies.promises import UNCERTIFIED
 from surefoot.studies.spec import Cell
 from surefoot.studies.stats import Interval, Paired, paired, shown
 from surefoot.studies.store import Results
-from surefoot.studies.summary import UNCERTIFIED, amount, title_of
+from surefoot.studies.summary import amount
 from surefoot.studies.trial import Trial
 
 MOST_TO_PAIR = 3  # learners of which all pairs are compared; of more, each with the first
@@ -37,7 +38,7 @@ def places_table(told: Told) -> Table:
         lengths = dict.fromkeys(f"{cell.episodes:,}" for cell in told.study.cells if cell.panel.id == panel.id)
         rows.append(
             [
-                said(title_of(panel)),
+                said(panel.heading),
                 Html(f"{said(panel.world['name'])}{small(sizes)}{small(about)}"),
                 Html(f"{said(baseline_in_words(panel))}"),
                 said("–" if row is None else _worth(row)),
@@ -105,7 +106,7 @@ def results_table(told: Told) -> Table:
     groups = []
     for panel in told.study.panels:
         rows = [_result(row) for row in told.rows if row["panel"] == panel.id]
-        groups.append((title_of(panel), rows))
+        groups.append((panel.heading, rows))
     caption = (
         "What came of each learner in each place. Below moments: from the earliest to the latest trial. Below regret "
         "and return: the 95 % t interval of the mean over "
@@ -187,7 +188,7 @@ def comparisons(told: Told) -> list[Html]:
             row = _comparison(sides, told.results)
             if row is not None:
                 rows.append(row)
-        groups.append((title_of(panel), rows))
+        groups.append((panel.heading, rows))
     if not any(rows for _, rows in groups):
         return []
     headings = (

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from surefoot.studies.claims import Verdict
 from surefoot.studies.page.markup import Html, said
+from surefoot.studies.promises import UNCERTIFIED
 from surefoot.studies.spec import Study
 from surefoot.studies.store import Results
-from surefoot.studies.summary import UNCERTIFIED
 
 
 class Told(NamedTuple):

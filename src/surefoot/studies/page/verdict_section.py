@@ -6,7 +6,8 @@ from surefoot.studies.claims import Verdict
 from surefoot.studies.page.markup import Html, Table, inside, link, listed, said
 from surefoot.studies.page.told import Told, tag
 from surefoot.studies.page.wording import plural
-from surefoot.studies.summary import CERTIFIED, UNCERTIFIED, Standing, glance, standing
+from surefoot.studies.promises import UNCERTIFIED
+from surefoot.studies.standing import CERTIFIED, Standing, glance, standing
 
 HOLDS = {
     True: Html('<span class="holds">✓ holds</span>'),
