@@ -282,3 +282,24 @@ def test_an_occupancy_is_a_flow(case):
     np.testing.assert_allclose(d[1:].sum(axis=2), inflow, atol=tolerance(world), rtol=0)
     np.testing.assert_allclose(d, d.sum(axis=2, keepdims=True) * pi, atol=1e-12, rtol=0)
     assert (d * world.r).sum() == pytest.approx(sf.policy_value(world, pi)[0, world.s1], abs=tolerance(world))
+
+
+class Tossed:
+    """A generator whose next number is known."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def random(self):
+        return self.u
+
+
+@pytest.mark.parametrize("rho", [0.25, 0.5, 0.9])
+def test_the_coin_falls_on_the_second_with_probability_rho(rho):
+    """u < rho is the second, u >= rho the first: of uniform numbers that is a share of rho, exactly."""
+    first, second = np.eye(2)[np.zeros((1, 1), int)], np.eye(2)[np.ones((1, 1), int)]
+    coin = sf.EpisodicMixture(first, second, rho)
+    for u in (0.0, rho / 2, np.nextafter(rho, 0.0)):
+        assert np.array_equal(coin.draw(Tossed(u)), second)
+    for u in (rho, (1 + rho) / 2, np.nextafter(1.0, 0.0)):
+        assert np.array_equal(coin.draw(Tossed(u)), first)
