@@ -1,4 +1,4 @@
-# make setup | run | demo | test | test-full | bench | lock
+# make setup | run | demo | test | test-full | faults | mutants | bench | lock
 # Everything is installed into .venv. (pip and matplotlib keep their own caches where they always do.)
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup spark browser run demo test test-full check docs bench lock clean
+.PHONY: help setup spark browser run demo test test-full faults mutants check docs bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
 
 test-full: check  ## as test, with the long runs and the slow statistics
 	$(BIN)/pytest -n auto
+
+faults: setup  ## plant every fault of faults/planted.toml in a scratch copy: is it caught, and by which test? (minutes)
+	$(BIN)/python faults/run.py
 
 docs: setup  ## write the pages that are made from the code
 	$(BIN)/python docs/worlds_page.py

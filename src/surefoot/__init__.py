@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from surefoot.handing_over import hand_over as hand_over
     from surefoot.learner import Learner as Learner
     from surefoot.learning import learn as learn
+    from surefoot.ledger import Ledger as Ledger
+    from surefoot.ledger import check_ledger as check_ledger
     from surefoot.mdp import TabularMDP as TabularMDP
     from surefoot.mdp import random_mdp as random_mdp
     from surefoot.offline import Codebook as Codebook
@@ -107,6 +109,9 @@ if TYPE_CHECKING:
     from surefoot.simulation import simulate as simulate
     from surefoot.simulation import simulate_many as simulate_many
     from surefoot.simulation import simulate_plainly as simulate_plainly
+    from surefoot.watchdog import Alarm as Alarm
+    from surefoot.watchdog import Watch as Watch
+    from surefoot.watchdog import Watchdog as Watchdog
 
 _MODULES = {
     "agents": (
@@ -159,6 +164,7 @@ _MODULES = {
     "handing_over": ("HandOver", "hand_over"),
     "learner": ("Learner",),
     "learning": ("learn",),
+    "ledger": ("Ledger", "check_ledger"),
     "mdp": ("TabularMDP", "random_mdp"),
     "offline": (
         "Codebook",
@@ -191,6 +197,7 @@ _MODULES = {
     "run": ("Curve", "Run", "Trace"),
     "sampling": ("sample_log",),
     "simulation": ("simulate", "simulate_many", "simulate_plainly"),
+    "watchdog": ("Alarm", "Watch", "Watchdog"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

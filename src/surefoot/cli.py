@@ -134,6 +134,9 @@ def try_(
         list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also draw a figure: .png, .svg or .pdf.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Write every plan of the one learner to this file, for `surefoot certify`.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Run learners in one of the worlds, beside the always-optimistic one, and print the table of `demo`."""
@@ -148,7 +151,7 @@ def try_(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         family = trying.build_bounds(bounds, scale)
-        runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed)
+        runs = trying.try_agents(world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed, ledger)
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         typer.echo(f"surefoot: {text}", err=True)
     values = trying.values_of(world, runs)
@@ -163,6 +166,8 @@ def try_(
         print_runs(runs)
     if out is not None:
         plot_returns(runs, out, title=world.name)
+    if ledger is not None and not as_json:
+        typer.echo(f"Ledger: {ledger} (check it with `surefoot certify {ledger}`)")
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -196,6 +201,19 @@ def forecast(
     world = build_world(chosen, **trying.parse_sizes(chosen, size or []))
     found = trying.forecast_in(world, agent, floor, kappa, delta, pooled, returns)
     typer.echo(json.dumps({"world": world.name, **asdict(found)}, indent=2) if as_json else f"{world.name}: {found}")
+
+
+@app.command()
+def certify(
+    ledger: Annotated[Path, typer.Argument(help="A ledger of plans, as `try --ledger`, learn and Ledger write it.")],
+) -> None:
+    """Re-derive every plan of a ledger, with a separate verifier that shares no code with the learner.
+
+    Exit code 0: every plan holds. 3: one is refused, or this is not a ledger.
+    """
+    from surefoot import verifier
+
+    raise typer.Exit(verifier.main([str(ledger)]))
 
 
 def main() -> None:

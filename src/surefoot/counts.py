@@ -18,10 +18,12 @@ from surefoot.checks import (
 from surefoot.episode import Episode, require_indices, require_problem
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
 from surefoot.files import read_arrays, write_arrays
-from surefoot.problem import Problem
+from surefoot.problem import LONGEST, Problem
 
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
+OPTIONAL = ("H", "s1", "n_start", "record", "record_of", "logged", "ledger", "ledger_of", "basis", "x_sa")  # in a file
+PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
 
 
 class Counts:
@@ -107,7 +109,7 @@ class Counts:
             sums = np.asarray(x_sa)
             sums = sums[None] if sums.ndim == 2 else sums
             self.x_sa = _whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
-            if (self.x_sa // REWARD_UNITS > self.n_sas.sum(axis=-1)).any():
+            if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
                 raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.record = _whole("record", np.zeros(2) if record is None else record, (2,), LARGEST_SUM)
@@ -302,16 +304,18 @@ class Counts:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
-        return cls.from_arrays(path, read_arrays(path, {"counts": ("n_sas",)})[1])
+        return cls.from_arrays(path, read_arrays(path, {"counts": ("n_sas",)}, (*OPTIONAL, *PLANNED))[1])
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """What `arrays` gave."""
-        kinds = {"H": "i", "s1": "i", "logged": "b"}
+        kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
-                raise InvalidFile(f"{path}: {name} is not one whole number: the file is damaged. Restore a copy.")
+                meaning = "text" if kind == "U" else "one whole number"
+                raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
+        _require_small(path, arrays, H)
         record_of, ledger_of = (str(arrays[name]) if name in arrays else None for name in ("record_of", "ledger_of"))
         counts = cls(
             arrays["n_sas"],
@@ -331,6 +335,8 @@ class Counts:
             counts.planned = Counts.from_arrays(path, before)
             if counts.planned.n_sas.shape != counts.n_sas.shape or (counts.planned.n_sas > counts.n_sas).any():
                 raise InvalidFile(f"{path}: its plan is of other counts: the file is damaged. Restore a copy.")
+        if counts.s1 is not None and counts.s1 >= counts.n_sas.shape[-1]:
+            raise InvalidFile(f"{path}: s1 is {counts.s1}, no state of these counts: the file is damaged.")
         return counts
 
     def __eq__(self, other: object) -> bool:
@@ -392,6 +398,19 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
+
+
+def _require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | None) -> None:
+    """Sums of what a file holds are those of int64: totals are looked at before anything is added up in it."""
+    if H is not None and H > LONGEST:
+        raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
+    n_sas = arrays["n_sas"]
+    total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
+    # In a record or a ledger the first numbers are of episodes, which are worth at most H each.
+    of_episodes = [arrays[name].reshape(-1)[:-1] for name in ("record", "ledger") if name in arrays]
+    most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
+    if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
+        raise InvalidFile(f"{path}: its numbers are of no episodes that were played: the file is damaged.")
 
 
 def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:

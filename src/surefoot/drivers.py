@@ -22,6 +22,7 @@ from surefoot.counts import Counts, entered
 from surefoot.episode import Episode
 from surefoot.errors import InvalidSetting
 from surefoot.exact import cost_of, value_of
+from surefoot.ledger import Ledger
 from surefoot.mdp import TabularMDP, require_world
 from surefoot.policy import EpisodicMixture, check_policy, draw
 from surefoot.problem import Problem
@@ -42,10 +43,19 @@ class Ride(NamedTuple):
     episodes: int
     costs: CostBudget | None  # given: what is held against the floor is minus the expected cost
     checkpoints: tuple[int, ...] = ()  # episodes after which a driver stops to be looked at; blocks are not cut
+    ledger: Ledger | None = None  # where every plan is written before it is played
 
     def until_checkpoint(self, done: int) -> int:
         """Episodes from here to the next checkpoint, or to the end."""
         return min((k for k in self.checkpoints if k > done), default=self.episodes) - done
+
+    def plan(self) -> Plan:
+        """The agent's plan from the counts as they are; written down, where somebody keeps a ledger."""
+        plan = plan_next(self.agent, self.counts, self.rng)
+        self.counts.basis = plan.basis
+        if self.ledger is not None:
+            self.ledger.write(plan)
+        return plan
 
     def measure(self, policy: Floats | EpisodicMixture) -> tuple[float, float]:
         """The exact value of a policy, and what is held against the floor."""
@@ -87,8 +97,7 @@ def plainly(ride: Ride) -> Iterator[None]:
         if new is not None and new.lasts is not None and counts.episodes >= since + new.lasts:
             new = go_on(agent, new, counts)
         if new is None:
-            new, then = plan_next(agent, counts, rng), counts.copy()
-            counts.basis = new.basis
+            new, then = ride.plan(), counts.copy()
         if new is not plan:
             plan, since = new, counts.episodes
             value, kept = ride.measure(plan.policy)
@@ -124,9 +133,8 @@ def _held(ride: Ride) -> Iterator[None]:
     x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
     done = 0
     while done < episodes:
-        plan: Plan | None = plan_next(agent, counts, rng)
+        plan: Plan | None = ride.plan()
         assert plan is not None
-        counts.basis = plan.basis
         n_sa = counts.n_sas.sum(axis=-1).reshape(rows, pairs)
         memory = kernels.Memory(
             n_sas=counts.n_sas.reshape(rows, pairs, world.S),
@@ -225,12 +233,11 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
 def _blocks(ride: Ride) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    _, agent, counts, rng, _, _, episodes, *_ = ride
+    _, agent, counts, _, _, _, episodes, *_ = ride
     replan, done = when_to_plan(agent), 0
     while done < episodes:
-        plan: Plan | None = plan_next(agent, counts, rng)
+        plan: Plan | None = ride.plan()
         assert plan is not None
-        counts.basis = plan.basis
         block = block_length(replan, counts.episodes)
         left = episodes - done if block is None else min(block, episodes - done)
         while left > 0 and plan is not None:
@@ -259,10 +266,11 @@ def _play_block(ride: Ride, plan: Plan, n: int) -> None:
     kernels.record_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
 
 
-def driver_of(agent: Agent) -> Driver:
-    """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it."""
+def driver_of(agent: Agent, written: bool = False) -> Driver:
+    """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it, and so
+    is one whose plans are written down."""
     if isinstance(agent, CountingAgent) and isinstance(agent.when, Blocks):
         return _blocks
-    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None:
+    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and not written:
         return _fused
     return _held

@@ -1,5 +1,6 @@
 """Learner: for people who own the loop. begin, act, observe, end; the counts change only at a proper end."""
 
+import math
 import operator
 
 import numpy as np
@@ -12,7 +13,9 @@ from surefoot.checks import require_integer, require_number
 from surefoot.counts import Counts, check_counts, entered
 from surefoot.episode import Episode
 from surefoot.errors import InvalidEpisode, InvalidSetting
+from surefoot.ledger import Ledger
 from surefoot.policy import check_policy, draw
+from surefoot.watchdog import Watch, Watchdog, begin_watch
 
 
 class Learner:
@@ -37,10 +40,17 @@ class Learner:
         counts: Counts | None = None,
         episodes: int | None = None,
         rest: int | None = None,
+        ledger: Ledger | None = None,
+        watchdog: Watchdog | Watch | None = None,
     ) -> None:
         """With saved `counts` it goes on after the episodes they hold, unless `episodes` says otherwise.
 
         `rest` is the state in which an episode rests after `terminated`; left out, the problem's own, if it has one.
+        In a `ledger` every plan is written before it is played.
+
+        A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) plans are
+        the baseline alone, for good; episodes are still counted, as the record of what happened. Its state is
+        `learner.watch`: save it beside the counts, and give it as `watchdog` to the learner that goes on.
         """
         if not isinstance(agent, Agent):
             raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}.")
@@ -56,6 +66,8 @@ class Learner:
         if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
             raise InvalidSetting(f"rest is {rest}, expected a state in 0..{agent.problem.S - 1}.")
         self.rest = agent.problem.rest if rest is None else rest
+        self.ledger = ledger
+        self.watch = begin_watch(watchdog, agent)
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
@@ -85,7 +97,10 @@ class Learner:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
         problem = self.agent.problem
         self._rng = self._stream(self.episodes)
-        self.plan = self._next_plan()
+        alarmed = self.watch is not None and self.watch.alarmed
+        self.plan = self._frozen_plan() if alarmed else self._next_plan()
+        if self.ledger is not None:
+            self.ledger.write(self.plan)
         drawn = self.plan.draw(self._rng)
         self._pi, self._baseline = check_policy(drawn.policy, problem), drawn.baseline
         self._states, self._actions, self._rewards = [], [], []
@@ -112,6 +127,15 @@ class Learner:
         if after is not None:
             return after
         return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.lasts) else plan
+
+    def _frozen_plan(self) -> Plan:
+        """The baseline alone. What would have been planned at the alarm is its grounds, and remembered as such."""
+        if self.plan is not None and self.plan.frozen:
+            return self.plan
+        assert isinstance(self.agent, CountingAgent)
+        assert self.watch is not None
+        then = self.counts if self.counts.planned is None else self.counts.planned
+        return self.watch.frozen(plan_next(self.agent, then, np.random.default_rng(0)), self.agent)
 
     def _plan_anew(self) -> Plan:
         """A plan from these counts, which remember it."""
@@ -233,9 +257,14 @@ class Learner:
             self._baseline,
             self.plan.entry if self.plan is not None else None,
         )
+        watch = None if self.watch is None else self.watch.after(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
         self.counts.add(episode)
         self.episodes += 1
+        if watch is not None and self.watch is not None:
+            if watch.alarmed and not self.watch.alarmed:
+                self.counts.planned = self.counts.copy()
+            self.watch = watch
         return episode
 
     def abandon(self) -> None:
@@ -253,6 +282,12 @@ class Learner:
     def rewind(self) -> None:
         """As if this episode had not begun: for a process that will play it again, from the same seed."""
         self._pi = None
+
+
+def return_of(episode: Episode) -> float:
+    """What was earned, 0..H: by the rewards that the problem knows, as observed where it does not."""
+    assert episode.rewards is not None
+    return math.fsum(episode.rewards)
 
 
 def _state(given: object, S: int, name: str) -> int:

@@ -22,12 +22,24 @@ from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidM
 from surefoot.exact import cost_of, value_of
 from surefoot.files import read_arrays, write_arrays
 from surefoot.learner import Learner
+from surefoot.ledger import Ledger, require_floor_agent
 from surefoot.mdp import TabularMDP
 from surefoot.policy import EpisodicMixture
 from surefoot.problem import Problem
 from surefoot.run import Run, run_from
-from surefoot.settings import Setting, begin, carry_on, check_setting, floor_of, name_of, promise_for, was_told
+from surefoot.settings import (
+    Setting,
+    begin,
+    carry_on,
+    check_setting,
+    floor_of,
+    name_of,
+    promise_after,
+    promise_for,
+    was_told,
+)
 from surefoot.simulation import CURVE_POINTS
+from surefoot.watchdog import Watch, Watchdog, begin_watch
 from surefoot.watching import ctrl_c, progress_bar
 
 SAVE_SECONDS = 30.0
@@ -45,6 +57,8 @@ def learn(
     resume: bool = False,
     counts: Counts | None = None,
     progress: bool | None = None,
+    ledger: str | Path | None = None,
+    watchdog: Watchdog | None = None,
 ) -> Run:
     """Play `episodes` episodes in the environment and keep the same account as `simulate`.
 
@@ -55,6 +69,12 @@ def learn(
 
     `counts` starts the learner warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
     then numbered on from those they hold, so that no draw comes twice.
+
+    `ledger` is a file for every plan, which `check_ledger` re-derives; with resume=True it goes on, too.
+
+    A `watchdog` holds every episode's return against the agent's floor. If returns are too low for the promise to be
+    true, it gives alarm: `run.alarm` says why, and from then on the baseline alone is played. Episodes are still
+    counted, as the record of what happened: begin anew without them.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
     error; the episode in hand is not counted. Going on after an error is sound because the same episode is played again
@@ -76,16 +96,22 @@ def learn(
         setting = Setting(world, agent, K, level, None, None, promise_for(agent, level, own))
     begun = begin(agent, counts, setting.episodes)
     held = begun.episodes
-    mark = fingerprint(setting, made, seed, begun)
-    state = State.fresh(agent, setting.episodes, begun)
+    if watchdog is not None and not isinstance(watchdog, Watchdog):
+        raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+    mark = fingerprint(setting, made, seed, begun, watchdog)
+    state = State.fresh(agent, setting.episodes, begun, begin_watch(watchdog, agent))
     carry_on(state.tally, setting, begun)
     if save is not None and Path(save).exists():
         if not resume:
             raise InvalidFile(
                 f"{save} exists. Go on from it with resume=True, or choose another file: nothing is overwritten."
             )
-        state = State.load(save, agent, setting.episodes, mark, held)
-    return _play(table, setting, seed, state, mark, save, progress)
+        state = State.load(save, agent, setting.episodes, mark, held, state.watch)
+    book = None
+    if ledger is not None:
+        mine = require_floor_agent(agent)
+        book = Ledger.resume(ledger, mine, state.counts.episodes) if resume else Ledger(ledger, mine)
+    return _play(table, setting, seed, state, mark, save, progress, book)
 
 
 @dataclass(frozen=True)
@@ -184,29 +210,32 @@ class State:
     counts: Counts
     tally: "kernels.Tally"
     earned: float  # sum of observed returns, in the environment's units
+    watch: Watch | None = None  # what a watchdog has seen
     whole: bool = True  # False while an episode is being entered: then it is not saved
 
     @classmethod
-    def fresh(cls, agent: Agent, episodes: int, counts: Counts) -> "State":
+    def fresh(cls, agent: Agent, episodes: int, counts: Counts, watch: Watch | None) -> "State":
         """Before the first episode."""
-        return cls(counts, kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS), 0.0)
+        return cls(counts, kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS), 0.0, watch)
 
     def save(self, path: str | Path, mark: str) -> None:
         """Written whole or not at all."""
         arrays = {name: getattr(self.tally, name) for name in TALLY}
         counts = {f"counts_{name}": array for name, array in self.counts.arrays().items()}
-        write_arrays(path, "learning", {**arrays, **counts, "earned": self.earned, "mark": mark})
+        watch = {} if self.watch is None else self.watch.arrays()
+        write_arrays(path, "learning", {**arrays, **counts, **watch, "earned": self.earned, "mark": mark})
 
     @classmethod
-    def load(cls, path: str | Path, agent: Agent, episodes: int, mark: str, held: int) -> "State":
+    def load(
+        cls, path: str | Path, agent: Agent, episodes: int, mark: str, held: int, watch: Watch | None = None
+    ) -> "State":
         """What `save` wrote, if it is of the same agent, seed and number of episodes; `held` were there before."""
-        _, arrays = read_arrays(
-            path,
-            {"learning": (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")},
-        )
+        needed = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
+        _, arrays = read_arrays(path, {"learning": needed})
         if str(arrays["mark"]) != mark:
             raise InvalidFile(
-                f"{path} belongs to another run: the agent, its problem, the seed or the number of episodes differ. "
+                f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
+                "episodes differ. "
                 "Resume with what it was begun with, or choose another file. After a finished run, go on with counts=."
             )
         tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
@@ -232,7 +261,12 @@ class State:
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
         if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
             raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
-        return cls(counts, tally, float(earned))
+        if watch is not None:
+            nothing = np.zeros(0)
+            watch = watch.restored(path, *(arrays.get(name, nothing) for name in watch.arrays()))
+            if watch.episodes > done or not (watch.alarmed or watch.episodes == done):
+                raise InvalidFile(f"{path}: its watchdog has not seen {done} episodes: the file is damaged.")
+        return cls(counts, tally, float(earned), watch)
 
 
 def _are_of(counts: Counts, episodes: int | None, held: int, H: int) -> bool:
@@ -248,7 +282,7 @@ def _are_of(counts: Counts, episodes: int | None, held: int, H: int) -> bool:
     )
 
 
-def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
+def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts, watchdog: Watchdog | None = None) -> str:
     """A digest of everything that decides how a run goes on."""
     agent = setting.agent
     # Python's own repr holds an address, which is another one in every process; ours rounds floor and delta.
@@ -267,6 +301,8 @@ def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts) -> str:
         digest.update(setting.world.P_rows.tobytes())
     if isinstance(agent, CountingAgent):
         agent.describe(digest)
+    if watchdog is not None:
+        digest.update(repr(watchdog).encode())
     return digest.hexdigest()
 
 
@@ -303,12 +339,19 @@ class Yardstick:
 
 
 def _play(
-    table: Table, setting: Setting, seed: int, state: State, mark: str, save: str | Path | None, progress: bool | None
+    table: Table,
+    setting: Setting,
+    seed: int,
+    state: State,
+    mark: str,
+    save: str | Path | None,
+    progress: bool | None,
+    ledger: Ledger | None,
 ) -> Run:
     agent, problem = setting.agent, setting.agent.problem
     yardstick = None if setting.world is None else Yardstick(setting.world, setting.costs)
     level = math.nan if yardstick is None else setting.level
-    learner = Learner(agent, seed, state.counts, state.counts.episodes, table.rest)
+    learner = Learner(agent, seed, state.counts, state.counts.episodes, table.rest, ledger, state.watch)
     started = saved = time.perf_counter()
     if save is not None:
         state.save(save, mark)  # a folder that does not exist is heard of now, not after the last episode
@@ -323,6 +366,7 @@ def _play(
                 state.whole = False
                 record(state.tally, value, kept, plan, level)
                 learner.end()
+                state.watch = learner.watch
                 state.earned += earned
                 state.whole = True
                 report(state.tally.done)
@@ -330,15 +374,18 @@ def _play(
                     state.save(save, mark)
                     saved = time.perf_counter()
             interrupted = stop()
+        if ledger is not None and not interrupted:  # an interrupted run may be gone on with
+            ledger.close(state.counts.episodes)
     finally:
         learner.rewind()
         if save is not None and state.whole:
             state.save(save, mark)
+    alarm = None if state.watch is None else state.watch.alarm
     return run_from(
         state.tally,
         state.counts,
         agent=name_of(agent),
-        promise=setting.promise,
+        promise=promise_after(alarm, setting.promise),
         seed=seed,
         floor=setting.floor,
         optimum=setting.optimum,
@@ -351,4 +398,5 @@ def _play(
         baseline_cost=setting.baseline_cost,
         told=was_told(agent),
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
+        alarm=alarm,
     )

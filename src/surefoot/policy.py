@@ -141,8 +141,8 @@ def load_policy(path: str | Path) -> Floats | EpisodicMixture:
     kind, arrays = read_arrays(path, {"policy": ("policy",), "episodic-mixture": ("first", "second", "rho")})
     if kind == "policy":
         return check_policy(arrays["policy"], name=f"policy in {path}")
-    if arrays["rho"].ndim != 0:
-        raise InvalidFile(f"{path}: rho has shape {arrays['rho'].shape}, expected one number.")
+    if arrays["rho"].ndim != 0 or arrays["rho"].dtype.kind != "f":
+        raise InvalidFile(f"{path}: rho is not one number, but {arrays['rho'].dtype} {arrays['rho'].shape}.")
     return EpisodicMixture(arrays["first"], arrays["second"], float(arrays["rho"]))
 
 

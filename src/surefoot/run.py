@@ -13,6 +13,7 @@ from surefoot.arrays import Floats, Ints
 from surefoot.checks import Record, freeze
 from surefoot.counts import Counts
 from surefoot.problem import Units
+from surefoot.watchdog import Alarm
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -113,6 +114,7 @@ class Run(Record):
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
+    alarm: Alarm | None = None  # why a watchdog gave alarm: the baseline alone was played from then on
 
     @property
     def off_baseline(self) -> int | None:
@@ -136,7 +138,9 @@ class Run(Record):
         )
         regret = "unknown" if self.regret is None else f"{self.units.scale * self.regret:.6g}"
         told = ", told what the baseline is worth" * self.told
-        return f"Run({self.agent}{told}, {self.episodes} episodes, {violations}, regret={regret}, {self.promise})"
+        alarm = "" if self.alarm is None else f", {self.alarm}"
+        numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
+        return f"Run({self.agent}{told}, {numbers}, {self.promise}{alarm})"
 
 
 def trace_of(looks: Sequence[tuple[int, Plan]]) -> Trace:
@@ -171,6 +175,7 @@ def run_from(
     told: bool = False,
     in_sum: bool = False,
     trace: Trace | None = None,
+    alarm: Alarm | None = None,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
     bins = math.ceil(tally.done / tally.width)
@@ -216,4 +221,5 @@ def run_from(
         baseline_cost=baseline_cost,
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
         trace=trace,
+        alarm=alarm,
     )

@@ -16,6 +16,7 @@ from surefoot.counts import Counts, check_counts
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.exact import cost_of, solve, value_of
 from surefoot.mdp import TabularMDP, require_world
+from surefoot.watchdog import Alarm
 
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
@@ -155,6 +156,15 @@ def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
 def without_premise(promise: str, why: str) -> str:
     """A label whose premise turned out to be false; NOT CERTIFIED says as much already, and is never lost."""
     return promise if promise.startswith("NOT CERTIFIED") else f"no promise: its premise is false, {why}"
+
+
+def promise_after(alarm: Alarm | None, promise: str) -> str:
+    """A label after an alarm: what was observed does not support it. NOT CERTIFIED stays first."""
+    if alarm is None:
+        return promise
+    if promise.startswith("NOT CERTIFIED"):
+        return f"{promise}; and the floor is {alarm.label}"
+    return f"{alarm.label}: {promise}"
 
 
 def begin(agent: Agent, counts: Counts | None, episodes: int) -> Counts:

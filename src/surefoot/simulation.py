@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from surefoot.checks import require_integer
 from surefoot.counts import Counts
 from surefoot.drivers import Driver, Ride, driver_of, plainly
 from surefoot.errors import InvalidSetting
+from surefoot.ledger import Ledger, require_floor_agent
 from surefoot.mdp import TabularMDP
 from surefoot.run import Run, run_from, trace_of
 from surefoot.settings import Setting, begin, carry_on, check_setting, name_of, was_told
@@ -31,6 +34,7 @@ def simulate(
     counts: Counts | None = None,
     progress: bool | None = None,
     checkpoints: Iterable[int] = (),
+    ledger: str | Path | None = None,
 ) -> Run:
     """Play `episodes` episodes and keep the account.
 
@@ -43,15 +47,18 @@ def simulate(
     plan in Python and are played in it; to the same last bit as `simulate_plainly`.
 
     `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (with blocks:
-    at the end of the block), and changes nothing in the run. Ctrl-C is heard about ten times a
-    second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A second one, after
-    the first was heard, is Python's own.
+    at the end of the block), and changes nothing in the run. `ledger` is a new file for every plan, which
+    `check_ledger` re-derives; plans are then made one by one in Python: the same bits, more slowly. Ctrl-C is heard
+    about ten times a second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A
+    second one, after the first was heard, is Python's own.
     """
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
         begun = begin(agent, counts, setting.episodes)
         marks = _check_checkpoints(checkpoints, setting.episodes)
-        return _account(world, setting, driver_of(agent), _check_seed(seed), begun, report, stop, marks)
+        with _ledger(ledger, agent) as book:
+            driver = driver_of(agent, written=book is not None)
+            return _account(world, setting, driver, _check_seed(seed), begun, report, stop, marks, book)
 
 
 def simulate_plainly(
@@ -63,13 +70,15 @@ def simulate_plainly(
     counts: Counts | None = None,
     progress: bool | None = None,
     checkpoints: Iterable[int] = (),
+    ledger: str | Path | None = None,
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
     setting = check_setting(world, agent, episodes, floor)
     with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
         begun = begin(agent, counts, setting.episodes)
         marks = _check_checkpoints(checkpoints, setting.episodes)
-        return _account(world, setting, plainly, _check_seed(seed), begun, report, stop, marks)
+        with _ledger(ledger, agent) as book:
+            return _account(world, setting, plainly, _check_seed(seed), begun, report, stop, marks, book)
 
 
 def simulate_many(
@@ -126,6 +135,7 @@ def _account(
     report: Report,
     stop: Stop,
     checkpoints: tuple[int, ...] = (),
+    ledger: Ledger | None = None,
 ) -> Run:
     """Drive, and add up."""
     _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
@@ -135,7 +145,7 @@ def _account(
     rng = np.random.default_rng(_after(seed, counts.episodes))
     looks: list[tuple[int, Plan]] = []
     left = list(reversed(checkpoints))
-    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs, checkpoints)):
+    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs, checkpoints, ledger)):
         report(tally.done)
         if left and left[-1] <= tally.done:
             looks.append((tally.done, _look(agent, counts)))
@@ -143,6 +153,8 @@ def _account(
                 left.pop()
         if stop():
             break
+    if ledger is not None:
+        ledger.close(counts.episodes)
     return run_from(
         tally,
         counts,
@@ -161,6 +173,11 @@ def _account(
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
         trace=trace_of(looks) if checkpoints else None,
     )
+
+
+def _ledger(path: str | Path | None, agent: Agent) -> AbstractContextManager[Ledger | None]:
+    """A new ledger for the plans of this agent, if one is asked for."""
+    return nullcontext() if path is None else Ledger(path, require_floor_agent(agent))
 
 
 def _look(agent: Agent, counts: Counts) -> Plan:

@@ -35,6 +35,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "cost": known.baseline_cost,
                 "promise": "none needed: it is what you have today",
                 "interrupted": False,
+                "alarm": None,
             }
         )
     for run in runs:
@@ -54,6 +55,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "cost": run.max_cost,
                 "promise": run.promise,
                 "interrupted": run.interrupted,
+                "alarm": None if run.alarm is None else str(run.alarm),
             }
         )
     return table
@@ -137,6 +139,8 @@ def print_runs(runs: Sequence[Run]) -> None:
         words = "least sum: of what episodes were above the floor, less what they were below, at its lowest."
         console.print(words, soft_wrap=True)
     for run in runs:
+        if run.alarm is not None:
+            console.print(f"{run.agent}: {run.alarm}", style="bold red", highlight=False, soft_wrap=True)
         if run.interrupted:
             console.print(f"{run.agent} was interrupted after {run.episodes:,} episodes.", style="bold red")
 

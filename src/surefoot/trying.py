@@ -1,6 +1,7 @@
 """Try a learner in one of our worlds: what the command needs, without printing anything."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from surefoot.agents import (
     AGENTS,
@@ -162,8 +163,14 @@ def try_agents(
     pooled: bool,
     episodes: int,
     seed: int,
+    ledger: Path | None = None,
 ) -> list[Run]:
-    """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence."""
+    """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence.
+
+    The plans of the first, if it is the only one, go into a ledger where one is asked for.
+    """
+    if ledger is not None and len(set(names)) > 1:
+        raise InvalidSetting(f"A ledger holds the plans of one learner, but {len(set(names))} are asked for.")
     level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
     assert level is not None
     if pooled and not world.stationary:
@@ -174,7 +181,7 @@ def try_agents(
         agent = build_agent(
             name, world, world.baseline, level, delta=delta, bounds=bounds, pooled=pooled, episodes=episodes
         )
-        runs.append(simulate(world, agent, episodes, seed, floor=level))
+        runs.append(simulate(world, agent, episodes, seed, floor=level, ledger=None if runs else ledger))
         if runs[-1].interrupted:
             break
     return runs

@@ -156,7 +156,11 @@ def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
 
 
 def test_blocks_of_many_episodes_add_up(case_of):
-    """Every number of a long run is exact: each account sums to the episodes, and rewards to what known ones pay."""
+    """Every number of a long run is exact: each account sums to the episodes, and rewards to what known ones pay.
+
+    Means of more than 1,000 rewards are within 0.1 of the truth: false alarm 4e-9 a pair (Hoeffding); a mean that is
+    off by 0.15 is missed with less than 0.01.
+    """
     case = case_of("all-together", False)
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, replan=sf.Blocks(0.5), returns=sf.Returns())
     K = 10**6 + 7
@@ -204,7 +208,11 @@ def literal():
 
 @pytest.mark.full
 def test_a_hundred_million_episodes_of_the_paper(literal):
-    """In blocks of 0.1 % the baseline is left, and optimism reached, when a plan before every episode does so (2 %)."""
+    """In blocks of 0.1 % the baseline is left, and optimism reached, when a plan before every episode does so (2 %).
+
+    Runs scatter by about 0.1 %, so there are no false alarms to speak of; what moves these episodes by less than 2 % is
+    missed.
+    """
     world, build = literal
     run = sf.simulate(world, build(0.001), 10**8, seed=0)
     assert run.violations == 0
@@ -217,7 +225,8 @@ def test_a_hundred_million_episodes_of_the_paper(literal):
 
 @pytest.mark.full
 def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
-    """In blocks of 1 % a weight is used 1 % too long while it grows: optimism comes 7 % later, in the loop too."""
+    """In blocks of 1 % a weight is used 1 % too long while it grows: optimism comes 7 % later, in the loop too. False
+    alarms and misses as above."""
     world, build = literal
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0

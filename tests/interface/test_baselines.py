@@ -171,7 +171,8 @@ class TestCertificates:
         start = sf.hand_over(learnt, FLOOR)
         assert start.agent.delta == learnt.delta == 0.05
         assert start.agent.delta_in_all == pytest.approx(0.1)
-        assert start.agent.promise == "certified at delta = 0.1 for every episode's policy"
+        promised = "certified at delta = 0.1 for every episode's policy"
+        assert start.agent.promise == f"{promised}; baseline above the floor: certified by data"
         plan = start.agent.plan(start.counts)
         assert plan.safety == "certified"
         text = plan.explain()
@@ -191,7 +192,7 @@ class TestCertificates:
     def test_one_below_the_floor_leaves_the_baseline_on_trust(self, log, world):
         weak = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
         start = sf.hand_over(weak, FLOOR)
-        assert "or the baseline on trust" in start.agent.promise
+        assert start.agent.promise.endswith("; baseline above the floor: unknown")
         plan = start.agent.plan(start.counts)
         assert (plan.source, plan.safety) == ("baseline", "trusted")
         assert plan.lower == pytest.approx(max(weak.lower, plan.candidates[-1]))

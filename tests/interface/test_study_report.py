@@ -220,7 +220,7 @@ def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
                 all_stayed = changed(all_stayed, cell, i, **stayed)
     text = page([all_stayed])
     assert badges(text) == ["ON TRUST"]
-    assert "its owner's word" in verdict_of(text)
+    assert "is taken on trust" in verdict_of(text)
     assert " certified runs" not in verdict_of(text)
 
 

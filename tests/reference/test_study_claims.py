@@ -42,8 +42,9 @@ def promise_of(learner: Learner) -> str:
     if learner.agent == "bpi-ucbvi":
         return "no floor promised"
     if AGENTS[learner.agent].in_sum:
-        return "certified at delta = 0.1 for the sum of all episodes so far, given that the baseline is above the floor"
-    return f"certified at delta = 0.1 for {AGENTS[learner.agent].floor_scope}, or the baseline on trust"
+        return "certified at delta = 0.1 for the sum of all episodes so far; baseline above the floor: unknown"
+    known = "vouched for" if learner.agent in ("dope", "optpess-lp") else "unknown"
+    return f"certified at delta = 0.1 for {AGENTS[learner.agent].floor_scope}; baseline above the floor: {known}"
 
 
 def binned(which: np.ndarray, n: int) -> np.ndarray:

@@ -3,11 +3,12 @@
 A run keeps the constraint if, for every k, the sum of the exact values of its first k episodes is at least k times the
 floor (within 1e-9). The promise at delta 0.05 is that at most one run in twenty ever breaks it. The tests ask for none:
 
-- a sound method that used up all of its delta would fail 6 runs with probability 0.26, 200 with 0.99997. These bounds
-  use far less of it (test_coverage.py: 0.2 % at delta 0.05, of ANY certified value; a sum of hundreds of them that is
-  wrong by what was saved is rarer still): at 0.02 % the 200 runs fail with probability 0.04, the 6 with 0.001;
-- a defect that breaks the constraint in 3 % of the runs is missed by 200 runs with probability 0.002, one in half of
-  them by 6 runs with 0.016. The controls, which have one defect each, break it in all runs.
+- False alarm: a sound method that used up all of its delta would fail 6 runs with probability 0.26, 200 with 0.99997.
+  These bounds use far less of it (test_coverage.py: 0.2 % at delta 0.05, of ANY certified value; a sum of hundreds of
+  them that is wrong by what was saved is rarer still): at 0.02 % the 200 runs fail with probability 0.04, the 6 with
+  0.001;
+- Miss: a defect that breaks the constraint in 3 % of the runs is missed by 200 runs with probability 0.002, one in half
+  of them by 6 runs with 0.016. The controls, which have one defect each, break it in all runs.
 
 Seeds are fixed: deterministic.
 """

@@ -8,12 +8,12 @@ the law of the loop, and looking at every block's end is looking at the martinga
 
 The test passes where an exact binomial test rejects "the share is delta or more" at level 1 %. Error rates:
 
-- a defect that makes the share delta or more is missed with probability at most 1 %; with the radius quartered the
-  share is about 0.35 at delta 0.1 and 0.05, with a tenth of it 0.92 at delta 0.5: missed with less than 1e-6;
-- bounds that used up ALL of their delta would be called wrong in 99 cases of 100: the test asks for less than delta,
-  not for delta. At a share of delta/2 the 2,000 runs fail with probability 1e-4, the 250 with 0.75 (delta 0.05),
-  0.27 (0.1), 1e-9 (0.5); at delta/10 with 0.01 or less. Measured: 0.75 % at delta 0.5, none of 2,000 at 0.1, 0.2 % at
-  0.05.
+- Miss: a defect that makes the share delta or more is missed with probability at most 1 %; with the radius quartered
+  the share is about 0.35 at delta 0.1 and 0.05, with a tenth of it 0.92 at delta 0.5: missed with less than 1e-6;
+- False alarm: bounds that used up ALL of their delta would be called wrong in 99 cases of 100: the test asks for less
+  than delta, not for delta. At a share of delta/2 the 2,000 runs fail with probability 1e-4, the 250 with 0.75 (delta
+  0.05), 0.27 (0.1), 1e-9 (0.5); at delta/10 with 0.01 or less. Measured: 0.75 % at delta 0.5, none of 2,000 at 0.1,
+  0.2 % at 0.05.
 
 Seeds are fixed: deterministic.
 """

@@ -2,7 +2,8 @@
 
 Runs: exact values, fixed seeds, tripwire "no violation" at delta = 0.1. As a statistical test of the 12 settings with 5
 runs each: a defect that spoils a share p of the runs of one setting is missed there with probability (1-p)^5 (p = 0.6:
-1 %); were delta used up everywhere, the 60 runs would pass with probability 0.002 only, but no violation was ever seen.
+1 %). False alarm: were delta used up everywhere, the 60 runs would fail with probability 0.998, but no violation was
+ever seen.
 It is not kept by idleness: every run is off the baseline from its FIRST episode, with no data at all. The rule itself
 is an inequality, and is checked in exact fractions: no error rate. Controls: the same with the lower bound of the
 baseline in the place of the upper one.

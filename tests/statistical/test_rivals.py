@@ -1,13 +1,13 @@
 """The rivals' promises with certified constants: DOPE and OptPess-LP in every episode, UCBVI's two values, the boxes.
 
 Exact values, fixed seeds: deterministic. Error rates, where runs are counted: the promise is that at most a share delta
-of runs ever fails, and the tests ask for none. A method that used up all of delta = 0.1 would fail 4 runs with
-probability 0.34 and 60 with 0.998; these use far less of it (no box was left in 1,000 runs at delta 0.5, see below): at
-a share of 1e-4 they fail with probability 4e-4 and 0.006. A defect that breaks the promise in half of the runs is
-missed by the four of one case with probability 0.06, by the seven cases of DOPE with 4e-9 and the three of OptPess-LP
-with 2e-4; one that breaks it in 5 % of them by 60 runs with 0.05. How large a defect that is, the controls say: the
-constants have so much room that the logarithm must shrink by a factor of about 100 (Maurer and Pontil) or 10,000 (the
-printed ones) before half of the runs fail. Smaller ones are seen by the boxes' own test.
+of runs ever fails, and the tests ask for none. False alarm: a method that used up all of delta = 0.1 would fail 4 runs
+with probability 0.34 and 60 with 0.998; these use far less of it (no box was left in 1,000 runs at delta 0.5, see
+below): at a share of 1e-4 they fail with probability 4e-4 and 0.006. A defect that breaks the promise in half of the
+runs is missed by the four of one case with probability 0.06, by the seven cases of DOPE with 4e-9 and the three of
+OptPess-LP with 2e-4; one that breaks it in 5 % of them by 60 runs with 0.05. How large a defect that is, the controls
+say: the constants have so much room that the logarithm must shrink by a factor of about 100 (Maurer and Pontil) or
+10,000 (the printed ones) before half of the runs fail. Smaller ones are seen by the boxes' own test.
 """
 
 from dataclasses import dataclass

@@ -14,6 +14,7 @@ from surefoot import kernels
 from surefoot.agents.counting import Agent
 from surefoot.agents.floors import Relative
 from surefoot.agents.plans import Plan, Safety
+from surefoot.agents.premises import Grade, grade
 from surefoot.agents.with_floor import FloorAgent
 from surefoot.arrays import Floats, Ints
 from surefoot.checks import REWARD_UNITS, freeze, require_floor
@@ -85,6 +86,15 @@ class Account(NamedTuple):
     decision: Switch
     ledger: tuple[int, int, float]  # episodes on the baseline, other episodes, the sum of what was proved of those
 
+    @property
+    def premise(self) -> Grade:
+        """How well it is known that the baseline is above the floor, these data included."""
+        agent, offer = self.agent, self.offer
+        by_data, by_word = (-math.inf, offer.lower_b) if offer.lower_b_trusts else (offer.lower_b, -math.inf)
+        if not offer.certified:
+            return agent.premise
+        return grade(agent.level, by_data, max(agent.known_before, by_word))
+
     def explain(self, plan: Plan) -> str:
         """In words."""
         agent, offer, decision = self.agent, self.offer, self.decision
@@ -94,7 +104,7 @@ class Account(NamedTuple):
         together, saved = scale * total + N * unit(0.0), scale * decision.saved
         span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episode{'s' * (plan.lasts > 1)}"
         proved = "proved" if offer.certified else "computed with a scaled bonus, NOT CERTIFIED,"
-        source = {"": proved.rstrip(","), "told": "told", "account": proved.rstrip(",")}.get(word, "your word")
+        source = {"": proved.rstrip(","), "told": "told"}.get(offer.word, "your word")
         worth, floor, v_b = unit(offer.lower), unit(agent.level), unit(offer.v_b)
         lines = [
             f"Next: {who} ({agent.name}){span}.",
@@ -122,6 +132,8 @@ class Account(NamedTuple):
                 ),
             }.get(plan.safety, f"{agent.promise}.")
         )
+        if offer.certified:
+            lines.append(f"Baseline above the floor: {self.premise}.")
         lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
         known = f"worth {v_b:.6g}, as told" if agent.baseline_value is not None else "worth at least the floor"
         same = ", the same at every step." if agent.pooled else "."
@@ -224,10 +236,11 @@ class BudgetAgent(FloorAgent):
         """The label of everything this learner produces."""
         if not self.bounds.certified:
             return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
-        given = "that the baseline is above the floor"
+        given = ""
         if self.baseline_value is not None:
-            given = f"the baseline's value of {self.problem.in_user_units(self.baseline_value):g}, which was told"
-        return f"certified at delta = {self.delta:g} for {self.floor_scope}, given {given}"
+            told = f"{self.problem.in_user_units(self.baseline_value):g}"
+            given = f", given the baseline's value of {told}, which was told"
+        return f"certified at delta = {self.delta:g} for {self.floor_scope}{given}; {self.premise_in_words}"
 
     @property
     def told_value(self) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.agents.floors import Floor
 from surefoot.agents.plans import Plan
+from surefoot.agents.premises import Grade
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
 from surefoot.arrays import Floats, read_only
 from surefoot.bounds import KL, Bernstein
@@ -62,6 +63,17 @@ class CountingAgent(Record, ABC):
     @abstractmethod
     def promise(self) -> str:
         """The label of everything this learner produces."""
+
+    @property
+    def premise(self) -> Grade:
+        """How well it is known, before any data, that the baseline is above the floor."""
+        return "unknown"
+
+    @property
+    def premise_in_words(self) -> str:
+        """The end of every promise: what it presumes of the baseline, and how well that is known."""
+        where = "above the floor" if self.cost_budget is None else "within the budget"
+        return f"baseline {where}: {self.premise}"
 
     @abstractmethod
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
@@ -171,6 +183,11 @@ class WithoutFloor(CountingAgent):
     def floor(self) -> None:
         """None: give `simulate` a floor to count violations of."""
         return None
+
+    @property
+    def premise(self) -> Grade:
+        """Nothing is promised, and nothing presumed."""
+        return "none needed"
 
     @property
     def pi_b(self) -> Floats:

@@ -41,7 +41,8 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
         f"{plan.rho:.4g}, else the baseline",
     }[plan.source]
     if agent.rule.floor == -np.inf:
-        return f"Next: {what}. This learner keeps no floor."
+        scaled = f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers. "
+        return f"Next: {what}. {scaled * (not agent.bounds.certified)}This learner keeps no floor."
     kept = "the floor"
     relative = agent.floor if isinstance(agent, FloorAgent) and isinstance(agent.floor, Relative) else None
     if relative is not None:
@@ -51,7 +52,7 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
         "certified": f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at "
         f"least {_proved(grounds, plan.lower)}, and {floor} is kept",
         "trusted": f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_proved(grounds, plan.lower)}. It rests on the owner's word that the baseline is above the floor",
+        f"{_proved(grounds, plan.lower)}. It rests on the baseline being above the floor",
         "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
         "no floor": "No floor is kept",
     }[plan.safety]
@@ -65,7 +66,8 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
     top = f"No policy is worth more than {at_most(agent.problem.in_user_units(plan.upper))}."
     if plan.safety == "NOT CERTIFIED":
         top = "Nothing is proved, neither of this policy nor of any other."
-    return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}"
+    premise = "" if plan.safety == "NOT CERTIFIED" else f"\nBaseline above the floor: {grounds.premise}."
+    return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}{premise}"
 
 
 def _evidence(grounds: Grounds) -> str:

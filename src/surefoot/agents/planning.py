@@ -9,6 +9,7 @@ from surefoot import kernels
 from surefoot.agents.counting import CountingAgent
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.plans import Plan, exit_taken, proved, safety
+from surefoot.agents.premises import Grade, grade
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.arrays import Floats, Ints
@@ -32,6 +33,18 @@ class Grounds(NamedTuple):
     vouched: float  # by the owner's word; -inf where there is none
     bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
+    explorer: Floats  # (H, S, A): what is mixed with the baseline
+    U: float  # of a relative floor: the baseline's value is at most this
+
+    @property
+    def premise(self) -> Grade:
+        """How well it is known that the baseline is above the floor, these data included."""
+        agent = self.agent
+        declared = agent.returns is not None and agent.returns.declared  # then returns lean on somebody's word
+        by_data, by_word = (-np.inf, self.by_returns) if declared else (self.by_returns, -np.inf)
+        if not agent.bounds.certified:
+            return agent.premise
+        return grade(agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.vouched, by_word))
 
     def explain(self, plan: Plan) -> str:
         """In words."""
@@ -49,6 +62,7 @@ class Decision(NamedTuple):
     reached: bool  # is its lower value at or above the floor?
     L: Floats  # (C,) lower values, boldest first
     floor: float
+    U: float  # of a relative floor: an upper bound of the baseline's value
     upper: float
     explorer: Floats  # (H, S, A)
     V_low: Floats  # (H+1, C, S)
@@ -129,9 +143,12 @@ class SpliceAgent(CountingAgent):
         scaled = "" if self.bounds.certified else f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
         if self.rule.floor == -np.inf:
             return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
-        word = "the baseline on trust" if self.baseline_at_least is None else "on the owner's word for the baseline"
-        either = "" if self.proved_before >= self.rule.floor else f", or {word}"
-        return scaled or f"certified at delta = {self.delta_in_all:g} for {self.floor_scope}{either}"
+        return scaled or f"certified at delta = {self.delta_in_all:g} for {self.floor_scope}; {self.premise_in_words}"
+
+    @property
+    def premise(self) -> Grade:
+        """By the certificate that the baseline came with, or by the owner's word."""
+        return grade(self.rule.floor, self.proved_before, self.known_before)
 
     @property
     def plans_itself(self) -> bool:
@@ -270,8 +287,10 @@ class SpliceAgent(CountingAgent):
         explorer = np.eye(self.problem.A)[splices.pi_bar] if bold is None else np.array(bold)  # writable, as the loop's
         by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
         by_returns = kernels.returns_bounds(record)[0]
+        U = float(L[-1])
         if len(L) > 1:
             L[-1] = max(by_model, by_returns, record.vouched)
+        up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
         return Decision(
             c=c,
             h=h,
@@ -279,7 +298,8 @@ class SpliceAgent(CountingAgent):
             reached=reached,
             L=L,
             floor=floor,
-            upper=float(H) if self.problem.rewards_at_least else -kernels.start_bound(start, top.V_up[0, 0], -1.0),
+            U=U,
+            upper=float(H) if self.problem.rewards_at_least else min(up, float(H)),
             explorer=explorer,
             V_low=splices.V_low,
             by_model=by_model,
@@ -329,5 +349,7 @@ class SpliceAgent(CountingAgent):
                 vouched=vouched,
                 bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
                 V_low=decision.V_low[:, bolder].copy(),
+                explorer=decision.explorer,
+                U=decision.U,
             ),
         )

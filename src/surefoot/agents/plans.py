@@ -29,12 +29,14 @@ class Plan(Record):
     - upper: no policy at all is worth more
     - candidates: the lower values L(h0) from which h was chosen, boldest first
     - safety: "certified" is proved from data at level delta. "certified in total" is proved of the sum over all
-      episodes so far, not of this one. "trusted" is the owner's word that the baseline is above the floor. "NOT
-      CERTIFIED" is computed with a bonus scaled by hand. "no floor" comes from a learner without one.
+      episodes so far, not of this one. "trusted" presumes that the baseline is above the floor, which these data do
+      not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
+      floor" comes from a learner without one.
     - cost: of a learner that keeps costs within a budget, the expected cost proved for this policy
     - lasts: how many episodes it may be played at most; None: until the rule of replanning says otherwise
     - entry: what each of its episodes enters in the counts' ledger of certified values; None: nothing
     - basis: where the next linear programme may begin
+    - alarm: why the baseline alone is played, whatever is certified, where a watchdog gave alarm
     """
 
     policy: Floats | EpisodicMixture
@@ -50,6 +52,7 @@ class Plan(Record):
     lasts: int | None
     entry: float | None
     basis: Ints | None
+    alarm: str | None
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Plan(Record):
         lasts: int | None = None,
         entry: float | None = None,
         basis: Ints | None = None,
+        alarm: str | None = None,
     ) -> None:
         """Fields as named; arrays become read-only."""
         if source not in SOURCES:
@@ -91,6 +95,7 @@ class Plan(Record):
             lasts=None if lasts is None else require_integer("lasts", lasts, 1, InvalidSetting),
             entry=entry,
             basis=basis,
+            alarm=alarm,
         )
 
     @classmethod
@@ -111,9 +116,17 @@ class Plan(Record):
     def explain(self) -> str:
         """Why this policy, and what its safety rests on: how delta is spent, the evidence, the pairs that bind, and
         every premise that nobody checks."""
+        if self.alarm is not None:
+            mark = "NOT CERTIFIED, and frozen" if self.safety == "NOT CERTIFIED" else "Frozen, no promise is made"
+            return f"Next: the baseline (h = {self.h}, rho = 0). {mark}.\n{self.alarm}"
         if self.grounds is None:
             return f"{self!r}: the learner that made this plan says no more about it."
         return self.grounds.explain(self)
+
+    @property
+    def frozen(self) -> bool:
+        """Is the baseline played because a watchdog gave alarm, whatever is certified?"""
+        return self.alarm is not None
 
     @property
     def certified(self) -> bool:
@@ -123,8 +136,8 @@ class Plan(Record):
     def __repr__(self) -> str:
         values = ", ".join(f"{value:.6g}" for value in self.candidates)
         return (
-            f"Plan({self.source}, {self.safety}, h={self.h}, rho={self.rho:.6g}, lower={self.lower:.6g}, "
-            f"upper={self.upper:.6g}, candidates=[{values}]"
+            f"Plan({self.source}, {self.safety}{', frozen after an ALARM' * self.frozen}, h={self.h}, "
+            f"rho={self.rho:.6g}, lower={self.lower:.6g}, upper={self.upper:.6g}, candidates=[{values}]"
             + (")" if self.cost is None else f", cost={self.cost:.6g})")
         )
 

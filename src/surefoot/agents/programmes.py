@@ -12,6 +12,7 @@ import numpy as np
 from surefoot.agents.counting import CostBudget, CountingAgent, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plans import Plan, Safety, Source
+from surefoot.agents.premises import Grade
 from surefoot.agents.replanning import Replan
 from surefoot.arrays import Floats, Ints
 from surefoot.bounds.boxes import Box
@@ -235,7 +236,12 @@ class ProgrammeAgent(CountingAgent):
         if not self.bounds.certified:
             return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
         what = self.floor_scope if self.cost is None else f"the cost of {self.floor_scope}, at most {self.C:g}"
-        return f"certified at delta = {self.delta:g} for {what}, or the baseline on trust"
+        return f"certified at delta = {self.delta:g} for {what}; {self.premise_in_words}"
+
+    @property
+    def premise(self) -> Grade:
+        """It is told what the baseline is worth, or costs, and that there is room."""
+        return "none needed" if self.C >= self.problem.H else "vouched for"
 
     def model(self, counts: Counts) -> Model:
         """Estimates and visits."""
@@ -300,9 +306,13 @@ class Reasons(NamedTuple):
             safety = f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is the owner's word."
         else:
             safety = f"{agent.promise}."
+        where = "above the floor" if agent.cost is None else "within the budget"
+        by_data = found.source == "baseline" and plan.safety == "certified" and agent.premise == "vouched for"
+        known = "certified by data" if by_data else agent.premise
         lines = [
             f"Next: {what} ({agent.name}). {found.why}",
             safety,
+            *([] if plan.safety == "NOT CERTIFIED" else [f"Baseline {where}: {known}."]),
             f"Told: what the baseline {told}. Only how boldly {agent.name} explores leans on that; safety does not.",
             f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
             "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),

@@ -11,9 +11,10 @@ import numpy as np
 from surefoot.arrays import AnyArray, Ints
 from surefoot.checks import Record, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
-from surefoot.files import read_json, write_json
+from surefoot.files import read_json, strict_json, write_json
 
 Label = int | str
+MOST_LABELS = 2**20  # no table of ours has room for that many states
 REST = "(ended)"  # how the state after an early end is shown; it has no label of its own
 
 
@@ -68,6 +69,8 @@ class Codebook(Record):
         """What `as_json` gave; `path` is where it was found."""
         try:
             assert isinstance(given, dict)
+            assert isinstance(given["states"], list)  # not how many there are: a file lists them
+            assert isinstance(given["actions"], list)
             return cls(given["states"], given["actions"], given["rest"])
         except (AssertionError, KeyError, TypeError, InvalidSetting):
             raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
@@ -105,24 +108,36 @@ def coded(name: str, seen: AnyArray, declared: Sequence[Label] | int | None) -> 
     unknown = [value for value in values if value not in place]
     if unknown:
         raise InvalidLog(
-            f"The log has {len(unknown)} {name}s that were not declared, such as {unknown[0]!r}; declared are "
+            f"The log has {len(unknown)} {name}s that were not declared, such as {_short(unknown[0])}; declared are "
             f"{len(labels)}: {_shown(labels)}. Declare them, or leave the declaration out."
         )
     numbers = np.array([place[value] for value in values], dtype=np.int64)
     return labels, numbers[inverse.reshape(-1)]
 
 
+def _brief(n: int) -> str:
+    """A whole number of any length; Python does not write the longest ones."""
+    return str(n) if abs(n) < 10**30 else f"a number of {int(n).bit_length()} bits"
+
+
+def _short(label: object) -> str:
+    """A label in a message; a file may hold any text."""
+    return _brief(label) if type(label) is int else repr(label if not isinstance(label, str) else label[:60])[:80]
+
+
 def _shown(labels: Sequence[Label]) -> str:
-    some = ", ".join(repr(label) for label in labels[:5])
+    some = ", ".join(_short(label) for label in labels[:5])
     return some + ", ..." * (len(labels) > 5)
 
 
 def _labels(name: str, given: Sequence[Label] | int) -> tuple[Label, ...]:
     """One label each, all whole numbers or all text."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return tuple(range(require_integer(name, given, 1, InvalidSetting)))
+        if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
+            raise InvalidSetting(f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones.")
+        return tuple(range(int(given)))
     if isinstance(given, str | bytes | bool | np.integer) or not isinstance(given, Iterable):
-        raise InvalidSetting(f"{name} is {given!r}, expected a list of labels, or how many there are.")
+        raise InvalidSetting(f"{name} is {_short(given)}, expected a list of labels, or how many there are.")
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
     kinds = {type(label) for label in labels}
     if len(kinds) != 1 or not kinds <= {int, str} or len(set(labels)) != len(labels):
@@ -148,7 +163,7 @@ def codebook_text(codebook: Codebook) -> AnyArray:
 def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
     """What `codebook_text` wrote, under the name `codebook`."""
     try:
-        given = json.loads(str(arrays["codebook"]))
+        given = strict_json(str(arrays["codebook"]))
     except (KeyError, ValueError):
         raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
     return Codebook.from_json(path, given)

@@ -1,6 +1,7 @@
 """LogCounts: what a log says, counted. Nothing that is learnt from a log needs more than this."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,12 @@ from surefoot.arrays import AnyArray, Bools, Floats, Ints, read_only
 from surefoot.checks import REWARD_UNITS, Record, as_floats, freeze
 from surefoot.counts import Counts
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
-from surefoot.files import read_arrays, write_arrays
+from surefoot.files import read_arrays, strict_json, write_arrays
 from surefoot.offline.codebook import Codebook, codebook_from, codebook_text
-from surefoot.problem import Problem, Units
+from surefoot.problem import LONGEST, Problem, Units
 
 LARGEST = 2**28  # entries of a dense (H, S, A, S): 2 GiB
+MOST_STEPS = 2**42  # of a log: sums of rewards, in units of 2^-20, are exact up to here
 TABLES = ("place", "n", "n_fold", "low", "high")
 
 
@@ -332,10 +334,10 @@ class LogCounts(Record):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote."""
-        _, arrays = read_arrays(path, {"log-counts": (*TABLES, "log", "codebook")})
+        _, arrays = read_arrays(path, {"log-counts": (*TABLES, "log", "codebook")}, Sums._fields)
         codebook = codebook_from(path, arrays)
         try:
-            about = json.loads(str(arrays["log"]))
+            about = strict_json(str(arrays["log"]))
             low, high = (float(x) for x in about["reward_range"])
             sums = Sums(*(arrays[name] for name in Sums._fields)) if "x_sa" in arrays else None
             found = cls(
@@ -356,27 +358,36 @@ class LogCounts(Record):
         return found._checked(path)
 
     def _checked(self, path: str | Path) -> Self:
-        """Do the tables belong together?"""
-        size, pairs = int(np.prod(self.shape)), (self.H, self.S, self.A)
+        """Do the tables belong together? Sizes and totals first: what comes later makes room by them, and adds up."""
+        size, pairs = math.prod(self.shape), (self.H, self.S, self.A)
         tables = [getattr(self, name) for name in TABLES]
         kinds = [np.int64] * 3 + [np.float64] * 2
         sums = () if self.sums is None else self.sums
         sound = (
-            all(
+            1 <= self.H <= LONGEST
+            and size <= LARGEST
+            and self.n.ndim == 1
+            and all(
                 table.dtype == kind and table.shape == (len(self.n),) for table, kind in zip(tables, kinds, strict=True)
             )
             and all(table.dtype == np.int64 and table.shape == pairs and (table >= 0).all() for table in sums)
             and len(self.n) > 0
+            and self.n.sum(dtype=np.float64) <= MOST_STEPS
+            and self.seed >= 0
+            and 0 <= self.last_ends <= self.episodes
             and (np.diff(self.place) > 0).all()
             and 0 <= self.place[0] <= self.place[-1] < size
             and ((self.n_fold >= 0) & (self.n_fold <= self.n) & (self.n >= 1)).all()
             and bool(np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all())
-            and self.H >= 1
             and -np.inf < self.reward_range[0] < self.reward_range[1] < np.inf
+            and self.reward_range[1] - self.reward_range[0] < np.inf
             and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max()))
             and self.episodes == int(self.starts.sum()) <= self.rows
             and (self.sums is not None or bool((self.low == self.high).all()))
-            and (self.sums is None or bool((self.sums.x_sa <= self._by_pair(self.n) * REWARD_UNITS).all()))
+            and all(
+                bool((table <= self._by_pair(n) * REWARD_UNITS).all())
+                for table, n in zip(sums, (self.n, self.n_fold, self.n), strict=False)
+            )
         )
         if not sound:
             raise InvalidFile(f"{path}: its tables do not belong together: the file is damaged. Restore a copy.")

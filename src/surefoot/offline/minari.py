@@ -5,6 +5,7 @@ episodes without a word (Farama-Foundation/Minari#351); `to_minari` writes hdf5.
 Minari is for exchange, a Parquet log for work.
 """
 
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ import numpy as np
 from surefoot.arrays import AnyArray
 from surefoot.checks import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
+from surefoot.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_json
 from surefoot.offline.checking import audit
 from surefoot.offline.reading import MEMORY, OpenLog, Paths, open_log, readable
 from surefoot.offline.writing import copy_out, quoted, require_log_place
@@ -32,6 +34,7 @@ TABLE = (
     "terminated BOOLEAN, truncated BOOLEAN"
 )
 CHUNK = 1 << 16  # rows at a time
+MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # of a dataset: to read that many would take hours
 HARMLESS = ("short", "truncated")  # findings that a dataset can hold as they are: its episodes may have any length
 
 
@@ -54,6 +57,8 @@ def from_minari(dataset: Any, out: str | Path) -> Path:
                 "dataset object."
             ) from None
         _require_discrete(where, spaces)
+        if isinstance(dataset, str):
+            _require_plain(where, _folder(dataset) / "main_data.hdf5")
         _write(where, found, (episodes, steps), target)
     return target
 
@@ -108,14 +113,84 @@ def _loaded(dataset_id: str) -> Any:
     import minari
 
     try:
+        if _folder(dataset_id).exists():
+            _require_spaces(dataset_id)
         return minari.load_dataset(dataset_id, download=False)
     except FileNotFoundError:
         raise InvalidLog(
             f"There is no local Minari dataset {dataset_id!r}. `minari list local` says which there are, and `minari "
             f"download {dataset_id}` fetches one."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as reason:
-        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {reason}. Is it whole?") from None
+    except (ImportError, InvalidLog):
+        raise
+    except Exception as reason:  # of Minari, Gymnasium, h5py or pyarrow: each has its own
+        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it whole?") from None
+
+
+def _brief(reason: Exception) -> str:
+    return str(reason)[:400] or type(reason).__name__
+
+
+def _folder(dataset_id: str) -> Path:
+    """Where the data of a local dataset lie."""
+    from minari.storage import get_dataset_path  # type: ignore[import-untyped]
+
+    return Path(get_dataset_path(dataset_id)) / "data"
+
+
+def _require_spaces(dataset_id: str) -> None:
+    """Looked at before Minari reads it, which makes the environment that a dataset names where its spaces are missing.
+
+    What an environment is called there may be any function of any module: to make it is to run code from a file.
+    """
+    path = _folder(dataset_id) / "metadata.json"
+    with opened(path, "Minari's metadata") as stream:
+        about = strict_json(stream.read(LARGEST_TEXT).decode())
+    for space in ("observation_space", "action_space"):
+        if not isinstance(about.get(space), str):
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: its metadata lack the {space}, and the environment that it names is "
+                "not run to find out. Write the dataset again with its spaces."
+            )
+        kind = strict_json(about[space]).get("type")
+        if kind != "Discrete":
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: the {space.replace('_', ' ')} is {str(kind)[:60]}, expected "
+                "Discrete(n). Tabular learning needs finitely many states and actions: code them as numbers first."
+            )
+    for name in ("total_episodes", "total_steps"):
+        if not isinstance(about.get(name), int) or not 0 <= about[name] <= MOST[name]:
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: its metadata say that {name} is {str(about.get(name))[:40]}, expected "
+                f"a whole number of at most {MOST[name]:,}."
+            )
+
+
+def _require_plain(where: str, path: Path) -> None:
+    """Sizes first; and nothing that lies elsewhere: a link or an array of hdf5 may name any file of this machine."""
+    if not path.exists():
+        return  # of another format
+
+    import h5py  # type: ignore[import-untyped]
+
+    def complaint(name: str, link: Any) -> str | None:
+        """None: look at the next one."""
+        found = file[name] if isinstance(link, h5py.HardLink) else None
+        if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
+            return f"{name[:60]!r} lies elsewhere, expected all data in one file"
+        takes = math.prod(found.shape or ()) * max(ENTRY, found.dtype.itemsize) if hasattr(found, "shape") else 0
+        if takes > LARGEST:
+            most = f"expected at most {LARGEST / 2**30:.3g} GiB of one episode"
+            return f"{name[:60]!r} says that it takes {takes / 2**30:.3g} GiB, {most}"
+        return None
+
+    try:
+        with h5py.File(path, "r") as file:
+            said = file.visititems_links(complaint)
+    except Exception as reason:  # h5py has one of each kind
+        said = _brief(reason)
+    if said is not None:
+        raise InvalidLog(f"{where} cannot be read: {said}. Is it whole?")
 
 
 def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
@@ -180,8 +255,8 @@ def _episodes(where: str, dataset: Any) -> Iterator[Any]:
             episode = next(found)
         except StopIteration:
             return
-        except (OSError, KeyError, ValueError, TypeError, AssertionError, IndexError) as reason:
-            raise InvalidLog(f"{where} cannot be read: {reason}. Is it whole?") from None
+        except Exception as reason:  # of Minari, h5py or pyarrow: each has its own
+            raise InvalidLog(f"{where} cannot be read: {_brief(reason)}. Is it whole?") from None
         yield episode
 
 
@@ -198,10 +273,13 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
                 "one step, one more observation than steps, and as many of everything else. The dataset is damaged, or "
                 "steps were lost (Minari#351): get it as hdf5, or restore a copy."
             )
-    for name in ("observations", "actions"):
-        if arrays[name].dtype.kind not in "iu":
+    kinds = {"observations": "iu", "actions": "iu", "rewards": "fiub", "terminations": "biu", "truncations": "biu"}
+    for name, array in arrays.items():
+        if array.dtype.kind not in kinds[name]:
             raise InvalidLog(
-                f"{where}: the {name} of episode {episode.id} have dtype {arrays[name].dtype}, expected whole numbers."
+                f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected whole numbers."
+                if kinds[name] == "iu"
+                else f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected numbers."
             )
     states = arrays["observations"].astype(np.int64)
     return {
@@ -219,7 +297,7 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
 def _place(dataset_id: str) -> Path:
     """The folder of a dataset that is not there yet."""
     from minari.dataset.minari_dataset import parse_dataset_id  # type: ignore[import-untyped]
-    from minari.storage import get_dataset_path  # type: ignore[import-untyped]
+    from minari.storage import get_dataset_path
 
     try:
         parse_dataset_id(dataset_id)

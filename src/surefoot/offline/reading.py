@@ -7,6 +7,7 @@ terminated, truncated BOOLEAN.
 """
 
 import glob
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ def open_log(
     import duckdb
 
     files, reader = find_files(paths)
-    patterns = [file.replace("[", "[[]") for file in files]  # DuckDB reads [...] in a name as a pattern again
+    patterns = [re.sub(r"[*?\[]", r"[\g<0>]", file) for file in files]  # DuckDB reads a name as a pattern again
     names = column_names(columns)
     cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
     where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
@@ -278,7 +279,7 @@ def _view(
                 f"SELECT {quoted(name)} FROM raw WHERE try_cast({quoted(name)} AS DOUBLE) IS NULL AND {quoted(name)} "
                 "IS NOT NULL LIMIT 1"
             ).fetchone()
-            such = f", such as {strange[0]!r}" if strange is not None and name in ("step", "reward") else ""
+            such = f", such as {str(strange[0])[:60]!r}" if strange is not None and name in ("step", "reward") else ""
             raise InvalidLog(f"{where}: column {names[name]!r} ({name}) is {kind(name)}{such}, expected {meaning}.")
 
     whole_or_text = "whole numbers or text. Cast it where the log is made"

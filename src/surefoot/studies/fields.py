@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, NamedTuple
 
 from surefoot.errors import InvalidStudy
 
 LARGEST = 1e15
+LONGEST_SHOWN = 100  # letters of a value in a message
 REQUIRED = object()  # a field that must be there
 Read = Callable[[str, object], Any]
 
@@ -22,12 +24,12 @@ class Field(NamedTuple):
 def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[str, Any]:
     """Every field of a table, checked. `where` is the place in the file."""
     if not isinstance(given, dict):
-        raise InvalidStudy(f"{where} is {given!r}, expected a table with {', '.join(fields)}.")
+        raise InvalidStudy(f"{where} is {shown(given)}, expected a table with {', '.join(fields)}.")
     for name in given:
         if name not in fields:
-            close = get_close_matches(str(name), fields, n=1)
+            close = get_close_matches(str(name)[:LONGEST_SHOWN], fields, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} has no field {name!r}.{hint} There are: {', '.join(fields) or 'none'}.")
+            raise InvalidStudy(f"{where} has no field {shown(name)}.{hint} There are: {', '.join(fields) or 'none'}.")
     missing = [name for name, field in fields.items() if field.default is REQUIRED and name not in given]
     if missing:
         raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {fields[missing[0]].meaning}).")
@@ -37,10 +39,19 @@ def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[s
     }
 
 
+def shown(value: object) -> str:
+    """A value in a message: cut, where it is long, nested deeply, or a number that Python does not write out."""
+    if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
+        return f"a number of {value.bit_length()} bits"
+    brief = Repr()
+    brief.maxlevel, brief.maxstring, brief.maxother, brief.maxlong = 3, LONGEST_SHOWN, LONGEST_SHOWN, LONGEST_SHOWN
+    return brief.repr(value)
+
+
 def text(where: str, value: object) -> str:
     """Some words."""
     if not isinstance(value, str) or not value.strip() or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise InvalidStudy(f"{where} is {value!r}, expected text.")
+        raise InvalidStudy(f"{where} is {shown(value)}, expected text.")
     return " ".join(value.split())
 
 
@@ -48,7 +59,7 @@ def label(where: str, value: object) -> str:
     """Words for a legend; one that begins with _ would be left out of it."""
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
-        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 letters, the first of them not '_'.")
+        raise InvalidStudy(f"{where} is {shown(word)}, expected at most 60 letters, the first of them not '_'.")
     return word
 
 
@@ -56,7 +67,7 @@ def name(where: str, value: object) -> str:
     """An id: part of a file's name, and for ever."""
     word = text(where, value)
     if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:
-        raise InvalidStudy(f"{where} is {word!r}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
+        raise InvalidStudy(f"{where} is {shown(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
     return word
 
 
@@ -68,7 +79,7 @@ def whole(low: int, high: int = 10**15) -> Read:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             words = f"expected a whole number, at least {low} and at most {high:,}"
-            raise InvalidStudy(f"{where} is {str(value)[:40] if isinstance(value, int) else repr(value)}, {words}.")
+            raise InvalidStudy(f"{where} is {shown(value)}, {words}.")
         return value
 
     return read
@@ -77,8 +88,7 @@ def whole(low: int, high: int = 10**15) -> Read:
 def number(where: str, value: object) -> float:
     """A finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        found = repr(value) if not isinstance(value, int) else str(value)[:40]
-        raise InvalidStudy(f"{where} is {found}, expected a number of at most {LARGEST:g}.")
+        raise InvalidStudy(f"{where} is {shown(value)}, expected a number of at most {LARGEST:g}.")
     return float(value)
 
 
@@ -87,7 +97,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 
     def read(where: str, value: object) -> float:
         if not low < number(where, value) < high:
-            raise InvalidStudy(f"{where} is {value!r}, expected {meaning}.")
+            raise InvalidStudy(f"{where} is {shown(value)}, expected {meaning}.")
         return number(where, value)
 
     return read
@@ -96,7 +106,7 @@ def between(low: float, high: float, meaning: str) -> Read:
 def yes_or_no(where: str, value: object, more: str = "") -> bool:
     """True or false; `more` is what else the field takes."""
     if not isinstance(value, bool):
-        raise InvalidStudy(f"{where} is {value!r}, expected true or false{more}.")
+        raise InvalidStudy(f"{where} is {shown(value)}, expected true or false{more}.")
     return value
 
 
@@ -106,9 +116,9 @@ def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
     def read(where: str, value: object) -> str:
         word = text(where, value).lower()
         if word not in choices:
-            close = get_close_matches(word, list(choices), n=1)
+            close = get_close_matches(word[:LONGEST_SHOWN], list(choices), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} is {value!r}.{hint} There are: {', '.join(choices)}.")
+            raise InvalidStudy(f"{where} is {shown(value)}.{hint} There are: {', '.join(choices)}.")
         return word
 
     return read
@@ -119,7 +129,7 @@ def several(read_one: Read) -> Read:
 
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise InvalidStudy(f"{where} is {value!r}, expected a list (of tables: write [[...]] above each).")
+            raise InvalidStudy(f"{where} is {shown(value)}, expected a list (of tables: write [[...]] above each).")
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
     return read
@@ -135,6 +145,6 @@ def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys:
             key, entry = next(iter(value.items()))
             return key, keys[key](f"{where}: {key}", entry)
-        raise InvalidStudy(f"{where} is {value!r}, expected {can}.")
+        raise InvalidStudy(f"{where} is {shown(value)}, expected {can}.")
 
     return read

@@ -47,7 +47,7 @@ def is_proved(trial: Trial, learner: Learner) -> bool:
 
 
 def is_on_trust(trial: Trial, learner: Learner) -> bool:
-    """Was nothing ever played but a baseline that nothing certifies? Then its owner's word is all there is."""
+    """Was nothing ever played but a baseline that nothing certifies? Then trust in it is all there is."""
     return trial.certified and not is_proved(trial, learner)
 
 

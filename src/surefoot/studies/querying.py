@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import replacing, require_place
 from surefoot.offline.writing import quoted
-from surefoot.studies.store import COLUMNS, READING, STUDY, TRIALS, listed, quiet_connection, trial_files
+from surefoot.studies.store import (
+    COLUMNS,
+    READING,
+    STUDY,
+    TRIALS,
+    listed,
+    quiet_connection,
+    require_small,
+    trial_files,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +45,7 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
     keys = ", ".join(KEYS)
     try:
         with quiet_connection() as con:
+            require_small(con, there)
             con.execute(f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(there)}, {READING})")
             if target is not None:
                 con.execute(f"SET allowed_paths = [{quoted(target)}]")

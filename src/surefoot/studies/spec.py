@@ -6,7 +6,10 @@ pair of the two is a cell, `panel/learner`, and that is its name for ever. Trial
 
 import hashlib
 import json
+import re
+import stat
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +19,7 @@ from surefoot.agents import AGENTS, Blocks, EveryEpisode, Growth
 from surefoot.agents.replanning import Replan
 from surefoot.envs.registry import family
 from surefoot.errors import InvalidSetting, InvalidStudy
+from surefoot.problem import LONGEST
 from surefoot.studies.fields import (
     Field,
     a_word_or_one_key,
@@ -26,6 +30,7 @@ from surefoot.studies.fields import (
     one_of,
     read_table,
     several,
+    shown,
     text,
     whole,
     yes_or_no,
@@ -42,6 +47,12 @@ CLAIMS = (  # how each is judged: claims.py
 )
 AXES = ("linear", "log")
 LARGEST_FILE = 1_000_000  # bytes of a study's file: it is written by hand
+MOST_RUNS = 1_000_000  # cells times trials: a file each
+LARGEST_WORLD = 2**27  # transitions (H, S, A, S) to count: 1 GiB
+# Python's reader of TOML takes time by the square of the parts of a.dotted.name; a study needs three.
+MANY_DOTS = re.compile(
+    r"""(?<![\w"'-])(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){8}"""
+)
 
 Choice = str | tuple[str, float]  # "usual", or ("eta", 5.0)
 
@@ -49,9 +60,11 @@ Choice = str | tuple[str, float]  # "usual", or ("eta", 5.0)
 def _world(where: str, value: object) -> dict[str, Any]:
     """A family by name, and its sizes as they are."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise InvalidStudy(f'{where} is {value!r}, expected a table such as {{ name = "random", S = 5, seed = 1 }}.')
+        raise InvalidStudy(
+            f'{where} is {shown(value)}, expected a table such as {{ name = "random", S = 5, seed = 1 }}.'
+        )
     try:
-        chosen = family(value["name"])
+        chosen = family(text(f"{where}: name", value["name"])[:60])
     except InvalidSetting as reason:
         raise InvalidStudy(f"{where}: {reason}") from None
     sizes: dict[str, Field] = {}
@@ -59,7 +72,21 @@ def _world(where: str, value: object) -> dict[str, Any]:
         read = yes_or_no if isinstance(default, bool) else whole(0) if isinstance(default, int) else number
         sizes[size] = Field(read, f"a size of {chosen.name}", default)
     given = {key: entry for key, entry in value.items() if key != "name"}
-    return {"name": chosen.name, **read_table(where, given, sizes)}
+    found = read_table(where, given, sizes)
+    _require_room(where, found)
+    return {"name": chosen.name, **found}
+
+
+def _require_room(where: str, sizes: Mapping[str, Any]) -> None:
+    """A learner counts H S A S transitions: refused here, before any array is made, where they would not fit."""
+    S = max(sizes.get("S", 1), sizes.get("N", 1), sizes.get("places", 1))
+    H = max(sizes.get("H", 1), sizes.get("N", 1))
+    numbers = H * S * sizes.get("A", 1) * S
+    if numbers > LARGEST_WORLD or H > LONGEST:
+        raise InvalidStudy(
+            f"{where} is a world of {numbers:,} transitions over {H:,} steps, expected at most {LARGEST_WORLD:,} over "
+            f"{LONGEST:,}. Choose smaller sizes."
+        )
 
 
 _POSITIVE = between(0.0, float("inf"), "a number above 0")
@@ -365,11 +392,17 @@ def digest_of(identity: Mapping[str, Any]) -> str:
 def parse_study(given: object, where: str) -> Study:
     """A study from a table as TOML or JSON gives it; `where` is named in messages."""
     study = Study(**read_table(where, given, STUDY_FIELDS))
+    runs = len(study.panels) * len(study.learners) * study.trials
+    if runs > MOST_RUNS:
+        raise InvalidStudy(
+            f"{where} asks for {runs:,} runs ({len(study.panels):,} panels, {len(study.learners):,} learners, "
+            f"{study.trials:,} trials), expected at most {MOST_RUNS:,}. Make several studies of it."
+        )
     for kind, entries in (("panels", study.panels), ("learners", study.learners)):
         if not entries:
             raise InvalidStudy(f"{where} has no {kind}. Give at least one [[{kind}]].")
         ids = [entry.id.lower() for entry in entries]  # files of some systems do not tell A from a
-        twice = sorted({one for one in ids if ids.count(one) > 1})
+        twice = sorted(one for one, times in Counter(ids).items() if times > 1)
         if twice:
             raise InvalidStudy(f"{where}: two {kind} have the id {twice[0]!r}. Ids name cells: each must be its own.")
     if any(cell.episodes == 0 for cell in study.cells):
@@ -380,9 +413,17 @@ def parse_study(given: object, where: str) -> Study:
 def read_study(path: str | Path) -> Study:
     """A study from a TOML file."""
     try:
-        if Path(path).stat().st_size > LARGEST_FILE:
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device has no size, and may have no end
+            raise InvalidStudy(f"{path} cannot be read: it is not a file. Expected a study's TOML file.")
+        if found.st_size > LARGEST_FILE:
             raise InvalidStudy(f"{path} has more than {LARGEST_FILE:,} bytes, expected a study's TOML file.")
-        given = tomllib.loads(Path(path).read_bytes().decode())
+        words = Path(path).read_bytes().decode()
+        if MANY_DOTS.search(words):
+            raise ValueError("a name has more than eight parts with dots between")
+        given = tomllib.loads(words)
+    except InvalidStudy:
+        raise
     except FileNotFoundError:
         raise InvalidStudy(f"{path} does not exist. Expected a study's TOML file.") from None
     except OSError as reason:

@@ -65,8 +65,8 @@ def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[s
         )
     if not certified and any(row["on_trust"] for row in rows):
         return TRUSTED, (
-            "No run ever left its baseline, and nothing was certified: that the baseline is above the floor is its "
-            "owner's word."
+            "No run ever left its baseline, and nothing was certified: that the baseline is above the floor is taken "
+            "on trust."
         )
     if not certified:
         none = not any(row["trials"] for row in rows)

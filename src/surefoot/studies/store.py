@@ -7,6 +7,7 @@ DIR/times.jsonl                             seconds, host and worker of each tri
 """
 
 import json
+import math
 import os
 import platform
 import re
@@ -23,7 +24,7 @@ import numpy as np
 from surefoot.__about__ import __version__
 from surefoot.arrays import Floats, Ints
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.files import read_json, replacing, write_json
+from surefoot.files import opened, read_json, replacing, strict_json, write_json
 from surefoot.offline.writing import quoted
 from surefoot.studies.library import GROUPS
 from surefoot.studies.spec import Study, parse_study
@@ -45,6 +46,11 @@ SQL_TYPES: dict[Any, str] = {
     Floats: "DOUBLE[]",
 }
 COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}
+MAY_BE_NONE = {field.name for field in fields(Trial) if field.type in (int | None, float | None)}
+PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
+LARGEST_TIMES = 2**28  # bytes of the file of times: 200 a trial
+MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
+MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
 Key = tuple[str, str, int]  # panel, learner, trial
 READING = "hive_partitioning = false"  # a folder that is called floor=9 is not a column
 
@@ -239,7 +245,7 @@ def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
     """One thread, so that the bytes of a file do not depend on how many there are; and no bar."""
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as con:
+    with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as con:
         con.execute("SET enable_progress_bar = false")
         yield con
 
@@ -308,6 +314,7 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
         return []
     try:
         with quiet_connection() as con:
+            require_small(con, paths)
             select = (
                 f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
             )
@@ -315,17 +322,34 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
             rows = {row[0]: row[1:] for row in found}
         if len(rows) < len(found):
             raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
-    except duckdb.Error as reason:
+    except (duckdb.Error, UnicodeDecodeError, OverflowError) as reason:
         raise InvalidFile(
-            f"A trial's file cannot be read: {str(reason).splitlines()[0]} Restore it, or remove it and go on with "
-            "--resume."
+            f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore it, or remove it "
+            "and go on with --resume."
         ) from None
     return [_trial(path, rows.get(str(path))) for path in paths]
 
 
+def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> None:
+    """What the files say of themselves, before any of them is read: a few bytes may stand for any number of numbers."""
+    found = con.execute(
+        f"SELECT file_name, sum(num_values) AS n FROM parquet_metadata({listed(paths)}) GROUP BY file_name "
+        "ORDER BY n DESC LIMIT 1"
+    ).fetchone()
+    if found is not None and not 0 <= found[1] <= MOST_VALUES:
+        raise InvalidFile(
+            f"{found[0]} says that it holds {found[1]:,} numbers, expected at most {MOST_VALUES:,} of a trial. Restore "
+            "it, or remove it and go on with --resume."
+        )
+
+
 def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
     try:
-        trial = Trial(**dict(zip(COLUMNS, row or (), strict=True)))
+        given = dict(zip(COLUMNS, row or (), strict=True))
+        strange = [name for name, value in given.items() if not _fits(name, value)]
+        if strange:
+            raise TypeError(f"{strange[0]} is not {COLUMNS[strange[0]]}")
+        trial = Trial(**given)
         trial.require_whole()
     except (TypeError, ValueError, AttributeError, OverflowError) as reason:
         raise InvalidFile(
@@ -334,20 +358,29 @@ def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
     return trial
 
 
+def _fits(name: str, value: Any) -> bool:
+    """Is it of the kind that its column has? What never happened is None."""
+    if value is None:
+        return name in MAY_BE_NONE
+    kind = COLUMNS[name]
+    return type(value) is (list if kind.endswith("[]") else PYTHON_TYPES[kind])
+
+
 def _seconds(path: Path) -> float:
     """Of all trials that are noted; the last time of each."""
     last: dict[Key, float] = {}
     try:
-        lines = (path / TIMES).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        with opened(path / TIMES, "lines of times") as stream:
+            lines = stream.read(LARGEST_TIMES).decode().splitlines()
+    except (OSError, ValueError):
         return 0.0
     for line in lines:
         try:
-            entry = json.loads(line)
-            last[entry["panel"], entry["learner"], entry["trial"]] = float(entry["seconds"])
+            entry = strict_json(line)
+            last[entry["panel"], entry["learner"], entry["trial"]] = max(0.0, float(entry["seconds"]))
         except (ValueError, KeyError, TypeError):
             continue  # a line that a killed process left half written
-    return sum(last.values())
+    return math.fsum(last.values())
 
 
 def study_folders(path: str | Path) -> list[Path]:

@@ -23,7 +23,8 @@ def premises(told: Sequence[Told]) -> Html:
     if given:
         lines.append(
             "The baseline is above the floor. That is trusted, not proved, until data certify it: before that a "
-            "learner plays the baseline alone."
+            "learner plays the baseline alone. Beside each promise stands how well it is known beforehand: certified "
+            "by data, vouched for (somebody told its value), or unknown."
         )
     if logs:
         lines.append(

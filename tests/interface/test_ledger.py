@@ -1,0 +1,172 @@
+"""Ledgers: what is written, when, and how it goes on after a stop. What a stranger makes of them: test_verifier.py."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.cli import app
+
+
+def trap(kind=sf.StepMix, **settings):
+    world = sf.world("trap")
+    return world, kind(world.problem, world.baseline, world.suggested_floor, delta=0.1, **settings)
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def counts_of(lines, world):
+    """The counts after each plan, added up from what is written."""
+    n = np.zeros((world.H, world.S * world.A, world.S), dtype=np.int64)
+    found = []
+    for line in lines:
+        for row, pair, s, more in line.get("visits", []):
+            n[row, pair, s] += more
+        found.append(n.copy())
+    return found
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
+def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
+    """To the last bit; and the ledger holds the counts, values and policies of plans made by hand from those counts."""
+    world, agent = trap(kind)
+    run = sf.simulate(world, agent, 1500, seed=3, ledger=tmp_path / "a.ledger")
+    alone = sf.simulate(world, agent, 1500, seed=3)
+    assert run.counts == alone.counts
+    assert (run.regret, run.violations, run.sources) == (alone.regret, alone.violations, alone.sources)
+    first, *plans, last = records(tmp_path / "a.ledger")
+    assert (first["kind"], first["learner"], last["kind"]) == ("ledger", kind.__name__, "end")
+    assert (last["plans"], last["episodes"]) == (len(plans), 1500)
+    assert {plan["source"] for plan in plans} >= {"baseline", "optimistic"}
+    for line, n in zip(plans, counts_of(plans, world), strict=True):
+        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S)))
+        assert line["candidates"] == [value.hex() for value in plan.candidates.tolist()]
+        assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (plan.h, plan.rho, plan.safety)
+        assert line["episodes"] == n.sum() // world.H
+        if isinstance(plan.policy, np.ndarray):
+            assert [float.fromhex(x) for x in np.ravel(line["policy"])] == plan.policy.ravel().tolist()
+
+
+def test_the_chain_is_what_the_page_says(tmp_path):
+    """docs/ledger.md, by hand: SHA-256 of the digest before and the canonical line without its own."""
+    world, agent = trap()
+    sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")
+    before = "0" * 64
+    for line in (tmp_path / "a.ledger").read_bytes().splitlines(keepends=True):
+        record = json.loads(line)
+        assert json.dumps(record, sort_keys=True, separators=(",", ":")).encode() + b"\n" == line
+        digest = record.pop("digest")
+        text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+        assert digest == hashlib.sha256((before + text).encode()).hexdigest()
+        before = digest
+
+
+def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path):
+    world, agent = trap()
+    path = tmp_path / "a.ledger"
+    path.write_text("mine")
+    with pytest.raises(sf.InvalidFile, match="nothing is overwritten"):
+        sf.simulate(world, agent, 10, seed=0, ledger=path)
+    assert path.read_text() == "mine"
+    with pytest.raises(sf.InvalidFile, match="does not exist"):
+        sf.Ledger(tmp_path / "no" / "a.ledger", agent)
+    with pytest.raises(sf.InvalidSetting, match="not of BPIUCBVI"):
+        sf.simulate(world, sf.BPIUCBVI(world.problem), 10, seed=0, ledger=tmp_path / "b.ledger")
+    assert not (tmp_path / "b.ledger").exists()
+    book = sf.Ledger(tmp_path / "c.ledger", agent)
+    with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
+        book.write(trap()[1].plan(sf.Counts.zeros(world.problem)))
+    with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
+        book.write(sf.Plan.plain(agent.baseline))
+    book.close()
+    assert not (tmp_path / "c.ledger").exists()  # nothing was planned
+    with pytest.raises(sf.InvalidSetting, match="closed"):
+        book.write(agent.plan(sf.Counts.zeros(world.problem)))
+
+
+def test_one_plan_asked_for_twice_is_written_once(tmp_path):
+    world, agent = trap()
+    counts = sf.Counts.zeros(world.problem)
+    with sf.Ledger(tmp_path / "a.ledger", agent) as book:
+        book.write(agent.plan(counts))
+        book.write(agent.plan(counts))
+        counts.add(sf.Episode([0, 1, 1], [0, 0]))
+        book.write(agent.plan(counts))
+        assert repr(book).endswith("2 plans)")
+    assert [line["kind"] for line in records(tmp_path / "a.ledger")] == ["ledger", "plan", "plan", "end"]
+
+
+def live(path, tmp_path, episodes=60, **settings):
+    _, agent = trap()
+    return sf.learn("Trap-v0", agent, episodes, seed=5, ledger=path, save=tmp_path / "run.npz", **settings)
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 7, 33])
+@pytest.mark.parametrize("cut", [0, 40])
+def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch):
+    """Killed in the middle, with a record cut off or not, and gone on: the same bytes as without the stop."""
+    live(tmp_path / "whole.ledger", tmp_path)
+    (tmp_path / "run.npz").unlink()
+    played, end = [], sf.Learner.end
+
+    def end_or_stop(learner):
+        played.append(1)
+        if len(played) == at:
+            raise Stop
+        return end(learner)
+
+    monkeypatch.setattr(sf.Learner, "end", end_or_stop)
+    with pytest.raises(Stop):
+        live(tmp_path / "cut.ledger", tmp_path)
+    monkeypatch.setattr(sf.Learner, "end", end)
+    text = (tmp_path / "cut.ledger").read_bytes()
+    (tmp_path / "cut.ledger").write_bytes(text[: len(text) - cut])
+    live(tmp_path / "cut.ledger", tmp_path, resume=True)
+    assert (tmp_path / "cut.ledger").read_bytes() == (tmp_path / "whole.ledger").read_bytes()
+
+
+def test_what_is_not_this_learners_ledger_is_not_gone_on_with(tmp_path):
+    world, agent = trap()
+    sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")
+    text = (tmp_path / "a.ledger").read_bytes()
+    other = sf.StepMix(world.problem, world.baseline, 0.59, delta=0.1)
+    with pytest.raises(sf.InvalidFile, match="another learner"):
+        sf.Ledger.resume(tmp_path / "a.ledger", other, 50)
+    for damaged in (
+        text.replace(b'"h":', b'"h" :', 1),
+        b"{}\n" + text,
+        text.replace(b"\n", b"\n\n", 1),
+        b"\xff" + text,
+    ):
+        (tmp_path / "b.ledger").write_bytes(damaged)
+        with pytest.raises(sf.InvalidFile, match="damaged"):
+            sf.Ledger.resume(tmp_path / "b.ledger", agent, 50)
+        assert (tmp_path / "b.ledger").read_bytes() == damaged
+    assert (tmp_path / "a.ledger").read_bytes() == text
+
+
+def test_the_command_writes_and_checks(tmp_path):
+    path = str(tmp_path / "a.ledger")
+    tried = CliRunner().invoke(app, ["try", "trap", "--episodes", "300", "--ledger", path])
+    assert tried.exit_code == 0, tried.output
+    assert "surefoot certify" in tried.output
+    checked = CliRunner().invoke(app, ["certify", path])
+    assert checked.exit_code == 0, checked.output
+    assert "ACCEPTED" in checked.output
+    both = CliRunner().invoke(app, ["try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--ledger", path])
+    assert isinstance(both.exception, sf.InvalidSetting)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(sf.InvalidFile, match="cannot be read"):
+        sf.check_ledger(tmp_path / "no.ledger")
+    assert CliRunner().invoke(app, ["certify", str(tmp_path / "no.ledger")]).exit_code in (2, 3)

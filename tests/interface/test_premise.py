@@ -1,0 +1,310 @@
+"""No promise without a grade: how well it is known that the baseline is above the floor stands beside every promise.
+
+Certified by data, vouched for, unknown, or none needed. What promises nothing (NOT CERTIFIED, no floor, a premise that
+is known to be false) has no grade. Each learner of the registry is here, with every setting that its grade depends on.
+"""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.agents import SpliceAgent
+from surefoot.bounds.certificate import mark_of
+from surefoot.cli import app
+from surefoot.tables import print_runs, rows
+
+GRADES = ("certified by data", "vouched for", "unknown", "none needed")
+PROMISE = re.compile(
+    rf"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
+)
+LINE = re.compile(rf"^Baseline (above the floor|within the budget): ({'|'.join(GRADES)})\.$", re.MULTILINE)
+NOTHING = ("NOT CERTIFIED", "no floor promised", "no promise: ", "no promise for this floor")
+
+WORLD = sf.random_mdp(S=5, A=5, H=3, seed=1)
+BASELINE = sf.boltzmann(sf.solve(WORLD).Q, eta=10.0)
+VALUE = float(sf.policy_value(WORLD, BASELINE)[0, 0])  # 2.59; of it the known rewards alone prove 2.43 (KL)
+HIGH, LOW = 2.55, 2.0
+
+
+def certificate(value):
+    return sf.Certificate(value, 0.01, mark_of(BASELINE, WORLD.problem))
+
+
+def build(kind, floor, **settings):
+    return kind(WORLD.problem, BASELINE, floor, **settings)
+
+
+def told(kind, floor, **settings):
+    return build(kind, floor, baseline_value=VALUE, episodes=1000, **settings)
+
+
+def with_costs(kind, budget):
+    return build(kind, None, cost=np.full((3, 5, 5), 0.5), budget=budget, baseline_cost=1.5, episodes=1000)
+
+
+MIXERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix)
+PROGRAMMES = (sf.DOPE, sf.OptPessLP)
+SUMS = (sf.BudgetExploration, sf.ConservativeUCBVI)
+# Every learner, its settings, the grade of its promise (None: it promises nothing), and that of its plan without data.
+CASES = [
+    *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in MIXERS),
+    *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in MIXERS),
+    *((kind, "paper", lambda kind: kind.paper(WORLD.problem, BASELINE, LOW), "unknown", "unknown") for kind in MIXERS),
+    *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in MIXERS),
+    *((kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed") for kind in MIXERS),
+    *(
+        (kind, "vouched", lambda kind: build(kind, HIGH, baseline_at_least=2.56), "vouched for", "vouched for")
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "vouched at the floor", lambda kind: build(kind, HIGH, baseline_at_least=HIGH), *["vouched for"] * 2)
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "vouched for less", lambda kind: build(kind, HIGH, baseline_at_least=2.54), "unknown", "unknown")
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.56)), *["certified by data"] * 2)
+        for kind in MIXERS
+    ),
+    *(
+        (kind, "weak certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.5)), *["unknown"] * 2)
+        for kind in MIXERS
+    ),
+    *(
+        (
+            kind,
+            "both",
+            lambda kind: build(kind, HIGH, certificate=certificate(2.5), baseline_at_least=2.56),
+            *["vouched for"] * 2,
+        )
+        for kind in MIXERS
+    ),
+    *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in MIXERS),
+    *((kind, "told", lambda kind: told(kind, LOW), "vouched for", "vouched for") for kind in PROGRAMMES),
+    *((kind, "floor of 0", lambda kind: told(kind, 0.0), "none needed", "none needed") for kind in PROGRAMMES),
+    *((kind, "costs", lambda kind: with_costs(kind, 2.0), "vouched for", "vouched for") for kind in PROGRAMMES),
+    *((kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed") for kind in PROGRAMMES),
+    *((kind, "scaled", lambda kind: told(kind, LOW, scale=0.5), None, None) for kind in PROGRAMMES),
+    *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in SUMS),
+    *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in SUMS),
+    *((kind, "told", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["vouched for"] * 2) for kind in SUMS),
+    *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in SUMS),
+    *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in SUMS),
+    (sf.ConservativeUCBVI, "UCBVI inside", lambda kind: told(kind, LOW), "vouched for", "vouched for"),
+    (sf.BPIUCBVI, "plain", lambda kind: kind(WORLD.problem), None, None),
+    (sf.BPIUCBVI, "scaled", lambda kind: kind(WORLD.problem, bounds=sf.KL(scale=0.1)), None, None),
+    (sf.UCBVI, "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
+]
+
+
+def graded(text):
+    """The grade in a promise; None in what promises nothing. Anything else is a promise without a grade."""
+    found = PROMISE.fullmatch(text)
+    if found is None:
+        assert text.startswith(NOTHING), text
+        return None
+    return found[2]
+
+
+def test_a_promise_without_a_grade_is_seen():
+    """Control: the words of before, and near misses, are not taken for a graded promise."""
+    for words in (
+        "certified at delta = 0.1 for every episode's policy",
+        "certified at delta = 0.1 for every episode's policy, or the baseline on trust",
+        "certified at delta = 0.1 for every episode's policy; baseline above the floor: ",
+        "certified at delta = 0.1 for every episode's policy; baseline above the floor: surely",
+    ):
+        with pytest.raises(AssertionError):
+            graded(words)
+
+
+def test_every_learner_is_here():
+    assert {kind for kind, *_ in CASES} == {*sf.AGENTS.values(), sf.UCBVI}
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "promised", "planned"),
+    [(kind, make, promised, planned) for kind, _, make, promised, planned in CASES],
+    ids=[f"{kind.__name__}-{name}" for kind, name, *_ in CASES],
+)
+class TestEveryLearner:
+    def test_its_promise_has_a_grade(self, kind, make, promised, planned):
+        agent = make(kind)
+        assert graded(agent.promise) == promised
+        if promised is not None:
+            assert agent.premise == promised
+
+    def test_its_run_and_its_row_have_it(self, kind, make, promised, planned, capsys):
+        run = sf.simulate(WORLD, make(kind), 3, seed=0)
+        assert graded(run.promise) == promised
+        assert run.promise in repr(run)
+        assert rows([run])[-1]["promise"] == run.promise
+        print_runs([run])
+        assert f"{run.agent}: {run.promise}." in " ".join(capsys.readouterr().out.split())
+
+    def test_its_plan_says_it_where_it_promises(self, kind, make, promised, planned):
+        plan = make(kind).plan(sf.Counts.zeros(WORLD.problem))
+        found = LINE.findall(plan.explain())
+        assert [grade for _, grade in found] == ([] if planned is None else [planned])
+        if plan.safety == "NOT CERTIFIED" and plan.grounds is not None:
+            text = plan.explain()
+            assert "NOT CERTIFIED" in text
+            assert "certified by data" not in text
+
+
+# ---- what data add
+
+
+def test_data_certify_the_baseline(counts_of):
+    """By the model: unknown before, certified by data after; what is vouched for is then proved as well."""
+    counts = counts_of(WORLD, BASELINE, 10**5, seed=0)
+    for settings in ({}, {"baseline_at_least": 2.56}):
+        for kind in MIXERS:
+            agent = build(kind, HIGH, **settings)
+            before, after = agent.plan(sf.Counts.zeros(WORLD.problem)), agent.plan(counts)
+            assert LINE.search(before.explain())[2] == ("vouched for" if settings else "unknown")
+            assert LINE.search(after.explain())[2] == "certified by data"
+            assert max(after.grounds.by_model, after.grounds.by_returns) >= HIGH
+            # A bonus scaled by hand proves nothing, with any data.
+            scaled = build(kind, HIGH, bounds=sf.KL(scale=0.5), **settings).plan(counts)
+            assert LINE.search(scaled.explain()) is None
+            assert scaled.grounds.premise == ("vouched for" if settings else "unknown")
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_returns_certify_it_unless_their_range_is_somebodys_word(declared):
+    """One coin a step is too little for the model; 400 whole baseline episodes are enough for their returns."""
+    lake = sf.from_gymnasium("FrozenLake-v1", horizon=50).with_support()
+    baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
+    returns = sf.Returns(low=0.0, high=1.0) if declared else sf.Returns()
+    agent = sf.EpsMix(lake.problem, baseline, floor=0.13, delta=0.1, pooled=True, returns=returns)
+    run = sf.simulate(lake, agent, episodes=400, seed=0)
+    plan = agent.plan(run.counts)
+    assert plan.grounds.by_model < 0.13 <= plan.grounds.by_returns
+    assert LINE.search(plan.explain())[2] == ("vouched for" if declared else "certified by data")
+
+
+def test_a_rival_proves_its_baseline_while_it_plays_it():
+    """OptPess-LP plays the baseline until it is proved with room to spare. From no visits to many: vouched for, then
+    certified by data, though it is still the baseline that is played; of other policies the baseline's cost is not
+    computed."""
+    world = sf.TabularMDP(np.ones((1, 2, 1)), np.array([[0.9, 0.91]]), H=2)
+    baseline = np.full((2, 1, 2), 0.5)
+    agent = sf.OptPessLP(world.problem, baseline, 1.7, baseline_value=1.81, episodes=10**9)
+    seen = {}
+    for n in np.geomspace(1, 10**8, 60).astype(np.int64):
+        plan = agent.plan(sf.Counts(np.full((2, 1, 2, 1), n)))
+        seen[plan.source, plan.safety] = LINE.search(plan.explain())[2]
+    assert seen == {
+        ("baseline", "trusted"): "vouched for",
+        ("baseline", "certified"): "certified by data",
+        ("optimistic", "certified"): "vouched for",
+    }
+
+
+# ---- premises known to be false, other floors
+
+
+def test_what_promises_nothing_has_no_grade():
+    with pytest.warns(sf.FloorAboveBaseline):
+        run = sf.simulate(WORLD, build(sf.StepMix, 2.7), 3, seed=0)
+    assert graded(run.promise) is None
+    assert run.promise.startswith("no promise: its premise is false")
+    other = sf.simulate(WORLD, build(sf.StepMix, LOW), 3, seed=0, floor=1.0)
+    assert graded(other.promise) is None
+
+
+# ---- the command, the report
+
+
+def promises_in(text):
+    """Everything that looks like a promise in what was printed or written."""
+    plain = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+    return [f"certified at delta = {rest}" for rest in re.split("certified at delta = ", plain)[1:]]
+
+
+def surefoot(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_try_prints_it():
+    names = [name for name in sf.AGENTS if name != "bpi-ucbvi"]
+    agents = [word for name in names for word in ("--agent", name)]
+    table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
+    found = {row["learner"]: row["promise"] for row in table["rows"]}
+    assert set(found) == {"baseline alone", *(kind.name for kind in sf.AGENTS.values())}
+    assert all(graded(found[sf.AGENTS[name].name]) in GRADES for name in names)
+    printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
+    assert printed
+    assert all(PROMISE.match(words) for words in printed)
+
+
+def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
+    short = ("--episodes", 300, "--paper-episodes", 3000, "--out", tmp_path / "f.svg")
+    printed = promises_in(surefoot("demo", *short))
+    assert len(printed) == 4  # StepMix and EpsMix, by two families of bounds
+    assert all(PROMISE.match(words)[2] == "unknown" for words in printed)
+    assert "baseline above the floor: unknown" in promises_of_svg((tmp_path / "f.svg").read_text())
+
+
+def promises_of_svg(text):
+    """The words of a figure: matplotlib writes them as comments beside their outlines."""
+    return " ".join(re.findall(r"<!-- (.*?) -->", text)) + " ".join(re.findall(r"<text[^>]*>(.*?)</text>", text))
+
+
+STUDY = """
+name = "grades"
+title = "Grades"
+question = "Does every promise have one?"
+trials = 1
+episodes = 200
+replan = { growth = 1.1 }
+
+[[panels]]
+id = "trap"
+world = { name = "trap" }
+
+[[learners]]
+id = "stepmix"
+agent = "stepmix"
+bounds = "kl"
+
+[[learners]]
+id = "dope"
+agent = "dope"
+bounds = "paper"
+
+[[learners]]
+id = "scaled"
+agent = "epsmix"
+bounds = "kl"
+scale = 0.5
+"""
+
+
+def test_the_report_of_a_study_has_it(tmp_path):
+    (tmp_path / "grades.toml").write_text(STUDY)
+    printed = promises_in(surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1))
+    written = promises_in((tmp_path / "out" / "report.html").read_text())
+    assert {PROMISE.match(words)[2] for words in printed} == {"unknown", "vouched for"}
+    assert {PROMISE.match(words)[2] for words in written} == {"unknown", "vouched for"}
+    assert "NOT CERTIFIED" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_learn_says_it_too():
+    """Where no model is shown, the label is the learner's own."""
+    lake = sf.from_gymnasium("FrozenLake-v1", horizon=50)
+    baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
+    agent = sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True)
+    assert isinstance(agent, SpliceAgent)
+    run = sf.learn("FrozenLake-v1", agent, episodes=3, seed=0)
+    assert graded(run.promise) == "unknown"

@@ -1,0 +1,417 @@
+"""The watchdog in an environment: it gives alarm where a premise is false, says why, freezes the learner to its
+baseline, and is silent where all is well.
+
+Seeds are fixed, so no test here fails by chance. How often a watchdog errs is in statistical/test_watchdog.py; here a
+true learner is met a few times, each with a chance of at most 0.01 + delta of an alarm when the seeds were chosen.
+"""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+from surefoot.files import write_arrays
+from surefoot.tables import print_runs, rows
+
+H = 4
+FLOOR = 1.3  # the baseline is worth 1.5 in `Coin`
+
+
+class Stop(Exception):
+    pass
+
+
+class Coin(gymnasium.Env):
+    """State 1 pays 1. Either action leads there with its probability `good`, from episode `changes` on with 0.1.
+
+    `played` is where the episodes begin to be numbered; in episode `stops` the power fails.
+    """
+
+    observation_space = Discrete(2)
+    action_space = Discrete(2)
+
+    def __init__(self, good=(0.5, 0.6), changes=10**9, played=0, stops=10**9):
+        self.good, self.changes, self.k, self.stops = good, changes, played - 1, stops
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.k += 1
+        self.state = 0
+        return self.state, {}
+
+    def step(self, action):
+        if self.k == self.stops:
+            raise Stop
+        reward = float(self.state)
+        self.state = int(self.np_random.random() < (0.1 if self.k >= self.changes else self.good[action]))
+        return self.state, reward, False, False, {}
+
+
+def problem(**settings):
+    told = {"rewards": np.array([[0, 0], [1, 1]]), "reward_range": (0, 1), "start": 0, "stationary": True}
+    return sf.from_gymnasium(Coin(), horizon=H, **{**told, **settings})
+
+
+def agent(kind=sf.StepMix, floor=FLOOR, known=None, **settings):
+    """Uniform baseline; pooled counts, so that a learner leaves the baseline within some hundred episodes."""
+    known = problem() if known is None else known
+    return kind(known, sf.embed_policy(known, np.full((2, 2), 0.5)), floor, **{"pooled": True, **settings})
+
+
+BELOW = {"good": (0.3, 0.3)}  # the baseline is worth 0.9
+
+
+def learnt(env, learner=None, episodes=400, seed=0, alpha=0.01, **settings):
+    learner = agent() if learner is None else learner
+    return sf.learn(env, learner, episodes, seed, watchdog=sf.Watchdog(alpha), **settings)
+
+
+# ---- alarm, or none
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
+@pytest.mark.parametrize("what", ["the baseline is below the floor", "the process changes"])
+def test_a_false_premise_gives_alarm_and_freezes(kind, what):
+    """From the alarm on the baseline alone is played; before it, in the world that changes, more was."""
+    changes = what == "the process changes"
+    learner = agent(kind, returns=sf.Returns())
+    env = Coin(changes=800) if changes else Coin(**BELOW)
+    run = learnt(env, learner, 1600)
+    assert isinstance(run.alarm, sf.Alarm)
+    at = run.alarm.episodes
+    assert 800 * changes < at < 1600
+    assert run.alarm.floor == FLOOR
+    assert run.alarm.mean_of_last < FLOOR
+    after = run.curve.episode >= at
+    assert after.any()
+    assert run.curve.sources[after, 1:].sum() == 0
+    if changes:
+        assert run.curve.sources[~after, 1:].sum() > 100
+        assert run.alarm.last < at  # low only lately, and it says so
+        assert run.alarm.mean_return > FLOOR > run.alarm.mean_of_last
+    assert run.counts.episodes == 1600  # what happened is still counted
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
+def test_where_all_is_well_nothing_is_said_and_nothing_changes(kind, assert_same_run):
+    """The same run, to the last bit, as without a watchdog; and it left the baseline."""
+    learner = agent(kind, returns=sf.Returns())
+    run = learnt(Coin(), learner, 1200)
+    assert run.alarm is None
+    assert "ALARM" not in repr(run)
+    assert run.off_baseline is not None
+    assert_same_run(run, sf.learn(Coin(), learner, 1200, seed=0))
+
+
+def test_a_world_of_ours_with_a_floor_above_its_baseline():
+    """Through reset and step of TabularEnv, which shows its model: the warning comes at once, the alarm by itself."""
+    world = sf.world("trap")
+    value = float(sf.policy_value(world, world.baseline)[0, world.s1])
+    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    high = sf.StepMix(world.problem, world.baseline, value + 0.15 * world.H)
+    with pytest.warns(sf.FloorAboveBaseline):
+        run = sf.learn(env, high, 600, seed=0, watchdog=sf.Watchdog())
+    assert run.alarm is not None
+    # Control: a floor that it keeps.
+    fine = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
+    assert sf.learn(env, fine, 600, seed=0, watchdog=sf.Watchdog()).alarm is None
+
+
+def test_a_smaller_alpha_waits_longer():
+    quick, slow = (learnt(Coin(**BELOW), alpha=alpha).alarm.episodes for alpha in (0.1, 1e-6))
+    assert quick < slow
+
+
+def test_rivals_with_a_floor_are_frozen_too():
+    """DOPE solves a programme for each plan; after an alarm none of it is played."""
+    known = problem()
+    learner = agent(sf.DOPE, known=known, baseline_value=1.5, episodes=500)
+    run = learnt(Coin(**BELOW), learner, 300)
+    assert run.alarm is not None
+    assert run.sources["baseline"] >= 300 - run.alarm.episodes
+
+
+# ---- what is said
+
+
+def test_the_message_has_the_numbers_and_their_units():
+    """In the user's units: rewards of -1 and 5, so that 0..4 is -4..20."""
+    known = problem(rewards=np.array([[-1, -1], [5, 5]]), reward_range=(-1, 5))
+
+    class Paid(Coin):
+        def step(self, action):
+            state, reward, *rest = super().step(action)
+            return state, 6.0 * reward - 1.0, *rest
+
+    floor = known.from_user_units(3.8)
+    assert floor == pytest.approx(FLOOR)
+    run = learnt(Paid(**BELOW), agent(known=known, floor=floor))
+    text, at = str(run.alarm), run.alarm.episodes
+    mean = known.in_user_units(run.alarm.mean_return)
+    assert text.startswith(f"ALARM after {at} episodes: the promise is not supported by what was observed.")
+    assert "The floor is 3.8 an episode" in text
+    assert f"over {at} episodes the mean return was {mean:.6g}" in text
+    assert "(units of return)" in text
+    assert "at most 0.01" in text
+    for reason in ("the process has changed", "is not Markov", "the baseline is below the floor"):
+        assert reason in text
+    assert -4.0 < mean < 3.8
+    assert run.curve.mean[:at].mean() == pytest.approx(run.alarm.mean_return)  # observed, and of those episodes
+
+
+def test_it_is_said_everywhere(capsys):
+    """In the run, its label, its repr, the table for people and the rows for programs."""
+    run = learnt(Coin(**BELOW))
+    label = f"not supported by what was observed (alarm after {run.alarm.episodes} episodes, alpha = 0.01): certified"
+    assert run.promise.startswith(label)
+    assert str(run.alarm) in repr(run)
+    (row,) = rows([run])
+    assert row["alarm"] == str(run.alarm)
+    assert row["promise"] == run.promise
+    json.dumps(row)
+    print_runs([run])
+    assert "ALARM after" in capsys.readouterr().out
+    fine = learnt(Coin())
+    assert rows([fine])[0]["alarm"] is None
+    print_runs([fine])
+    assert "ALARM" not in capsys.readouterr().out
+
+
+def test_not_certified_stays_first():
+    run = learnt(Coin(**BELOW), agent(bounds=sf.KL(scale=0.5)))
+    assert run.promise.startswith("NOT CERTIFIED: bonus scaled by 0.5; and the floor is not supported")
+
+
+# ---- in a loop of one's own
+
+
+def play(learner, env, episodes, first=0):
+    for k in range(first, first + episodes):
+        plan = learner.begin()
+        state, _ = env.reset(seed=k)
+        for _ in range(H):
+            state, *_ = env.step(learner.act(state))
+            learner.observe(state)  # the problem knows the rewards: those of what was visited are taken
+        learner.end()
+    return plan
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_plans_after_an_alarm(kind):
+    """The baseline alone, trusted and no more, with the reason in explain() and repr()."""
+    learner = sf.Learner(agent(kind), seed=0, watchdog=sf.Watchdog())
+    assert not learner.watch.alarmed
+    before = learner.begin()
+    learner.rewind()
+    assert not before.frozen
+    assert "ALARM" not in before.explain()
+    plan = play(learner, Coin(**BELOW), 400)
+    assert learner.watch.alarmed
+    assert plan.frozen
+    assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", H, 0.0, "trusted")
+    assert not plan.certified
+    drawn = plan.draw(np.random.default_rng(0))
+    assert drawn.baseline
+    np.testing.assert_array_equal(drawn.policy, learner.agent.baseline)
+    assert str(learner.watch.alarm) in plan.explain()
+    assert "no promise is made" in plan.explain()
+    assert "frozen after an ALARM" in repr(plan)
+
+
+def test_what_was_seen_is_latched():
+    """After an alarm nothing moves: good times do not take it back."""
+    learner = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
+    play(learner, Coin(**BELOW), 400)
+    then = learner.watch
+    plan = play(learner, Coin(good=(1.0, 1.0)), 50, first=400)
+    assert learner.watch is then
+    assert plan.frozen
+    assert learner.episodes == 450
+
+
+def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
+    """Counts and watch on file, at any moment: the learner that goes on sees what the other would have."""
+    whole = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
+    play(whole, Coin(**BELOW), 300)
+    part = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
+    play(part, Coin(**BELOW), 20)
+    part.watch.save(tmp_path / "watch.npz")
+    part.counts.save(tmp_path / "counts.npz")
+    learner = agent()
+    watch = sf.Watchdog().on(learner, tmp_path / "watch.npz")
+    assert watch == part.watch
+    counts = sf.Counts.load(tmp_path / "counts.npz")
+    rest = sf.Learner(learner, seed=0, counts=counts, watchdog=watch)
+    play(rest, Coin(**BELOW), 280, first=20)
+    assert rest.watch == whole.watch
+    assert rest.watch.alarmed
+    assert rest.counts == whole.counts
+    with pytest.raises(sf.InvalidFile, match="another watchdog"):
+        sf.Watchdog(0.02).on(learner, tmp_path / "watch.npz")
+    with pytest.raises(sf.InvalidFile, match="another watchdog"):
+        sf.Watchdog().on(agent(floor=1.2), tmp_path / "watch.npz")
+    with pytest.raises(sf.InvalidSetting, match="of another learner"):
+        sf.Learner(agent(floor=1.2), seed=0, watchdog=watch)
+
+
+def test_rewards_are_those_observed_where_they_are_unknown():
+    """The environment pays half of what it seems to: only a watchdog that reads rewards can know."""
+    blind = problem(rewards=None)
+
+    class Half(Coin):
+        def step(self, action):
+            state, reward, *rest = super().step(action)
+            return state, 0.5 * reward, *rest
+
+    assert learnt(Half(), agent(known=blind), 600).alarm is not None
+    assert learnt(Coin(), agent(known=blind), 600).alarm is None  # control
+    # Where the problem knows what a state pays, that is what is summed: that the table is true stays a premise.
+    assert learnt(Half(), agent(), 600).alarm is None
+
+
+def test_the_range_of_returns_is_that_of_the_problem():
+    """One prize in 50 steps: returns lie in [0, 1], not in [0, 50], and stakes are for that."""
+    lake = sf.from_gymnasium("FrozenLake-v1", horizon=50)
+    baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
+    watch = sf.Watchdog().on(sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True))
+    assert (watch.bet.low, watch.bet.span) == (0.0, 1.0)
+    assert watch.bet.f == 0.13
+    with pytest.raises(sf.InvalidEpisode, match=r"return is 1\.5, outside the range \(0, 1\)"):
+        watch.after(1.5)
+    with pytest.raises(sf.InvalidEpisode, match="outside the range"):
+        watch.after(float("nan"))
+
+
+# ---- stopped and gone on with
+
+
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_resuming_across_the_alarm_is_the_same_run(kind, tmp_path, assert_same_run):
+    """Torn before the alarm and after it: the same run, alarm and state as in one go; and the same seed, the same."""
+    learner, path = agent(kind, returns=sf.Returns()), tmp_path / "run.npz"
+    settings = {"episodes": 900, "seed": 1, "watchdog": sf.Watchdog()}
+    whole = sf.learn(Coin(changes=500), learner, save=tmp_path / "whole.npz", **settings)
+    at = whole.alarm.episodes
+    assert 500 < at < 850
+    for stops, played in ((at - 20, 0), (at + 20, at - 20)):
+        with pytest.raises(Stop):
+            env = Coin(changes=500, played=played, stops=stops)
+            sf.learn(env, learner, save=path, resume=played > 0, **settings)
+    again = sf.learn(Coin(changes=500, played=at + 20), learner, save=path, resume=True, **settings)
+    assert_same_run(again, whole)
+    assert again.alarm == whole.alarm
+    with np.load(path) as mine, np.load(tmp_path / "whole.npz") as other:
+        assert set(mine.files) == set(other.files)
+        for name in ("watch_state", "watch_about", "counts_n_sas"):
+            assert mine[name].tobytes() == other[name].tobytes()
+    # Control: another seed has another alarm.
+    assert sf.learn(Coin(changes=500), learner, **{**settings, "seed": 2}).alarm != whole.alarm
+
+
+def test_another_watchdog_is_another_run(tmp_path):
+    path = tmp_path / "run.npz"
+    learnt(Coin(), episodes=20, save=path)
+    with pytest.raises(sf.InvalidFile, match="the watchdog"):
+        learnt(Coin(), episodes=20, save=path, resume=True, alpha=0.02)
+    with pytest.raises(sf.InvalidFile, match="the watchdog"):
+        sf.learn(Coin(), agent(), 20, seed=0, save=path, resume=True)
+    assert learnt(Coin(), episodes=20, save=path, resume=True).episodes == 20  # control
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value"),
+    [
+        ("watch_state", 0, 19.0),  # episodes
+        ("watch_state", 0, 19.5),
+        ("watch_state", 2, -1.0),  # for how long returns were low
+        ("watch_state", 6, np.nan),  # a logarithm
+        ("watch_about", 0, 0.5),
+        ("watch_state", None, np.zeros(3)),
+        ("watch_state", None, None),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(name, index, value, tmp_path):
+    """Written with a valid hash, as by somebody who changes it on purpose."""
+    path = tmp_path / "run.npz"
+    learnt(Coin(), episodes=20, save=path)
+    with np.load(path) as file:
+        arrays = {key: file[key].copy() for key in file.files if key != "about"}
+    if index is not None:
+        arrays[name][index] = value
+    elif value is None:
+        del arrays[name]
+    else:
+        arrays[name] = value
+    write_arrays(path, "learning", arrays)
+    with pytest.raises(sf.InvalidFile):
+        learnt(Coin(), episodes=20, save=path, resume=True)
+
+
+def test_a_ledger_says_that_the_learner_was_frozen(tmp_path):
+    """One record more than before the alarm, on the baseline, marked; and none after it, also when gone on with."""
+    path, book = tmp_path / "run.npz", tmp_path / "book.ledger"
+    whole = learnt(Coin(**BELOW), ledger=tmp_path / "whole.ledger")
+    with pytest.raises(Stop):
+        learnt(Coin(**BELOW, stops=whole.alarm.episodes + 5), save=path, ledger=book)
+    learnt(Coin(**BELOW, played=whole.alarm.episodes + 5), save=path, resume=True, ledger=book)
+    assert book.read_bytes() == (tmp_path / "whole.ledger").read_bytes()
+    _, *plans, _ = [json.loads(line) for line in book.read_bytes().splitlines()]
+    assert [plan["frozen"] for plan in plans] == [False] * (len(plans) - 1) + [True]
+    last = plans[-1]
+    assert (last["source"], last["safety"], last["episodes"]) == ("baseline", "trusted", whole.alarm.episodes)
+    assert not sf.check_ledger(book).refusals
+
+
+# ---- refusals
+
+
+def test_whom_it_cannot_watch():
+    known = problem()
+    costs = {"cost": np.full((H, 3, 2), 0.5), "budget": 3.0, "baseline_cost": 2.0, "episodes": 100}
+    baseline = sf.embed_policy(known, np.full((2, 2), 0.5))
+    at_least = sf.Problem(known.r[0], H=H, stationary=True, rewards_at_least=True)
+
+    class Own:
+        problem, floor, pooled, promise = known, 1.0, False, "mine"
+
+        def plan(self, counts, rng=None):
+            return sf.Plan.plain(baseline)
+
+    refused = {
+        "keeps no floor": sf.BPIUCBVI(known),
+        "keeps the sum of all episodes": agent(sf.BudgetExploration),
+        "relative to what the baseline is worth": agent(floor=sf.Relative(0.1)),
+        "keeps costs within a budget": sf.DOPE(known, baseline, **costs),
+        "paid at least": sf.StepMix(at_least, baseline, FLOOR),
+        "freezes a learner to its baseline, and Own has none": Own(),
+    }
+    for reason, learner in refused.items():
+        with pytest.raises(sf.InvalidSetting, match=reason):
+            sf.Watchdog().on(learner)
+        with pytest.raises(sf.InvalidSetting, match=reason):
+            sf.Learner(learner, seed=0, watchdog=sf.Watchdog())
+    with pytest.raises(sf.InvalidSetting, match="keeps no floor"):
+        sf.learn(Coin(), sf.BPIUCBVI(known), 5, seed=0, watchdog=sf.Watchdog())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1e-300, float("nan"), "0.01", True, None])
+def test_what_is_no_alpha(alpha):
+    with pytest.raises(sf.InvalidSetting, match="how likely a false alarm may ever be"):
+        sf.Watchdog(alpha)
+
+
+def test_what_is_no_watchdog():
+    with pytest.raises(sf.InvalidSetting, match=r"expected sf.Watchdog"):
+        sf.learn(Coin(), agent(), 5, seed=0, watchdog=0.01)
+    with pytest.raises(sf.InvalidSetting, match=r"expected sf.Watchdog"):
+        sf.Learner(agent(), seed=0, watchdog=0.01)
+
+
+def test_a_watchdog_is_frozen_configuration():
+    with pytest.raises(AttributeError):
+        sf.Watchdog().alpha = 0.5
+    assert sf.Watchdog() == sf.Watchdog(0.01)
+    assert repr(sf.Watchdog(0.05)) == "Watchdog(alpha=0.05)"
