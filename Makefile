@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup spark browser run demo test test-full faults mutants check docs bench lock clean
+.PHONY: help setup spark browser fuzzer run demo test test-full faults mutants check docs bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,7 +42,11 @@ check: setup
 test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
 	$(BIN)/pytest -n auto -m "not full"
 
-test-full: check  ## as test, with the long runs and the slow statistics
+fuzzer: setup  ## atheris into .venv, for the coverage-guided tests of every file reader in test-full
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=2.3" \
+		|| echo "atheris cannot be installed here: the guided fuzz tests will be skipped."
+
+test-full: check fuzzer  ## as test, with the long runs, the slow statistics and guided fuzzing (hours)
 	$(BIN)/pytest -n auto
 
 faults: setup  ## plant every fault of faults/planted.toml in a scratch copy: is it caught, and by which test? (minutes)

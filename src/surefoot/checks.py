@@ -15,12 +15,24 @@ from surefoot.errors import InvalidSetting, SurefootError
 ROW_SUM_TOLERANCE = 1e-9
 VIOLATION_TOLERANCE = 1e-12  # exact values carry rounding errors of about this size: below floor - 1e-12 is below
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
+LARGEST_ARRAY = 10**9  # numbers: 8 GB. More is a slip of the pen, and is refused before memory is asked for
 SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
 
 
 def where(name: str, index: Sequence[int]) -> str:
     """`P[2, 0, 1]`: how a place in an array is named in every message."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def require_room(what: str, shape: Sequence[int], error: type[SurefootError]) -> None:
+    """Refuse an array that is too large before it is made. Python's integers do not overflow."""
+    numbers = math.prod(int(size) for size in shape)
+    if numbers > LARGEST_ARRAY:
+        sizes = " x ".join(str(int(size)) for size in shape)
+        raise error(
+            f"{what} would be {sizes} = {numbers:.3g} numbers, expected at most {LARGEST_ARRAY:.0e}. Choose smaller "
+            "sizes."
+        )
 
 
 def at_least(value: float) -> str:

@@ -13,6 +13,7 @@ from surefoot.checks import (
     as_array,
     require_bool,
     require_integer,
+    require_room,
     where,
 )
 from surefoot.episode import Episode, require_indices, require_problem
@@ -113,12 +114,12 @@ class Counts:
                 raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.record = _whole("record", np.zeros(2) if record is None else record, (2,), LARGEST_SUM)
-        if self.H is not None and self.record[1] > self.record[0] * self.H * REWARD_UNITS:
+        if self.H is not None and int(self.record[1]) > int(self.record[0]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
                 f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
             )
         self.ledger = _whole("ledger", np.zeros(3) if ledger is None else ledger, (3,), LARGEST_SUM)
-        if self.H is not None and self.ledger[2] > self.ledger[1] * self.H * REWARD_UNITS:
+        if self.H is not None and int(self.ledger[2]) > int(self.ledger[1]) * self.H * REWARD_UNITS:
             raise InvalidCounts(f"ledger is {self.ledger}: values of more than {self.H} in episodes of {self.H} steps.")
         self.ledger_of = ledger_of
         self.basis = None if basis is None else _basis(basis)
@@ -135,7 +136,9 @@ class Counts:
         steps = () if pooled else (problem.H,)
         sums = None if problem.unknown_rows is None else np.zeros((*steps, problem.S, problem.A), dtype=np.int64)
         start = problem.s1 if problem.one_start else None
-        n_sas = np.zeros((*steps, problem.S, problem.A, problem.S), dtype=np.int64)
+        shape = (*steps, problem.S, problem.A, problem.S)
+        require_room("The counts", shape, InvalidCounts)
+        n_sas = np.zeros(shape, dtype=np.int64)
         return cls(n_sas, problem.H, start, x_sa=sums)
 
     @classmethod

@@ -17,13 +17,12 @@ from surefoot.checks import (
     require_distributions,
     require_floor,
     require_integer,
+    require_room,
     where,
 )
 from surefoot.errors import InvalidModel
 from surefoot.policy import check_policy
 from surefoot.problem import Problem, Units, per_step, signal
-
-LARGEST = 10**9  # probabilities in a random world: 8 GB
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -228,9 +227,8 @@ def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> T
     rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
     """
     sizes = [require_integer(name, size, 1, InvalidModel) for name, size in (("S", S), ("A", A), ("H", H))]
-    numbers = sizes[0] ** 2 * sizes[1] * (1 if stationary else sizes[2])
-    if numbers > LARGEST:
-        raise InvalidModel(f"S={S}, A={A}, H={H} make {numbers:.3g} probabilities, expected at most {LARGEST:.0e}.")
+    require_room("P", (1 if stationary else sizes[2], *sizes[:2], sizes[0]), InvalidModel)
+    require_room("r", sizes, InvalidModel)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
     steps = () if stationary else (H,)
     r = rng.random((*steps, S, A))

@@ -18,6 +18,7 @@ from surefoot.checks import (
     require_finite,
     require_integer,
     require_number,
+    require_room,
 )
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.files import read_arrays, write_arrays
@@ -49,6 +50,7 @@ def uniform(H: int, S: int, A: int) -> Floats:
     """Every action equally likely, always."""
     for size_name, size in (("H", H), ("S", S), ("A", A)):
         require_integer(size_name, size, 1, InvalidPolicy)
+    require_room("The policy", (H, S, A), InvalidPolicy)
     return np.full((H, S, A), 1.0 / A)
 
 

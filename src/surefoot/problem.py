@@ -336,7 +336,9 @@ def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
     if start is None:
         if first >= S:
             raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
-        return np.asarray(np.eye(S)[first])
+        weights = np.zeros(S)  # a row of np.eye(S) would need S times the room
+        weights[first] = 1.0
+        return weights
     if isinstance(start, str):
         if start != "unknown":
             raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')

@@ -1,7 +1,7 @@
 # fmt: off
 """Re-derives every plan of a ledger: `python verifier.py FILE`. The format, and what is checked: docs/ledger.md.
 It shares no code with what writes ledgers. The mathematics: docs/certificates.md (KL balls); Li et al. 2023, Eq. q,
-ucbQ, lcbQ (Bernstein). A lower bound computed here is at most the exact one and within 1e-24 of it: of what was summed
+ucbQ, lcbQ (Bernstein). A lower bound computed here is at most the exact one and within 1e-15 of it: of what was summed
 in 60 digits a HAIR is taken off. Upper bounds are lower bounds of negated values (sign = -1). What a ledger claims is
 held against such bounds, or compared exactly, in fractions. Whatever is not as expected is refused."""
 import hashlib
@@ -119,7 +119,7 @@ class _Book:  # the first record, and what was counted so far
             events, prime = P * H, prime / (4 if self.EpsMix else 3 * (H + 1))
         spent = {"model": (1 - part) * delta, "returns": part * delta, "delta_prime": prime}
         near = all(abs(Fraction(getattr(f.spending, key)) - x) <= x / 2**40 for key, x in spent.items())
-        require(near and 0 < delta < 1 and part < 1 and self.alpha != 0 and events <= f.spending.events, "spending, or alpha")
+        require(near and 0 < prime <= delta < 1 and self.alpha != 0 and events <= f.spending.events, "spending, alpha")
         shares = (prime / Fraction(f.spending.events), part * delta or prime)
         self.share, self.share_R = (Decimal(x.denominator).ln() - Decimal(x.numerator).ln() for x in shares)
         scale, self.k = Fraction(f.units.high) - Fraction(f.units.low), range(2 if f.relative or not self.KL else 1)

@@ -1,6 +1,7 @@
 """Every refusal is one sentence with the index, the expectation and the remedy. Nothing is repaired or clipped."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def test_odd_types_are_refused_in_words(parts):
         (lambda: sf.TabularMDP(P[0], spoil(r[0], (2, 1), math.nan), H=3), sf.InvalidModel, r"r\[2, 1\] is nan"),
         (lambda: sf.Problem(0.5), sf.InvalidModel, r"shape \(\)"),
         (lambda: sf.Problem(r, stationary="no"), sf.InvalidSetting, "stationary is 'no', expected True or False"),
-        (lambda: sf.random_mdp(10**6, 10, 10, seed=0), sf.InvalidModel, "probabilities, expected at most"),
+        (lambda: sf.random_mdp(10**6, 10, 10, seed=0), sf.InvalidModel, "numbers, expected at most"),
         (
             lambda: sf.StepMix.paper(world, baseline, 0.5),
             sf.InvalidSetting,
@@ -294,3 +295,33 @@ def test_messages_are_one_sentence_or_two_and_name_the_remedy(parts):
         sf.TabularMDP(parts[0] * 0.5, parts[1])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: sf.Counts.zeros(sf.Problem(np.zeros((100_000, 2)), H=10)), sf.InvalidCounts),
+        (lambda: sf.uniform(10**6, 10**6, 10), sf.InvalidPolicy),
+        (lambda: sf.random_mdp(10**5, 2, 10, seed=0), sf.InvalidModel),
+        (lambda: sf.random_mdp(3, 2, 10**9, seed=0, stationary=True), sf.InvalidModel),
+        *((lambda name=name: sf.world(name, H=10**9), sf.InvalidModel) for name in ("trap-long", "dosing", "queue")),
+        (lambda: sf.world("random-sparse", S=100_000), sf.InvalidModel),
+        (lambda: sf.world("river-swim", S=5000, H=10**9), sf.InvalidModel),
+    ],
+)
+def test_what_would_not_fit_is_refused_before_memory_is_asked_for(make, error):
+    """10^9 numbers are 8 GB. (A problem of 100,000 states is small: only its counts are not.)"""
+    tracemalloc.start()
+    with pytest.raises(error, match="expected at most 1e"):
+        make()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_sums_that_overflow_a_machine_word_are_compared_as_they_are():
+    """2^62 episodes earn up to 2^83 units: nothing is wrong with the first; the second earned more than it could."""
+    held = sf.Counts(np.zeros((2, 1, 1, 1), int), record=[2**62, 5])
+    assert held.record.tolist() == [2**62, 5]
+    with pytest.raises(sf.InvalidCounts, match="record"):
+        sf.Counts(np.zeros((2, 1, 1, 1), int), record=[1, 2**61])

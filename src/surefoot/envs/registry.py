@@ -1,11 +1,12 @@
 """The families by name."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from surefoot.checks import require_room
 from surefoot.envs import chains, constrained_worlds, stories, synthetic, traps
-from surefoot.errors import InvalidSetting
+from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.mdp import TabularMDP
 
 Size = int | float | bool
@@ -73,4 +74,16 @@ def world(name: str, **sizes: Size) -> TabularMDP:
     if unknown:
         can = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items()) or "nothing"
         raise InvalidSetting(f"World {chosen.name!r} has no {', '.join(sorted(unknown))}. What can be chosen: {can}.")
+    _require_room(chosen, sizes)
     return chosen.build(**sizes)
+
+
+def _require_room(chosen: Family, sizes: Mapping[str, Size]) -> None:
+    """Refuse what would not fit before a family makes any array. What is not a whole number it refuses itself."""
+    all_sizes = {**chosen.sizes, **sizes}
+    whole = {name: size for name, size in all_sizes.items() if isinstance(size, int)}
+    S = max(whole.get("S", 6), whole.get("N", 1), whole.get("places", 1))
+    H, A = max(whole.get("H", 1), whole.get("N", 1)), whole.get("A", 3)
+    by_step = chosen.name in ("random", "random-sparse") and not all_sizes.get("stationary", False)
+    require_room("P", (H if by_step else 1, S, A, S), InvalidModel)
+    require_room("The policy", (H, S, A), InvalidModel)

@@ -1,0 +1,846 @@
+"""Files from anywhere: whatever a file holds, reading it gives a valid object or one of surefoot's own errors.
+
+No other exception, no traceback of the command, nothing that runs, no room made for what is merely declared, no wait.
+"""
+
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import resource
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import surefoot as sf
+from surefoot.cli import main
+
+HERE = Path(__file__).parent / "fuzz"
+GIB = 2**30
+
+
+def loaded(name):
+    """A module of the folder fuzz, which atheris runs as well."""
+    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+targets = loaded("targets")
+npz, STUDY = targets.zipped, targets.STUDY
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    """What takes more than 3 GiB beyond what there is now is a MemoryError, which is none of surefoot's errors."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + 3 * GIB, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+# Every reader, fuzzed -------------------------------------------------------------------------------------------------
+
+EXAMPLES = dict.fromkeys(targets.TARGETS, 120)
+EXAMPLES |= {name: 60 for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")}
+EXAMPLES |= {"times": 25}
+LONGEST_MESSAGE, SECONDS = 2000, 2.0
+
+
+def prepared(name, folder):
+    """A target, where it is read, and the content that is spoilt."""
+    target = targets.TARGETS[name]
+    for part in ("valid", "scratch"):
+        (folder / part).mkdir()
+    targets.use_scratch(folder / "scratch")
+    target.make(folder / "valid")
+    whole = targets.refresh(target, folder / "valid", folder / "work")
+    return target, folder / "work", whole
+
+
+def outcome(target, work):
+    """'read' or 'refused'; anything else is raised."""
+    begun = time.process_time()
+    try:
+        target.read(work)
+        how = "read"
+    except sf.SurefootError as refusal:
+        assert 20 < len(str(refusal)) < LONGEST_MESSAGE
+        how = "refused"
+    assert time.process_time() - begun < SECONDS
+    return how
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+def test_whatever_a_file_holds_it_is_read_or_refused(name, tmp_path):
+    """The draws are fixed. Both outcomes occur: a fuzzer that only ever meets the first check tests nothing."""
+    if name.startswith("minari"):
+        pytest.importorskip("minari")
+    target, work, whole = prepared(name, tmp_path)
+    assert outcome(target, work) == "read"
+    seen = []
+
+    @settings(
+        max_examples=EXAMPLES[name],
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.binary(min_size=4, max_size=80))
+    def fuzz(data):
+        (work / target.file).write_bytes(target.spoil(whole, targets.Choices(data)))
+        seen.append(outcome(target, work))
+
+    fuzz()
+    assert name == "times" or seen.count("refused") > len(seen) // 3
+    assert "read" in seen
+
+
+def naive_counts(folder):
+    """A reader as one would write it: numpy's, then JSON's."""
+    with np.load(io.BytesIO((folder / "file.npz").read_bytes()), allow_pickle=False) as data:
+        arrays = {name: data[name] for name in data.files}
+    about = json.loads(str(arrays["about"]))
+    if about["kind"] != "counts":
+        raise sf.InvalidFile("This is a file of another kind: expected counts.")
+    return sf.Counts(arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), record=arrays["record"])
+
+
+def naive_codebook(folder):
+    given = json.loads((folder / "file.json").read_text())
+    return sf.Codebook(given["states"], given["actions"], given["rest"])
+
+
+@pytest.mark.parametrize(("name", "read"), [("counts", naive_counts), ("codebook", naive_codebook)])
+def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
+    """The control: under the same draws a reader without these checks raises errors that are not surefoot's."""
+    target, work, whole = prepared(name, tmp_path)
+    rng, strange = np.random.default_rng(0), set()
+    for _ in range(120):
+        (work / target.file).write_bytes(target.spoil(whole, targets.Choices(rng.bytes(60))))
+        try:
+            outcome(target._replace(read=read), work)
+        except Exception as reason:
+            strange.add(type(reason).__name__)
+    assert len(strange) >= 3
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", targets.TARGETS)
+def test_coverage_guided(name, tmp_path):
+    """atheris looks for inputs that reach new code, for a minute a reader: `python tests/interface/fuzz/guided.py`."""
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("atheris is not installed: pip install atheris (CPython on Linux)")
+    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", "60", "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Done " in done.stderr
+
+
+# Sizes before memory --------------------------------------------------------------------------------------------------
+
+MEASURED = """
+import resource, sys, time, tracemalloc
+import surefoot as sf
+from pathlib import Path
+from surefoot.baselines import load_baseline
+from surefoot.studies.spec import read_study
+readers = {"counts": sf.Counts.load, "policy": sf.load_policy, "log-counts": sf.LogCounts.load,
+           "baseline": load_baseline, "codebook": sf.Codebook.load, "study": read_study}
+path, name = Path(sys.argv[1]), sys.argv[2]
+import numpy, surefoot.files
+try:
+    readers[name](path.with_name("nowhere"))
+except sf.SurefootError:
+    pass
+now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 2**30, 2**40))
+tracemalloc.start()
+begun = time.process_time()
+try:
+    readers[name](path)
+    print("read")
+except sf.SurefootError as reason:
+    print(f"{type(reason).__name__}: {reason}")
+print(time.process_time() - begun)
+print(tracemalloc.get_traced_memory()[1])
+"""
+
+
+def measured(path, reader, environment=None):
+    """What a reader says of a file, how long it took, and how many bytes it asked for at most."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path), reader],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    assert done.returncode == 0, done.stderr
+    said, seconds, peak = done.stdout.splitlines()
+    return said, float(seconds), int(peak)
+
+
+def header(descr="<i8", shape="(1, 1, 1)"):
+    return targets.Member("n_sas", descr, "False", shape, b"").packed()
+
+
+def about(kind="counts"):
+    return targets.with_text(targets.Member("about", "", "False", "()", b""), {"format": 1, "kind": kind}).packed()
+
+
+BLOCK = 2**24
+
+
+def bomb(path, size, claimed=None, descr="<i8"):
+    """A zip file whose one large array is `size` zero bytes, and whose directory may claim another size."""
+    head = header(descr, f"({size // int(descr[-1])}, 1, 1)")
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    first = deflate.compress(head) + deflate.flush(zlib.Z_FULL_FLUSH)
+    block = deflate.compress(bytes(BLOCK)) + deflate.flush(
+        zlib.Z_FULL_FLUSH
+    )  # stands for itself, so it can be repeated
+    content = first + block * (size // BLOCK) + deflate.flush()
+    checksum = zlib.crc32(head)
+    for _ in range(size // BLOCK if size < GIB else 0):
+        checksum = zlib.crc32(bytes(BLOCK), checksum)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("about.npy", about())
+        archive.writestr("n_sas.npy", content)
+    whole = bytearray(path.read_bytes())
+    full = len(head) + size if claimed is None else claimed
+    for at, method, sizes in ((whole.find(b"n_sas.npy") - 30, 8, 14), (whole.rfind(b"PK\x01\x02"), 10, 16)):
+        whole[at + method : at + method + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
+        whole[at + sizes : at + sizes + 12] = struct.pack("<III", checksum, len(content), full)
+    path.write_bytes(whole)
+
+
+def test_a_decompression_bomb_is_refused_unopened(tmp_path):
+    """Three megabytes that stand for three gigabytes: refused by the directory, in no time and no memory."""
+    path = tmp_path / "bomb.npz"
+    bomb(path, 3 * GIB)
+    assert path.stat().st_size < 4e6
+    said, seconds, peak = measured(path, "counts")
+    assert "its arrays take 3 GiB, expected at most 1 GiB. Nothing of it was read." in said
+    assert "SUREFOOT_LARGEST_FILE=" in said
+    assert seconds < 0.5
+    assert peak < 2e6
+
+
+@pytest.mark.parametrize("shape", ["(137438953472,)", "(4294967296, 4294967296, 4294967296)", "(1000000000, 8, 2, 8)"])
+def test_a_header_that_declares_a_tebibyte_is_refused(tmp_path, shape):
+    """In a file of 1 kB; the directory tells the truth about the file, so that the header is read."""
+    path = tmp_path / "header.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("about.npy", about())
+        archive.writestr("n_sas.npy", header(shape=shape) + bytes(64))
+    said, seconds, peak = measured(path, "counts")
+    assert said.startswith("InvalidFile: ")
+    assert "is not a surefoot file, or a damaged one" in said
+    assert seconds < 0.5
+    assert peak < 2e6
+
+
+@pytest.mark.parametrize("claimed", [1000, 900 * 2**20])
+def test_never_more_is_unpacked_than_was_declared(tmp_path, claimed):
+    """The directory says 1 kB, or 900 MiB; the content is 64 MiB, as the header of the array says."""
+    path = tmp_path / "liar.npz"
+    bomb(path, 2**26, claimed)
+    said, seconds, peak = measured(path, "counts")
+    assert said.startswith("InvalidFile: ")
+    assert seconds < 0.5
+    assert peak < 2e6
+
+
+def test_the_control_reads_the_bomb(tmp_path):
+    """numpy's own reader makes room for all of it: what is refused above is what it would have read."""
+    path = tmp_path / "bomb.npz"
+    bomb(path, 2**26)
+    with np.load(path, allow_pickle=False) as data:
+        assert data["n_sas"].nbytes == 2**26
+
+
+def test_the_limit_can_be_lifted_and_lowered(tmp_path, monkeypatch):
+    path = tmp_path / "counts.npz"
+    counts = sf.Counts(np.zeros((40, 5, 40), dtype=np.int64), H=3)  # 64 kB
+    counts.save(path)
+    assert sf.Counts.load(path) == counts
+    monkeypatch.setenv("SUREFOOT_LARGEST_FILE", "60000")
+    with pytest.raises(sf.InvalidFile, match=r"expected at most 5\.59e-05 GiB") as refusal:
+        sf.Counts.load(path)
+    lifted = str(refusal.value).split("SUREFOOT_LARGEST_FILE=")[1].split(" ")[0]
+    monkeypatch.setenv("SUREFOOT_LARGEST_FILE", str(2 * int(lifted)))
+    assert sf.Counts.load(path) == counts
+    for word in ("lots", "-1", "1e9", "", "9" * 30):
+        monkeypatch.setenv("SUREFOOT_LARGEST_FILE", word)
+        with pytest.raises(sf.InvalidSetting, match="expected a number of bytes"):
+            sf.Counts.load(path)
+
+
+def test_small_entries_are_charged_by_what_they_become(tmp_path):
+    """160 million entries of one byte are 1.25 GiB of int64."""
+    path = tmp_path / "bytes.npz"
+    bomb(path, 10 * BLOCK, descr="|i1")
+    said, _, peak = measured(path, "counts")
+    assert "its arrays take 1.25 GiB, expected at most 1 GiB" in said
+    assert peak < 2e6
+
+
+def test_a_directory_of_very_many_names_is_refused(tmp_path):
+    """zipfile makes a record of each: a short file may list any number of them."""
+    path = tmp_path / "many.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for i in range(2_000):
+            archive.writestr(f"a{i}.npy", b"")
+    said, seconds, peak = measured(path, "counts")
+    assert "is not a surefoot file" in said
+    assert seconds < 0.5
+    assert peak < 2e6
+
+
+def hand_made(path, *members, kind="counts", compression=zipfile.ZIP_STORED):
+    """An .npz of (name, bytes), beside a header of ours."""
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("about.npy", about(kind))
+        for name, content in members:
+            archive.writestr(name, content)
+
+
+ONE = header() + bytes(8)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("n_sas.npy", ONE), ("n_sas.npy", ONE)],
+        [("n_sas.npy", ONE), ("../x.npy", ONE)],
+        [("n_sas.npy", ONE), ("notes.txt", b"hello")],
+        [("n_sas.npy", header("|O") + bytes(8))],
+        [("n_sas.npy", header("|V8") + bytes(8))],
+        [("n_sas.npy", header("<M8[s]") + bytes(8))],
+        [("n_sas.npy", header("<i8", "(-1, 1, 1)") + bytes(8))],
+        [("n_sas.npy", header("<i8", "(1, 1, 1") + bytes(8))],
+        [("n_sas.npy", header("<i8", "(1, 1, 1) + (1,)") + bytes(8))],
+        [("n_sas.npy", header().replace(b"False", b"fa()]") + bytes(8))],
+        [("n_sas.npy", ONE + b"x")],
+        [("n_sas.npy", ONE[:-1])],
+        [("n_sas.npy", ONE), ("logged.npy", header("|b1", "()") + b"\x02")],
+        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\xff\xff\xff\x7f")],
+        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\x00\xd8\x00\x00")],
+    ],
+)
+def test_what_no_file_of_ours_holds(tmp_path, members):
+    hand_made(tmp_path / "file.npz", *members)
+    with pytest.raises(sf.InvalidFile, match="is not a surefoot file, or a damaged one"):
+        sf.Counts.load(tmp_path / "file.npz")
+
+
+def test_hand_made_files_are_read(tmp_path):
+    """The control of the test above: but for what is wrong with each, those files are good."""
+    hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE))
+    assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int))
+    hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE), ("extra.npy", ONE))
+    with pytest.raises(sf.InvalidFile, match="has an array 'extra', which this version of surefoot does not write"):
+        sf.Counts.load(tmp_path / "file.npz")
+    for compression in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE), compression=compression)
+        with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
+            sf.Counts.load(tmp_path / "file.npz")
+
+
+# What fuzzing found, kept ---------------------------------------------------------------------------------------------
+
+
+def rewritten(path, **arrays):
+    """A valid file with some arrays replaced, under a new hash; None: left out."""
+    with np.load(path, allow_pickle=False) as data:
+        held = {name: data[name] for name in data.files}
+    about = json.loads(str(held.pop("about")))
+    held = {name: np.asarray(array) for name, array in {**held, **arrays}.items() if array is not None}
+    digest = hashlib.sha256()
+    for name in sorted(held):
+        digest.update(f"{name} {held[name].dtype.str} {held[name].shape} ".encode() + held[name].tobytes())
+    np.savez(path, about=np.array(json.dumps({**about, "sha256": digest.hexdigest()})), **held)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"H": np.int64(2**62), "n_sas": np.zeros((3, 2, 3), dtype=np.int64)},
+        {"record": np.array([2**62, 0])},
+        {"ledger": np.array([0, 2**62, 0])},
+        {"s1": np.int64(3)},
+        {"record_of": np.arange(3)},
+        {"n_sas": np.full((2, 3, 2, 3), 2**62)},
+        {"n_sas": np.full((2, 3, 2, 3), 2**53)},
+        {"planned_n_sas": np.full((2, 3, 2, 3), 7)},
+        {"planned_planned_n_sas": np.zeros((2, 3, 2, 3), dtype=int)},
+    ],
+)
+def test_counts_that_are_of_no_episodes(tmp_path, arrays):
+    """Products and sums of these leave int64, or belong to nothing; a warning of numpy's is not an answer."""
+    targets._make_counts(tmp_path)
+    rewritten(tmp_path / "file.npz")
+    sf.Counts.load(tmp_path / "file.npz")  # the control: unchanged, it is read
+    rewritten(tmp_path / "file.npz", **arrays)
+    if "n_sas" in arrays and arrays["n_sas"].max() == 2**53:
+        assert sf.Counts.load(tmp_path / "file.npz").n_sa.max() == 3 * 2**53  # as large as they may be
+        return
+    with pytest.raises((sf.InvalidFile, sf.InvalidCounts)):
+        sf.Counts.load(tmp_path / "file.npz")
+
+
+@pytest.mark.parametrize("rho", [np.array("0.5"), np.array([0.5]), np.int64(1), np.array(True)])
+def test_a_weight_that_is_no_number(tmp_path, rho):
+    targets._make_mixture(tmp_path)
+    rewritten(tmp_path / "file.npz", rho=rho)
+    with pytest.raises(sf.InvalidFile, match="rho is not one number"):
+        sf.load_policy(tmp_path / "file.npz")
+
+
+def log_text(path, **entries):
+    with np.load(path, allow_pickle=False) as data:
+        about = json.loads(str(data["log"]))
+    return np.array(json.dumps({**about, **entries}).replace("Infinity", "1e999"))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"H": float("inf")},
+        {"H": 10**12},
+        {"H": 10**299},
+        {"H": 2**61},
+        {"episodes": float("inf")},
+        {"reward_range": [-1e308, 1e308]},
+        {"last_ends": 10**6},
+        {"seed": -1},
+    ],
+)
+def test_a_log_whose_sizes_cannot_be(tmp_path, entries):
+    targets._make_log_counts(tmp_path)
+    path = tmp_path / "file.npz"
+    rewritten(path, log=log_text(path))
+    sf.LogCounts.load(path)  # the control
+    rewritten(path, log=log_text(path, **entries))
+    with pytest.raises(sf.InvalidFile):
+        sf.LogCounts.load(path)
+
+
+def test_tables_of_a_log_that_do_not_belong_together(tmp_path):
+    targets._make_log_counts(tmp_path)
+    path = tmp_path / "file.npz"
+    whole = path.read_bytes()
+    with np.load(path, allow_pickle=False) as data:
+        n = data["n"]
+    for arrays in ({"n": np.int64(3)}, {"n": np.full(len(n), 2**60)}, {"n": n[None]}, {"n": n.astype(np.float64)}):
+        path.write_bytes(whole)
+        rewritten(path, **arrays)
+        with pytest.raises(sf.InvalidFile, match="tables do not belong together"):
+            sf.LogCounts.load(path)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "codebook",
+    [
+        '{"states": 1000000000, "actions": ["a"], "rest": false}',
+        '{"states": 9007199254740993, "actions": 1, "rest": false}',
+        f'{{"states": {DEEP}, "actions": ["a"], "rest": false}}',
+        '{"states": ["a"], "states": ["b"], "actions": ["a"], "rest": false}',
+        '{"states": [NaN], "actions": ["a"], "rest": false}',
+        '{"states": ["\\ud800"], "actions": ["a"], "rest": false}',
+        '{"states": ["a"], "actions": [' + "9" * 400 + '], "rest": false}',
+        '{"states": ["a"], "actions": [' + "9" * 10_000 + '], "rest": false}',
+        '["a"]',
+    ],
+)
+def test_a_codebook_that_is_none(tmp_path, codebook):
+    """As JSON of its own, and within counts of a log, and within a baseline."""
+    from surefoot.baselines import load_baseline
+
+    content = codebook.encode()
+    (tmp_path / "file.json").write_bytes(b'{"about": {"format": 1, "kind": "codebook"}, ' + content[1:])
+    with pytest.raises(sf.InvalidFile):
+        sf.Codebook.load(tmp_path / "file.json")
+    for make, load in ((targets._make_log_counts, sf.LogCounts.load), (targets._make_baseline, load_baseline)):
+        make(tmp_path)
+        rewritten(tmp_path / "file.npz", codebook=np.array(codebook))
+        with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
+            load(tmp_path / "file.npz")
+
+
+def test_what_a_baseline_says_of_itself(tmp_path):
+    from surefoot.baselines import load_baseline
+
+    targets._make_baseline(tmp_path)
+    path = tmp_path / "file.npz"
+    whole = path.read_bytes()
+    with np.load(path, allow_pickle=False) as data:
+        learnt = str(data["learnt"])
+    for old, new in (
+        ('"episodes": ', '"episodes": 1e999, "x": '),
+        ('"H": ', '"H": 1e12, "x": '),
+        ('"lower": ', '"lower": ' + DEEP + ', "x": '),
+    ):
+        path.write_bytes(whole)
+        rewritten(path, learnt=np.array(learnt.replace(old, new)))
+        with pytest.raises(sf.InvalidFile, match="damaged"):
+            load_baseline(path)
+
+
+def test_json_files_have_a_size(tmp_path):
+    path = tmp_path / "codebook.json"
+    with path.open("wb") as stream:
+        stream.truncate(10 * GIB)  # zeros that take no room on disk
+    said, seconds, peak = measured(path, "codebook")
+    assert "has more than 16,777,216 bytes" in said
+    assert seconds < 0.5
+    assert peak < 6e7
+    with pytest.raises(sf.InvalidFile, match="could not be read again"):
+        sf.Codebook([f"{i:0100d}" for i in range(200_000)], 2).save(path)
+
+
+@pytest.mark.parametrize("load", [sf.Counts.load, sf.load_policy, sf.LogCounts.load, sf.Codebook.load])
+def test_pipes_devices_and_folders_are_not_waited_for(tmp_path, load):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null"), tmp_path, Path("a\0b")):
+        with pytest.raises(sf.InvalidFile, match="is not a surefoot file"):
+            load(path)
+
+
+# Studies --------------------------------------------------------------------------------------------------------------
+
+
+def study(**changes):
+    """The small study with some lines replaced, by how they begin."""
+    lines = STUDY.splitlines()
+    for word, line in changes.items():
+        assert any(old.startswith(f"{word} =") for old in lines)
+        lines = [line if old.startswith(f"{word} =") else old for old in lines]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (study(trials="trials = 0x" + "f" * 10_000), "is a number of 40000 bits, expected a whole number"),
+        (study(delta="delta = 0x" + "f" * 10_000), "is a number of 40000 bits, expected a number"),
+        (study(trials="trials = " + "9" * 10_000), "is not TOML"),
+        (study(trials="trials = " + "[" * 5000 + "]" * 5000), "is not TOML"),
+        (study(title="title = 1" + "0" * 90), "expected text"),
+        (study(name=f'name = "{"x" * 50_000}"'), "expected at most 60 of"),
+        (study(world='world = { name = "random", S = 1000000000 }'), "a world of 15,000,000,000,000,000,000 trans"),
+        (study(world='world = { name = "random-sparse", S = 3000, H = 100 }'), "expected at most 134,217,728"),
+        (study(world='world = { name = "queue", H = 1000000000 }'), "over 1,000,000,000 steps, expected"),
+        (study(world='world = { name = "deep-sea", N = 5000 }'), "a world of 125,000,000,000 transitions"),
+        (study(world=f'world = {{ name = "{"y" * 50_000}" }}'), "There is no world 'yyy"),
+        (study(world=f"world{'.a' * 30_000} = 1"), "more than eight parts with dots between"),
+        ("[" + "a." * 30_000 + "a]", "more than eight parts with dots between"),
+        ("x = {" + "'a'." * 20_000 + '"b" = 1}', "more than eight parts with dots between"),
+        ("a = 1\n" * 200_000, "has more than 1,000,000 bytes"),
+        ("\n".join(f"w{i} = 1" for i in range(9000)), "has no field 'w0'"),
+    ],
+)
+def test_studies_that_ask_for_too_much(tmp_path, content, words):
+    """Refused by the reader, at once, in a message of a length that one can read."""
+    from surefoot.studies.spec import read_study
+
+    path = tmp_path / "study.toml"
+    path.write_text(content)
+    begun = time.process_time()
+    with pytest.raises(sf.InvalidStudy) as refusal:
+        read_study(path)
+    assert time.process_time() - begun < SECONDS
+    assert words in str(refusal.value)
+    assert len(str(refusal.value)) < LONGEST_MESSAGE
+
+
+def test_studies_of_more_cells_than_anybody_runs(tmp_path):
+    """90 kB that would be millions of cells, and 1.5e11 files."""
+    from surefoot.studies.spec import read_study
+
+    panels = "".join(f"[[panels]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
+    learners = "".join(f"[[learners]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
+    head = STUDY.partition("[quick]")[0].replace("trials = 1", "trials = 100000")
+    (tmp_path / "study.toml").write_text(head + panels + learners)
+    with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 panels, 700 learners"):
+        read_study(tmp_path / "study.toml")
+
+
+def test_the_study_that_is_spoilt_is_a_good_one(tmp_path):
+    from surefoot.studies.spec import read_study
+
+    (tmp_path / "study.toml").write_text(study())
+    assert read_study(tmp_path / "study.toml").trials == 1
+    (tmp_path / "study.toml").write_text(study(title='title = "See a.b.c.d and 1.2.3.4 ... and so on"'))
+    assert read_study(tmp_path / "study.toml").trials == 1
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(sf.InvalidStudy, match="is not a file"):
+        read_study(tmp_path / "pipe.toml")
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    targets._make_results(folder)
+    return folder / "results"
+
+
+ESCAPES = (
+    "SELECT * FROM read_csv('{secret}')",
+    "SELECT * FROM read_text('{secret}')",
+    "SELECT * FROM '{secret}'",
+    "SELECT * FROM glob('{folder}/*')",
+    "COPY summary TO '{folder}/stolen.csv'",
+    "EXPORT DATABASE '{folder}/stolen'",
+    "ATTACH '{folder}/stolen.db'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "RESET enable_external_access",
+    "SET allowed_paths = ['{secret}']",
+    "SELECT 1; SELECT * FROM read_text('{secret}')",
+    "SELECT * FROM folders",
+)
+
+
+@pytest.mark.parametrize("sql", ESCAPES)
+def test_a_question_reads_the_results_and_nothing_else(results, tmp_path, sql):
+    from surefoot.studies.querying import answer, save_answer
+
+    (tmp_path / "secret.csv").write_text("word\nsesame\n")
+    asked = sql.format(secret=tmp_path / "secret.csv", folder=tmp_path)
+    with pytest.raises(sf.InvalidSetting):
+        answer([results], asked)
+    with pytest.raises(sf.InvalidSetting):
+        save_answer([results], asked, tmp_path / "answer.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+    assert answer([results], "SELECT trials FROM summary") == (["trials"], [(1,)])  # the control
+
+
+def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypatch):
+    """A few kilobytes of Parquet are a long list of zeros: refused by what the file says of itself."""
+    import duckdb
+
+    from surefoot.studies.querying import answer
+    from surefoot.studies.store import read_results, read_trials
+
+    targets.shutil.copytree(results, tmp_path / "copy")
+    trial = next((tmp_path / "copy").rglob("*.parquet"))
+    monkeypatch.setattr("surefoot.studies.store.MOST_VALUES", 100_000)
+    many = "list_resize([0::BIGINT], 600000, 0)"
+    with duckdb.connect() as con:
+        query = f"SELECT * REPLACE ({many} AS curve_episode) FROM '{trial}'"
+        con.execute(f"COPY ({query}) TO '{tmp_path / 'big.parquet'}' (FORMAT PARQUET, COMPRESSION ZSTD)")
+    trial.write_bytes((tmp_path / "big.parquet").read_bytes())
+    assert trial.stat().st_size < 200_000
+    for read in (lambda: read_results(tmp_path / "copy"), lambda: answer([tmp_path / "copy"], "SELECT 1")):
+        with pytest.raises(sf.InvalidFile, match=r"says that it holds 60\d,\d{3} numbers, expected at most 100,000"):
+            read()
+    assert len(read_trials([next(results.rglob("*.parquet"))])) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("told", "[true, false]"), ("told", "NULL"), ("on_baseline", "'x'"), ("curve_mean", "1.5"), ("episodes", "[20]")],
+)
+def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value):
+    """A list where one value belongs was taken for an array, and the table of results tripped over it."""
+    import duckdb
+
+    from surefoot.studies.store import read_trials
+
+    trial = next(results.rglob("*.parquet"))
+    with duckdb.connect() as con:
+        query = f"SELECT * REPLACE ({value} AS {column}) FROM '{trial}'"
+        con.execute(f"COPY ({query}) TO '{tmp_path / 'other.parquet'}' (FORMAT PARQUET)")
+    with pytest.raises(sf.InvalidFile, match=f"is not what a trial's file is.*{column} is not"):
+        read_trials([tmp_path / "other.parquet"])
+
+
+def test_times_that_are_none_count_nothing(results, tmp_path):
+    from surefoot.studies.store import read_results
+
+    targets.shutil.copytree(results, tmp_path / "copy")
+    entry = '{"panel": "trap", "learner": "stepmix", "trial": %s, "seconds": %s}\n'
+    lines = [
+        entry % pair for pair in (("1", "1e999"), ("2", "NaN"), ("3", "9" * 400), ("4", "-5"), ("5", DEEP), ("[]", "1"))
+    ]
+    with (tmp_path / "copy" / "times.jsonl").open("a") as stream:
+        stream.write("".join(lines))
+    assert read_results(tmp_path / "copy").seconds == 1.5
+
+
+# Minari ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dataset(tmp_path, monkeypatch):
+    """A dataset of Minari's, and the folder of its data."""
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    targets._make_minari(tmp_path)
+    return tmp_path / "minari" / targets.DATASET / "data"
+
+
+def with_environment(dataset, marker):
+    """Metadata without a space, and with an environment that is a command."""
+    from gymnasium.envs.registration import EnvSpec
+
+    spec = EnvSpec(
+        "Own-v0", "subprocess:check_output", disable_env_checker=True, kwargs={"args": ["touch", str(marker)]}
+    )
+    metadata = json.loads((dataset / "metadata.json").read_text())
+    del metadata["observation_space"]
+    (dataset / "metadata.json").write_text(json.dumps({**metadata, "env_spec": spec.to_json()}))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_environment_that_a_dataset_names_is_not_made(dataset, tmp_path):
+    """The control: Minari itself makes it, and that runs what the file says."""
+    import minari
+
+    with_environment(dataset, tmp_path / "ran")
+    with pytest.raises(sf.InvalidLog, match=r"lack the observation_space, and the environment .* is not run"):
+        sf.from_minari(targets.DATASET, tmp_path / "log.csv")
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(Exception, match="must inherit from"):
+        minari.load_dataset(targets.DATASET)
+    assert (tmp_path / "ran").exists()
+
+
+def test_data_of_a_dataset_that_lie_elsewhere_or_are_too_large(dataset, tmp_path):
+    import h5py
+
+    path, secret = dataset / "main_data.hdf5", tmp_path / "secret"
+    secret.write_bytes(struct.pack("<3d", 1.0, 2.0, 3.0))
+    whole = path.read_bytes()
+
+    def of_another_file(file):
+        file.create_dataset("episode_0/rewards", (2,), np.float64, external=[(str(secret), 0, 16)])
+
+    def linked(file):
+        file["episode_0/rewards"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "x")
+
+    def huge(file):
+        file.create_dataset("episode_0/rewards", (2**40,), np.float64, chunks=(1024,))
+
+    for spoil, words in ((of_another_file, "lies elsewhere"), (linked, "lies elsewhere"), (huge, "8.19e.03 GiB")):
+        path.write_bytes(whole)
+        with h5py.File(path, "a") as file:
+            del file["episode_0/rewards"]
+            spoil(file)
+        with pytest.raises(sf.InvalidLog, match=words):
+            sf.from_minari(targets.DATASET, tmp_path / "log.csv")
+    path.write_bytes(whole)
+    sf.from_minari(targets.DATASET, tmp_path / "log.csv")  # the control
+
+
+@pytest.mark.parametrize("claim", [{"total_episodes": 10**12}, {"total_steps": -1}, {"total_episodes": "4"}])
+def test_a_dataset_that_claims_what_cannot_be(dataset, tmp_path, claim):
+    metadata = json.loads((dataset / "metadata.json").read_text())
+    (dataset / "metadata.json").write_text(json.dumps({**metadata, **claim}))
+    with pytest.raises(sf.InvalidLog, match=f"its metadata say that {next(iter(claim))} is"):
+        sf.from_minari(targets.DATASET, tmp_path / "log.csv")
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+BAD_FILES = {
+    "empty": b"",
+    "noise": bytes(range(256)) * 8,
+    "zip": b"PK\x03\x04" + bytes(100),
+    "parquet": b"PAR1" + b"\xff" * 60 + b"PAR1",
+    "deep": DEEP.encode(),
+    "quotes": b'"' * 5000,
+    "half": b'{"about": {"format": 1, "kind": "study"}',
+}
+COMMANDS = {
+    "show": (["show", "{file}"], "file.npz"),
+    "baseline counts": (["baseline", "{file}", "--out", "{folder}/b.npz"], "file.npz"),
+    "baseline csv": (["baseline", "{file}", "--out", "{folder}/b.npz"], "file.csv"),
+    "baseline parquet": (["baseline", "{file}", "--out", "{folder}/b.npz"], "file.parquet"),
+    "logs check csv": (["logs", "check", "{file}"], "file.csv"),
+    "logs check csv.gz": (["logs", "check", "{file}"], "file.csv.gz"),
+    "logs check json": (["logs", "check", "{file}"], "file.json"),
+    "logs check parquet": (["logs", "check", "{file}"], "file.parquet"),
+    "logs count": (["logs", "count", "{file}", "--out", "{folder}/c.npz"], "file.jsonl"),
+    "logs to-minari": (["logs", "to-minari", "{file}", "--dataset", "shop/new-v0"], "file.csv"),
+    "logs from-minari": (
+        ["logs", "from-minari", "shop/old-v0", "--out", "{folder}/l.csv"],
+        "minari/shop/old-v0/data/metadata.json",
+    ),
+    "run": (["run", "{file}", "--out", "{folder}/r"], "file.toml"),
+    "run again": (["run", "{good}", "--out", "{folder}", "--resume"], "study.json"),
+    "studies": (["studies", "{file}"], "file.toml"),
+    "report": (["report", "{folder}"], "study.json"),
+    "results": (["results", "{folder}"], "study.json"),
+    "results sql": (["results", "{folder}", "--sql", "SELECT 1"], "study.json"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_bad_file_is_one_sentence_of_the_command(command, kind, tmp_path, monkeypatch, capsys):
+    if "minari" in command:
+        pytest.importorskip("minari")
+    words, name = COMMANDS[command]
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(BAD_FILES[kind])
+    good = tmp_path.parent / f"{tmp_path.name}.toml"
+    good.write_text(study())
+    given = [word.format(file=file, folder=file.parent if "Minari" in name else tmp_path, good=good) for word in words]
+    monkeypatch.setattr(sys, "argv", ["surefoot", *given])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code in (1, 2)
+    assert "Traceback" not in said.err + said.out
+    text = said.err or said.out
+    assert text.startswith("surefoot: Invalid") or "logs check" in command or command.startswith("baseline")
+    assert 20 < len(text) < LONGEST_MESSAGE
+
+
+def test_spoilt_files_in_the_command(results, tmp_path, monkeypatch, capsys):
+    """A trial, a baseline and counts that are hashed, and wrong."""
+    targets.shutil.copytree(results, tmp_path / "copy")
+    trial = next((tmp_path / "copy").rglob("*.parquet"))
+    trial.write_bytes(trial.read_bytes()[:-200] + bytes(200))
+    targets._make_baseline(tmp_path)
+    rewritten(tmp_path / "file.npz", codebook=np.array('{"states": 1000000000, "actions": 2, "rest": false}'))
+    for words in (
+        ["results", str(tmp_path / "copy")],
+        ["report", str(tmp_path / "copy")],
+        ["results", str(tmp_path / "copy"), "--sql", "SELECT 1"],
+        ["show", str(tmp_path / "file.npz")],
+        ["baseline", str(tmp_path / "file.npz"), "--out", str(tmp_path / "b.npz")],
+    ):
+        monkeypatch.setattr(sys, "argv", ["surefoot", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        assert end.value.code in (1, 2)
+        assert said.err.startswith("surefoot: Invalid")
+        assert said.err.count("\n") == 1
