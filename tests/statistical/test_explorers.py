@@ -4,7 +4,7 @@ The explorers here are the worst there can be: one that knows the true world and
 one that proposes policies at random. The promise at delta = 0.1 is one violating run in ten at most; seeds are fixed
 and the tripwire is "none". As a statistical test: 20 runs (5 in the default suite) miss a defect that spoils a share p
 of the runs with probability (1-p)^20 (p = 0.25: 0.3 %; 5 runs, p = 0.6: 1 %). False alarm: were delta used up, "none of
-20" would fail with probability 0.88; but spoilt runs are of the order of one in 600 on the trap, which makes it 3 %
+20" would fail with probability 0.88; but spoilt runs are rarer than one in 600 on the trap, which makes it 3 % at most
 with fresh seeds. "None" is worth something only because the same runs mix the explorer in, and the control, the same
 explorer with nothing to keep it off, is below the floor nearly always.
 """

@@ -1,10 +1,11 @@
 """The promise with KL certificates, on worlds where a wrong guess hurts.
 
 Exact values, fixed seeds: deterministic. The promise at delta 0.1 is that at most one run in ten ever violates. These
-radii are tight enough for luck to be seen: about one run in 600 violates on the trap, after 28 good outcomes of 30 at a
-pair whose chance is 0.55. The long test therefore allows 6 of 600. Read as a test: false alarm 1e-4 at a true rate of
-0.2 %; a defect that raises it to 3 % is missed with probability 1e-3. The short one, none of 40: false alarm 0.06 at
-one in 600, a defect that spoils a tenth of the runs is missed with probability 0.015.
+radii are tight enough for luck to be seen: one of the 600 runs on the trap violates, after 28 good outcomes of 30 at a
+pair whose chance is 0.55 (of 6,000 others none; in the pit 2 of 2,400 others). The long test therefore allows 6 of 600.
+Read as a test: false alarm 1e-4 at a true rate of 0.2 %; a defect that raises it to 3 % is missed with probability
+1e-3. The short one, none of 40: false alarm 0.03 at one in 1,200; a defect that spoils a tenth of the runs is missed
+with probability 0.015.
 """
 
 import numpy as np

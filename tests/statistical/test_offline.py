@@ -164,7 +164,7 @@ def test_a_learner_that_starts_from_a_log_keeps_the_floor(kind, warm):
     """World (5,5,3) seed 1, behaviour eta 10, 5,000 episodes, floor 2.2: no violation, and it leaves the baseline.
 
     Five runs: a defect that spoils a share p of them is missed with probability (1-p)^5. False alarm: 0.23 if all of
-    the 0.05 were used up, 0.008 at one run in 600, which is what hard worlds show (test_kl_promise.py).
+    the 0.05 were used up, 0.004 at one run in 1,200, which is what a hard world shows (test_kl_promise.py).
     """
     world = sf.random_mdp(5, 5, 3, seed=1)
     mu = sf.boltzmann(sf.solve(world).Q, 10.0)
