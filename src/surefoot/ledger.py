@@ -9,10 +9,11 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from surefoot import verifier
 from surefoot.__about__ import __version__
 from surefoot.agents.floors import Relative, user_zero
 from surefoot.agents.planning import Grounds, SpliceAgent
@@ -25,10 +26,8 @@ from surefoot.counts import Counts
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.files import require_place
 
-if TYPE_CHECKING:
-    from surefoot import verifier
-
 FORMAT = 1
+ROWS = 1e-12  # what rows of a policy may miss of summing to 1
 BEFORE_THE_FIRST = "0" * 64
 NOT_THE_LEARNERS = ("software", "warm", "logged")  # what of a first record a learner's settings do not decide
 
@@ -83,6 +82,8 @@ class Ledger:
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
+        if (counts.n_sas < before.n_sas).any() or (counts.record < before.record).any():
+            raise InvalidSetting("These counts hold less than those of the plan before. Begin another ledger for them.")
         record = plan_record(plan, grounds, before, self._last.plans)
         said = _said(record)
         if said == self._last.said and _same(before, counts):
@@ -130,11 +131,9 @@ class Last(NamedTuple):
 
 def check_ledger(path: str | Path) -> "verifier.Verdict":
     """Re-derive every plan of a ledger with the separate verifier."""
-    from surefoot import verifier
-
     try:
         with Path(path).open("rb") as stream:
-            return verifier.verify(stream)
+            return verifier.verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
     except OSError as reason:
         raise InvalidFile(f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans.") from None
 
@@ -144,6 +143,19 @@ def require_floor_agent(agent: object) -> SpliceAgent:
     if not isinstance(agent, FloorAgent) or not agent.plans_itself:
         raise InvalidSetting(
             f"A ledger holds certificates of sf.StepMix, sf.EpsMix or sf.StepNoMix, not of {type(agent).__name__}."
+        )
+    problem = agent.problem
+    work = len(agent.h0) * problem.H * problem.S * problem.A * problem.S
+    if work > verifier.MOST_WORK:
+        raise InvalidSetting(
+            f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps a plan, expected at "
+            f"most {verifier.MOST_WORK:.0e}. Leave the ledger out."
+        )
+    missing = float(np.abs(agent.pi_b.sum(axis=-1) - 1.0).max())
+    if missing > ROWS:
+        raise InvalidSetting(
+            f"Rows of the baseline miss a sum of 1 by {missing:.3g}. In a ledger, where policies are compared exactly, "
+            f"they may by {ROWS:g}: divide them by their sums."
         )
     return agent
 
@@ -269,7 +281,7 @@ def actions_of(policy: Floats) -> list[Any]:
 def _none_of(counts: Counts) -> Counts:
     """The same, with nothing counted."""
     none = counts.copy()
-    for array in (none.n_sas, none.x_sa, none.n_start):
+    for array in (none.n_sas, none.x_sa, none.n_start, none.record):
         if array is not None:
             array[...] = 0
     return none

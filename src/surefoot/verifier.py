@@ -1,18 +1,13 @@
-# fmt: off
 """Re-derives every plan of a ledger: `python verifier.py FILE`. The format, and what is checked: docs/ledger.md.
 It shares no code with what writes ledgers. The mathematics: docs/certificates.md (KL balls); Li et al. 2023, Eq. q,
 ucbQ, lcbQ (Bernstein). A lower bound computed here is at most the exact one and within 1e-15 of it: of what was summed
 in 60 digits a HAIR is taken off. Upper bounds are lower bounds of negated values (sign = -1). What a ledger claims is
 held against such bounds, or compared exactly, in fractions. Whatever is not as expected is refused."""
-import hashlib
-import json
-import math
-import sys
+import hashlib, json, math, sys
 from collections import Counter, namedtuple
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,11 +42,11 @@ def plain(x: Any, name: str) -> Any:
     if type(x) is list:
         return [plain(y, name) for y in x]
     if type(x) is str and x.lstrip("-").startswith("0x"):
-        require(float.fromhex(x).hex() == x and abs(float.fromhex(x)) <= 1e9, f"{name}: not canonical, or too large")
-        return float.fromhex(x)
+        y, most = float.fromhex(x), 1e300 if name in ("low", "high") else 1e9  # units may be of any size
+        require(y.hex() == x and abs(y) <= most, f"{name}: not canonical, or too large")
+        return y
     require(x is None or type(x) in (bool, str) or (type(x) is int and 0 <= x < 2**62), f"{name}: found {x!r:.20}")
     return x
-
 @lru_cache(2**14)
 def log_gamma(z: Decimal) -> Decimal:
     """ln Gamma(z) - ln(2 pi)/2 (it cancels in log m): Gamma(z) = Gamma(z + m) / (z .. (z + m - 1)), then Stirling's
@@ -100,16 +95,19 @@ class _Book:  # the first record, and what was counted so far
         H, P, self.f, self.EpsMix, self.KL = f.H, f.S * f.A, f, f.learner == "EpsMix", f.bounds.family == "KL"
         known = f.kind == "ledger" and f.format == 1 and f.learner in ("StepMix", "EpsMix", "StepNoMix") and f.software
         fits = (2 if self.EpsMix else H + 1) * H * P * f.S <= MOST_WORK and (f.stationary or not f.pooled)
-        require(known and fits, "unknown format or learner, or too large, or not to be pooled")
+        require(known and fits and {type(x) for x in (f.pooled, f.stationary, f.warm, f.logged)} == {bool}, "too large")
         self.rows, self.ends = 1 if f.pooled else H, [0, H] if self.EpsMix else [*range(H + 1)]  # h0 of the candidates
         f.baseline, masks = self._policy(f.baseline), [f.support or [[range(f.S)] * P], f.unknown_rewards or [[0] * P]]
-        require(all(len(x) in (1, self.rows) and {len(row) for row in x} == {P} for x in masks), "support: other pairs")
+        good = all(len(x) in (1, self.rows) and {len(row) for row in x} == {P} for x in masks)
+        good = good and all(p and {*p} <= {*range(f.S)} for row in masks[0] for p in row)  # states; and 0 or 1:
+        require(good and {x for row in masks[1] for x in row} <= {0, 1}, "support or unknown_rewards: not as expected")
         f.support, f.unknown_rewards = ([x[h % len(x)] for h in range(self.rows)] for x in masks)  # one row is for all
         good = f.start is None or (len(f.start) == f.S and min(f.start) >= 0 and abs(math.fsum(f.start) - 1) <= 1e-9)
         require(good and all(0 <= x <= 1 for row in f.rewards for x in row), "start or rewards: not in 0..1")
         self.first, unknown = [s for s in range(f.S) if not f.start or f.start[s] > 0], sum(map(sum, f.unknown_rewards))
         self.n: dict[tuple[int, int], Counter[int]] = {}  # visits: (row, pair) -> next state -> how many
         self.x, self.starts, self.record, self.plans = Counter[tuple[int, int]](), Counter[int](), [0, 0], 0
+        self.total, self.earned, self.home, self.frozen = 0, 0, True, False  # of the plan before: was it the baseline?
         delta, part = Fraction(f.delta), Fraction(f.returns.share if f.returns else 0)
         prime, self.alpha = (1 - part) * delta, Decimal(f.bounds.alpha) if self.KL and f.bounds.alpha != "1/S" else None
         events = max(1, sum(len(p) > 1 for row in f.support for p in row) + unknown + (f.start is None))
@@ -124,10 +122,12 @@ class _Book:  # the first record, and what was counted so far
         self.share, self.share_R = (Decimal(x.denominator).ln() - Decimal(x.numerator).ln() for x in shares)
         scale, self.k = Fraction(f.units.high) - Fraction(f.units.low), range(2 if f.relative or not self.KL else 1)
         self.zero = zero = f.units.steps * Fraction(f.units.low) / scale  # a value v is scale (v + zero) to the user
-        near = not f.relative or (zero >= 0 and abs(Fraction(f.relative.offset) - zero) <= zero / 2**40)
+        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.give < 1)
         require(near and scale > 0 and f.units.steps in (0, H-1, H) and (not f.relative) != (f.floor is None), "units")
         floor = f"{1 - f.relative.give:g} of the baseline" if f.relative else float(scale * (zero + Fraction(f.floor)))
-        risk = f.delta + (f.certificate.delta if f.certificate and f.certificate.mark else 0)
+        good = not (c := f.certificate) or (c.mark and 0 < c.delta < 1 - f.delta and 0 <= c.value <= H)
+        require(good and not (f.relative and (c or f.vouched is not None)), "certificate or vouched: not as expected")
+        risk = f.delta + (c.delta if c else 0)
         self.promise = f"{f.learner}, {f.bounds.family}: at least {floor}, but for a probability of {risk:g}"
         self.range = Fraction(0), Fraction(0), Fraction(H)  # of returns: what rounding takes off, lowest, span
         if f.returns:
@@ -135,17 +135,16 @@ class _Book:  # the first record, and what was counted so far
             least, most = (self._extreme(best, end, lambda r: r // UNIT * UNIT) for best, end in ((min, 0), (max, 1)))
             good, self.range = span >= 0 and lost >= self._extreme(max, UNIT, lambda r: r % UNIT), (lost, low, span)
             require(good and (f.returns.declared or low <= least <= most <= low + span), "returns: too narrow a range")
-
-    def _policy(self, x: Any) -> Any:  # probabilities (H, S, A), or actions (H, S) as such; sums may miss 1 by 1e-9
+    def _policy(self, x: Any) -> Any:  # probabilities (H, S, A), or actions (H, S) as such
         f, x = self.f, [[[float(a == y) for a in range(self.f.A)] if type(y) is int else y for y in row] for row in x]
-        good = all(len(p) == f.A and min(p) >= 0 and abs(math.fsum(p) - 1) <= 1e-9 for row in x for p in row)
+        good = all(len(p) == f.A and min(p) >= 0 and abs(math.fsum(p) - 1) <= 1e-12 for row in x for p in row)
         require(good and len(x) == f.H and {len(row) for row in x} == {f.S}, "a policy is not one of probabilities")
         return x
-
     def _paid(self, h: int, pair: int, j: int) -> float:  # the reward of a transition, 0 if unknown; one row is for all
         x = (table := self.f.rewards_by_next or self.f.rewards)[h % len(table)][pair]
-        return 0.0 if self.f.unknown_rewards[h % self.rows][pair] else float(x[j] if self.f.rewards_by_next else x)
-
+        x = x[j] if self.f.rewards_by_next else x
+        require(len(table) in (1, self.f.H) and 0 <= x <= 1, "rewards: not in 0..1, or neither one row nor H")
+        return 0.0 if self.f.unknown_rewards[h % self.rows][pair] else float(x)
     def _extreme(self, best: Any, unknown: Any, worth: Any) -> Any:  # sum of the worth of rewards, under the baseline
         f, V = self.f, [Fraction(0)] * self.f.S
         for h in reversed(range(f.H)):
@@ -153,7 +152,6 @@ class _Book:  # the first record, and what was counted so far
                       for j in states] for i, states in enumerate(f.support[h % self.rows])]
             V = [best(x for a, p in enumerate(w) if p for x in gains[s * f.A + a]) for s, w in enumerate(f.baseline[h])]
         return best(V[s] for s in self.first)
-
     def _count(self, p: Any) -> None:
         """Add what is new. Counts only grow, and those of a learner that began with nothing flow from step to step."""
         f, flow = self.f, Counter({(0, s): more for s, more in p.starts})
@@ -163,17 +161,21 @@ class _Book:  # the first record, and what was counted so far
             require(s in f.support[row][pair], "visits: an impossible transition")
             self.n.setdefault((row, pair), Counter())[s] += more
             flow[row, pair // f.A] -= more
+            self.earned += more * max(Fraction(self._paid(h, pair, s)) // UNIT for h in range(row, f.H, self.rows))
             flow[row + 1 - f.pooled, s] += more  # pooled: who arrives may have been at the last step
         self.starts.update(dict(p.starts))
         self.x.update({(row, pair): more for row, pair, more in p.rewards})
-        self.total = sum(n.total() for n in self.n.values())
+        self.earned += sum(more for _, _, more in p.rewards)
+        before, self.total = self.total, sum(n.total() for n in self.n.values())
+        more = (self.total - before) // f.H  # episodes since the plan before
         even = all(x == 0 or (f.pooled and x > 0) for (h, _), x in flow.items() if h < self.rows)
-        require(f.warm or (even and self.starts.total() * f.H == self.total), "visits: they do not flow")
+        good = self.starts.keys() <= {*self.first} and (f.warm or (even and self.starts.total() * f.H == self.total))
+        require(good, "visits or starts: they do not flow from step to step")
         (n, x), (_, low, span), (n_now, x_now) = self.record, self.range, p.baseline_returns
-        good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span)
-        require(good and n <= n_now <= self.total // f.H == p.episodes, "rewards, baseline_returns or episodes")
+        good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span) and n <= n_now <= p.episodes
+        own = x_now <= self.earned and n_now - n <= more and (self.EpsMix or n_now - n == more * self.home)
+        require(good and (f.warm or own) and self.total // f.H == p.episodes, "baseline_returns or episodes")
         self.record, self.plans = [n_now, x_now], self.plans + 1
-
     def _Q(self, h: int, pair: int, V: Any) -> list[Decimal]:
         """Bounds [lower, -upper] of Q_h(s,a), from those of V_{h+1}: worst means over a ball, or the paper's."""
         f, H, row = self.f, self.f.H, h % self.rows
@@ -193,11 +195,9 @@ class _Book:  # the first record, and what was counted so far
                 mean = coin(n_j.total(), self.x[row, pair] * UNIT, self.share, sign) - (sign < 0) * Decimal(2) ** -20
                 bounds[k] += max(mean, Decimal(min(sign, 0)))
         return bounds
-
     def _mean(self, w: Any) -> list[Decimal]:  # at most the weighted mean of each bound, at least the smallest
         total, room = sum(Decimal(p) for p, _ in w), self.f.H * HAIR
         return [max(min(x[k] for _, x in w), sum(Decimal(p) * x[k] for p, x in w) / total - room) for k in self.k]
-
     def _back(self, h: int, rule: Any, V: Any, own: bool = False) -> Any:
         """V_h(s) = sum_a pi(a|s) Q_h(s,a). The paper's own explorer is an argmax of Q_up, ties within 1e-12 H."""
         new = {}
@@ -207,7 +207,6 @@ class _Book:  # the first record, and what was counted so far
             require(not own or short <= self.f.H * Decimal("1e-12"), "explorer: not the paper's optimistic policy")
             new[s] = self._mean([(p, x) for p, x in Q if p > 0])
         return new
-
     def _evaluate(self, policy: Any, V: Any) -> list[Decimal]:
         """Bounds [lower, -upper] of a policy, averaged over the start; V holds those of what follows its last step."""
         for h in reversed(range(len(policy))):
@@ -215,7 +214,6 @@ class _Book:  # the first record, and what was counted so far
         if self.f.start:
             return self._mean([(self.f.start[s], V[s]) for s in self.first])
         return [worst_mean(self.starts, {s: x[k] for s, x in V.items()}, self.alpha, self.share) for k in self.k]
-
     def judge(self, p: Any) -> str:
         """What kind of plan this is, after every claim in it was re-derived."""
         if p.kind == "end":
@@ -225,16 +223,18 @@ class _Book:  # the first record, and what was counted so far
         f, L, i, rho = self.f, [*map(Fraction, p.candidates)], self.ends.index(p.h), Fraction(p.rho)
         home, explorer, played = p.h == f.H and rho == 0, self._policy(p.explorer), p.policy and self._policy(p.policy)
         require(0 <= rho <= 1 and (f.relative or p.floor == f.floor) and (not played) == self.EpsMix, "floor or policy")
+        require((p.upper is None) == (not f.relative) and (p.frozen is True or p.frozen is self.frozen), "frozen")
         for h, rows in enumerate(zip(played or [], f.baseline, explorer, strict=False)):
             w = rho if h == p.h - 1 else int(h >= p.h)  # the weight of the explorer at this step
             for x, b, e in (entry for rules in zip(*rows, strict=True) for entry in zip(*rules, strict=True)):
-                require(abs(x - (1 - w) * Fraction(b) - w * Fraction(e)) <= 1e-15, "policy: it is not the mixture")
+                require(abs(Fraction(x) - (1 - w) * Fraction(b) - w * Fraction(e)) <= 1e-15, "policy: not the mixture")
         reached = [h for h, x in zip(self.ends, L, strict=True) if x >= p.floor or (f.relative and h == f.H)]
         chosen = home if p.frozen or not reached else p.h == reached[0] and (i > 0 or rho == 1)
-        require(chosen and p.source == ("optimistic" if i == 0 else "baseline" if home else "mixture"), "h, rho or so")
-        if p.safety == "NOT CERTIFIED":
+        chosen, self.home, self.frozen = chosen and (f.learner != "StepNoMix" or rho == (i == 0)), home, p.frozen
+        require(chosen and p.source == ("baseline" if home else "mixture" if i else "optimistic"), "h, rho or source")
+        require(p.safety == "NOT CERTIFIED" or f.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
+        if p.safety not in ("certified", "trusted"):
             return "not_certified"
-        require(p.safety in ("certified", "trusted") and f.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
         tails = [{s: [ZERO, ZERO] for s in range(f.S)}]
         for h in reversed(range(f.H)):
             tails.insert(0, self._back(h, explorer[h], tails[0], not self.KL))
@@ -243,15 +243,15 @@ class _Book:  # the first record, and what was counted so far
         means = [span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.share_R, sign)) for sign in (1, -1)]
         R = [means[0] + low, means[1] - low - lost] if f.returns and n else [None, None]
         good = all(x <= y[0] for x, y in zip([*L[:-1], p.by_model], exact, strict=True))
-        require(good and (p.by_returns is None or p.by_returns <= R[0]), "candidates, by_model or by_returns")
+        require(good and (p.by_returns is None or p.by_returns <= R[0]), "candidates, by_model, by_returns: not proved")
         lows = [(0, exact[-1][0]), (word, R[0]), (1, f.certificate and f.certificate.value), (2, f.vouched)]
         base = [max(Fraction(x) for k, x in lows if x is not None and k <= kind) for kind in range(3)]  # as in KINDS
-        proved, firm = base[1], True
-        require(L[-1] <= base[2], "candidates: the baseline's")
+        proved, firm = max(Fraction(x) for k, x in lows[:3] if x is not None and (k < 2 or p.safety == "trusted")), True
+        require(L[-1] <= base[2], "candidates: the baseline's is not proved")
         if f.relative:
             U, give, ups = Fraction(p.upper), Fraction(f.relative.give), [(0, exact[-1][1]), (word, R[1])]
             firm, good = (max(Fraction(x) for k, x in ups if x is not None and k <= kind) >= -U for kind in (0, 2))
-            require(good and p.floor >= (1 - give) * U - give * self.zero, "upper or floor")
+            require(good and p.floor >= (1 - give) * U - give * self.zero, "upper or floor: too low")
             base = [U] * 3  # docs/certificates.md, relative floors: what is safe with U in its place is safe with V^b
         worth = [(1 - rho) * x[i] + rho * x[max(i - 1, 0)] for x in ([*L[:-1], y] for y in (*base, proved))]
         kind = next((kind for kind, x in zip(KINDS, worth[:3], strict=False) if x >= p.floor), "")
@@ -265,7 +265,7 @@ class _Book:  # the first record, and what was counted so far
 
 def verify(lines: Any) -> Verdict:
     """Re-derive a ledger, line by line, up to the first record that does not hold: refusals has its number, and why."""
-    kinds, book, refusals, digest = Counter[str](), None, [], "0" * 64
+    kinds, book, refusals, digest = Counter[str](), None, list[tuple[int, str]](), "0" * 64
     with localcontext(DIGITS):
         try:
             for line in lines:
@@ -279,19 +279,19 @@ def verify(lines: Any) -> Verdict:
             require(book, "the file is empty")
         except Exception as reason:  # whatever it is, this is not a record that holds
             refusals.append((1 + (book is not None) + kinds.total(), str(reason) or repr(reason)))
-    closed, promise = bool(kinds.pop("closed", 0)), book and book.promise
+    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "nothing is promised"
     return Verdict._make([kinds.total(), *(kinds[kind] for kind in KINDS), closed, digest, promise, refusals])
 
 def main(argv: list[str]) -> int:
     """Print the verdict. 0: every plan holds; 3: not so; 2: no file was given."""
     try:
-        with Path(*argv).open("rb") as stream:
+        with open(argv[0] if len(argv) == 1 else "", "rb") as stream:
             v = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
         return sys.stderr.write(f"usage: python verifier.py FILE ({reason})\n") and 2
     counts = ", ".join(f"{n} {kind}" for kind, n in zip(KINDS, v[1:6], strict=True))
     said = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else "consistent, NOT CERTIFIED" * bool(v[5])
-    end = "closed" if v.closed else "open: still being written"
+    end = "closed" if v.closed else "open: still being written, or cut"
     sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts}\n{end}, last digest {v.digest}\n{said or 'ACCEPTED'}\n")
     return 3 if v.refusals or v.not_certified else 0
 
