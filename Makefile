@@ -52,6 +52,10 @@ test-full: check fuzzer  ## as test, with the long runs, the slow statistics and
 faults: setup  ## plant every fault of faults/planted.toml in a scratch copy: is it caught, and by which test? (minutes)
 	$(BIN)/python faults/run.py
 
+mutants: setup  ## mutation testing of bounds, mixtures and learners: what survives, and is not listed as equivalent? (an hour)
+	$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "cosmic-ray>=8.3"
+	$(BIN)/python faults/mutants/run.py --workers 2
+
 docs: setup  ## write the pages that are made from the code
 	$(BIN)/python docs/worlds_page.py
 	$(BIN)/python docs/study_fields.py

@@ -125,7 +125,7 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     runs = [sf.simulate_plainly(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
-    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._blocks)
+    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._blocks)
     monkeypatch.setattr(drivers, "block_length", lambda rule, episodes: max(1, episodes))
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
@@ -188,7 +188,7 @@ def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_plainly(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._fused)
+    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
 
@@ -231,7 +231,7 @@ def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0
     assert run.off_baseline == pytest.approx(2.79e6, rel=0.02)
-    monkeypatch.setattr(simulation, "driver_of", lambda agent: drivers._fused)
+    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._fused)
     loop = sf.simulate(world, build(0.01), 7 * 10**6, seed=1)
     assert run.off_baseline == pytest.approx(loop.off_baseline, rel=0.02)
     assert run.first_optimistic == pytest.approx(loop.first_optimistic, rel=0.02)

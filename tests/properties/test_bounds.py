@@ -90,7 +90,8 @@ def test_one_visit_is_not_none():
     n_sas = np.zeros((2, 2, 2, 2), dtype=int)
     n_sas[..., 0] = 1
     plan = sf.BPIUCBVI(problem, bounds=sf.Bernstein(0.0)).plan(sf.Counts(n_sas))
-    assert (plan.upper, plan.lower) == (1.0, pytest.approx(1.0, abs=1e-11))  # lowered by 1e-12 H: directed rounding
+    assert (plan.upper, plan.lower) == (pytest.approx(1.0, abs=1e-11), pytest.approx(1.0, abs=1e-11))
+    assert plan.lower < 1.0 < plan.upper  # by 1e-12 H: directed rounding
 
 
 def test_the_optimist_of_no_data_takes_the_first_action():

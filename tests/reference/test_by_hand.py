@@ -155,7 +155,7 @@ def test_one_state_one_action_one_step():
         plan = agent.plan(counts)
         np.testing.assert_allclose(plan.candidates, [float(lower)] * 2, atol=LOWERED, rtol=0)
         assert (plan.candidates < float(lower)).all()  # towards safety
-        assert plan.upper == pytest.approx(float(upper), abs=1e-15)
+        assert 0.0 < plan.upper - float(upper) <= LOWERED  # towards safety, too
 
 
 class Reading:
@@ -301,7 +301,7 @@ def test_the_bounds_of_a_small_table(kind, table):
             plan = planned(kind, table, floor)
             source, h, rho = chosen(L, decimal(floor), SPLICES[kind])
             np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
-            assert plan.upper == pytest.approx(float(upper), abs=1e-13)
+            assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
             assert (plan.source, plan.h) == (source, h)
             assert plan.rho == pytest.approx(float(rho), abs=1e-10)  # a ratio of differences of lowered values
 
@@ -316,12 +316,12 @@ def test_the_two_companions(table):
     for floor in map(float, FLOORS):
         plan = sf.StepNoMix.paper(problem, floats(PI), floor, delta=float(DELTA)).plan(counts)
         np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
-        assert plan.upper == pytest.approx(float(upper), abs=1e-13)
+        assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
         assert plan.h == next((h0 for h0 in range(3) if L[h0] >= floor), 2)
         assert plan.rho == (1.0 if plan.h == 0 else 0.0)
     plan = sf.BPIUCBVI.paper(problem, delta=float(DELTA)).plan(counts)
     assert plan.lower == pytest.approx(float(L_opt[0]), abs=LOWERED)
-    assert plan.upper == pytest.approx(float(upper_opt), abs=1e-13)
+    assert plan.upper == pytest.approx(float(upper_opt), abs=LOWERED)
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
@@ -337,7 +337,7 @@ def test_pooled_counts_are_the_sum_over_the_steps(kind, table):
     agent = kind.paper(problem, floats(PI), 0.0, delta=float(DELTA), pooled=True)
     plan = agent.plan(sf.Counts(TABLES[table]).pool())
     np.testing.assert_allclose(plan.candidates, [float(low) for low in L], atol=LOWERED, rtol=0)
-    assert plan.upper == pytest.approx(float(upper), abs=1e-13)
+    assert plan.upper == pytest.approx(float(upper), abs=LOWERED)
     if table != "tiny":  # the control: counted per step it is another plan
         assert np.abs(plan.candidates - planned(kind, table, 0).candidates).max() > 1e-3
 

@@ -508,7 +508,7 @@ def _agent() -> sf.StepMix:
 def _make_learning(folder: Path) -> None:
     from surefoot.learning import State
 
-    state = State.fresh(_agent(), EPISODES, _counts())
+    state = State.fresh(_agent(), EPISODES, _counts(), None)
     state.tally.totals[0] = 2
     state.save(folder / "file.npz", MARK)
 

@@ -1,0 +1,230 @@
+"""Small rules, line by line: relative floors, the range of returns, when to plan anew."""
+
+import math
+
+import numpy as np
+import pytest
+
+from surefoot.agents.floors import Relative, require_share, user_zero
+from surefoot.agents.replanning import (
+    Blocks,
+    EveryEpisode,
+    Growth,
+    block_length,
+    is_due,
+    limits,
+    require_replan,
+)
+from surefoot.agents.returns import Returns, returns_range
+from surefoot.counts import Counts
+from surefoot.errors import InvalidSetting
+from surefoot.problem import Problem, Units
+
+UNIT = 2.0**-20
+
+# ---- Floors ---------------------------------------------------------------------------------------------------------
+
+
+def in_units(low, high, H=4):
+    return Problem(np.zeros((1, 1)), H=H, units=Units(low, high))
+
+
+def test_a_share_of_the_baseline():
+    """In the user's units rewards are 1 to 3 in 4 steps: nothing is worth 4 * 1 / 2 = 2 here."""
+    assert user_zero(in_units(1.0, 3.0)) == 2.0
+    assert user_zero(in_units(0.0, 3.0)) == 0.0
+    assert Relative(0.25).of(3.0, in_units(1.0, 3.0)) == 0.75 * 3.0 - 0.25 * 2.0
+    assert Relative(0.25).of(3.0, in_units(0.0, 1.0)) == 2.25
+    assert Relative(0.75).of(1.0, in_units(1.0, 3.0)) == 0.0
+    assert str(Relative(0.05)) == "95 % of the baseline"
+
+
+@pytest.mark.parametrize("give", [0.0, 1.0, -0.5, 1.5, math.nan, "x"])
+def test_a_share_is_between_0_and_1(give):
+    with pytest.raises(InvalidSetting, match=r"give is .* expected a share strictly between 0 and 1"):
+        Relative(give)
+    assert Relative(1e-9).give == 1e-9 and Relative(1 - 1e-9).give == 1 - 1e-9
+
+
+def test_a_share_needs_values_that_are_not_negative():
+    require_share(in_units(0.0, 1.0))
+    require_share(in_units(1.0, 3.0))
+    with pytest.raises(InvalidSetting, match=r"as low as -0.5"):
+        require_share(in_units(-0.5, 1.0))
+
+
+# ---- The range of returns -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 1.5, math.nan])
+def test_a_share_of_delta(share):
+    with pytest.raises(InvalidSetting, match=r"share is .* expected a share of delta strictly between 0 and 1"):
+        Returns(share)
+    assert Returns().share == 0.2 and Returns(1e-9).share == 1e-9 and Returns(1 - 1e-9).share == 1 - 1e-9
+
+
+def test_a_declared_range_has_two_ends():
+    for wrong in ({"low": 0.0}, {"high": 1.0}):
+        with pytest.raises(InvalidSetting, match="needs both ends"):
+            Returns(**wrong)
+    for low, high in ((1.0, 1.0), (2.0, 1.0), (-math.inf, 1.0), (0.0, math.inf)):
+        with pytest.raises(InvalidSetting, match="two numbers, low < high"):
+            Returns(low=low, high=high)
+    assert not Returns().declared and Returns(low=-1, high=2).declared
+    assert (Returns(low=-1, high=2).low, Returns(low=-1, high=2).high) == (-1.0, 2.0)
+
+
+PI = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]]])  # two steps, two states, two actions
+R = np.array([[[2.0, 8.0], [1.0, 3.0]], [[4.0, 6.0], [9.0, 5.0]]]) / 16
+
+
+def test_a_declared_range():
+    """Rewards were rounded down, by at most 2^-20 each: the lowest sum is that much lower. In the user's units."""
+    known = Problem(R, units=Units(1.0, 3.0))
+    low, span, rounding = returns_range(known, PI, Returns(low=3.0, high=5.0))
+    assert rounding == 2 * UNIT
+    assert (low, span) == (0.5 - 2 * UNIT, 1.0 + 2 * UNIT)
+
+
+def test_the_range_of_what_is_possible():
+    """From state 0, action 0: 2/16 and then the worst or best that is played anywhere: 4 to 6 in state 0, 5 in 1."""
+    assert returns_range(Problem(R), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
+    # From state 1 either action is played: 1 to 3, and then the same.
+    assert returns_range(Problem(R, s1=1), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
+    # From both, or from anywhere: the widest.
+    for start in ([0.5, 0.5], "unknown"):
+        assert returns_range(Problem(R, start=start), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
+    # A mask: after the first step always state 1.
+    mask = np.zeros((2, 2, 2, 2), dtype=bool)
+    mask[..., 1] = True
+    assert returns_range(Problem(R, support=mask), PI, Returns()) == (7 / 16, 0.0, 0.0)
+    mask[0, 0, 0] = True
+    assert returns_range(Problem(R, support=mask), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
+
+
+def test_the_range_of_rewards_by_next_state():
+    """First step 2/16 to state 0 and 1/16 to state 1, then as it pays: state 0 4 or 6 and 0, state 1 5 and 1."""
+    after = np.zeros((2, 2, 2, 2))
+    after[0, :, :, 0], after[0, :, :, 1] = 2 / 16, 1 / 16
+    after[1, 0, :, 0], after[1, 1, :, 0] = (4 / 16, 6 / 16), (9 / 16, 5 / 16)
+    after[1, 1, :, 1] = 1 / 16
+    # to state 0: 2 + (0 to 6) = 2..8; to state 1: 1 + (1 or 5) = 2 or 6
+    assert returns_range(Problem(r_next=after), PI, Returns()) == (2 / 16, 6 / 16, 0.0)
+
+
+def test_rewards_count_as_they_are_summed():
+    """Rounded down to multiples of 2^-20: 0.1 is a bit more than 104857 of them. What that takes off is said."""
+    tenth = math.floor(0.1 / UNIT) * UNIT
+    known = Problem(np.full((2, 2, 2), 0.1))
+    assert returns_range(known, PI, Returns()) == (2 * tenth, 0.0, 2 * UNIT)
+    assert returns_range(Problem(np.full((2, 2, 2), 0.125)), PI, Returns()) == (0.25, 0.0, 0.0)
+
+
+def test_unknown_rewards_are_anything():
+    """0 to 1 where they are unknown; and rounded."""
+    hidden = np.zeros((2, 2, 2), dtype=bool)
+    hidden[1, 0, 0] = True
+    # From state 0: 2/16, then state 0 pays anything or 6/16, state 1 pays 5/16.
+    assert returns_range(Problem(R, unknown=hidden), PI, Returns()) == (2 / 16, 1.0, 2 * UNIT)
+    everywhere = np.ones((2, 2), dtype=bool)
+    whole = Problem(np.zeros((2, 2)), H=2, unknown=everywhere)
+    assert returns_range(whole, PI, Returns()) == (0.0, 2.0, 2 * UNIT)
+    # Rows that are the same at every step are read at every step.
+    assert returns_range(Problem(np.full((2, 2), 0.25), H=2), PI, Returns()) == (0.5, 0.0, 0.0)
+
+
+def test_three_steps_and_one_row():
+    """Rewards, masks and unknown ones may have a row for each step or one for all: 3 steps tell them apart."""
+    pi = np.full((3, 2, 2), 0.5)
+    r = np.array([[1.0, 2.0], [3.0, 4.0]]) / 16
+    assert returns_range(Problem(r, H=3), pi, Returns()) == (3 / 16, 8 / 16 - 1 / 16, 0.0)
+    steps = np.array([r, 2 * r, 3 * r])
+    assert returns_range(Problem(steps), pi, Returns()) == (6 / 16, (2 + 8 + 12 - 6) / 16, 0.0)
+    mask = np.zeros((2, 2, 2), dtype=bool)
+    mask[..., 0] = True
+    assert returns_range(Problem(steps, support=mask), pi, Returns()) == (6 / 16, (2 + 4 + 6 - 6) / 16, 0.0)
+
+
+# ---- When to plan anew ----------------------------------------------------------------------------------------------
+
+
+def test_the_pace_of_each_rule():
+    assert tuple(EveryEpisode().pace) == (0.0, math.inf)
+    assert tuple(Growth().pace) == (math.inf, 1.1) and tuple(Growth(2.0).pace) == (math.inf, 2.0)
+    assert tuple(Blocks().pace) == (0.01, math.inf) and tuple(Blocks(0.5).pace) == (0.5, math.inf)
+
+
+def test_settings_of_the_rules():
+    for wrong in (1.0, 0.5, math.inf, math.nan, "x"):
+        with pytest.raises(InvalidSetting, match=r"factor is .* expected a finite number above 1"):
+            Growth(wrong)
+    for wrong in (0.0, -0.5, 1.5, math.nan, "x"):
+        with pytest.raises(InvalidSetting, match=r"share is .* expected a number in \(0, 1\]"):
+            Blocks(wrong)
+    assert Growth(1 + 1e-9).factor == 1 + 1e-9 and Blocks(1.0).share == 1.0 and Blocks(1e-9).share == 1e-9
+    for rule in (EveryEpisode(), Growth(), Blocks()):
+        require_replan(rule)
+    with pytest.raises(InvalidSetting, match=r"replan is 5, expected sf.EveryEpisode"):
+        require_replan(5)
+
+
+def test_the_length_of_a_block():
+    """A share of the episodes so far, rounded up, and one at least; none where growth decides."""
+    assert [block_length(Blocks(0.25), n) for n in (0, 1, 4, 5, 8, 100)] == [1, 1, 1, 2, 2, 25]
+    assert block_length(EveryEpisode(), 1000) == 1
+    assert block_length(Growth(), 1000) is None
+
+
+def test_visits_that_end_a_plan():
+    """The next whole number at or above growth times the visits, and one more at least."""
+    n_sa = np.array([[[0, 1, 2, 10, 11]]])
+    assert limits(Growth(1.5), n_sa).tolist() == [[[1, 2, 3, 15, 17]]]
+    assert limits(Growth(1.01), n_sa).tolist() == [[[1, 2, 3, 11, 12]]]
+    assert limits(Growth(1.5), n_sa).dtype == np.int64
+    for rule in (EveryEpisode(), Blocks()):
+        assert limits(rule, n_sa).shape == (0, 0)
+
+
+def counts(*visits, H=2):
+    """`visits` of the two actions at the first step; as many at the others."""
+    n_sas = np.zeros((H, 1, 2, 1), dtype=np.int64)
+    n_sas[0, 0, :, 0] = visits
+    n_sas[1:, 0, 0, 0] = sum(visits)
+    return Counts(n_sas)
+
+
+def test_growth_is_due():
+    then = counts(10, 4)
+    assert not is_due(Growth(1.5), then, counts(14, 5), 2)
+    assert is_due(Growth(1.5), then, counts(15, 4), 2)
+    assert is_due(Growth(1.5), then, counts(10, 6), 2)
+    assert is_due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
+
+
+def test_blocks_are_due():
+    """A plan made after 8 episodes with a share of 1/4 lasts for 2."""
+    then = counts(6, 2)
+    for more, due in ((0, False), (1, False), (2, True), (3, True)):
+        assert is_due(Blocks(0.25), then, counts(6 + more, 2), 2) == due
+    assert is_due(EveryEpisode(), then, counts(7, 2), 2)
+    assert not is_due(EveryEpisode(), then, then, 2)
+    three = counts(6, 2, H=3)
+    assert not is_due(Blocks(0.25), three, counts(7, 2, H=3), 3)
+    assert is_due(Blocks(0.25), three, counts(8, 2, H=3), 3)
+
+
+def test_visits_of_whole_episodes_count():
+    """17 visits in 2 steps are 8 episodes, and a quarter of that is 2: the block ends with 20 visits."""
+    then = Counts(np.array([[[[9], [0]]], [[[8], [0]]]]))
+    for visits, due in ((19, False), (20, True)):
+        now = Counts(np.array([[[[visits - 8], [0]]], [[[8], [0]]]]))
+        assert is_due(Blocks(0.25), then, now, 2) == due
+
+
+def test_a_plan_that_lasts_so_long_at_most():
+    then = counts(60, 20)
+    for more, due in ((0, False), (4, False), (5, True), (6, True)):
+        assert is_due(Growth(1.5), then, counts(60 + more, 20), 2, 5) == due
+        assert is_due(Blocks(0.5), then, counts(60 + more, 20), 2, 5) == due
+    assert not is_due(Growth(1.5), then, counts(66, 20), 2)
+    assert is_due(Growth(1.5), then, counts(95, 20), 2, 1000)  # the rule itself may say so before
