@@ -40,7 +40,7 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 
 test: check  ## ruff, mypy --strict, import-linter, pytest (minutes)
-	$(BIN)/pytest -n auto -m "not full"
+	$(BIN)/pytest -n auto --dist worksteal -m "not full"
 
 fuzzer: setup  ## atheris into .venv, for the coverage-guided tests of every file reader in test-full
 	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=2.3" \

@@ -52,7 +52,7 @@ def p_value(one, other):
     return float(np.mean(statistic >= statistic[0] - 1e-9))
 
 
-LONG = ("coin",)  # these are for `make test-full`
+LONG = ("coin", "next states")  # these are for `make test-full`
 
 
 @pytest.fixture(

@@ -54,7 +54,7 @@ def floors_of(L, case):
     return [0.0, case.floor, float(case.problem.H), *middles[:1]]
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_the_kernel_plans_by_the_book(kind, pooled, case_of):
     case = case_of(kind, pooled)
     seen = set()

@@ -160,7 +160,8 @@ def finished(folder):
     return sorted(folder.glob("trials/*/*/[!.]*.parquet"))
 
 
-def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(tmp_path):
+@pytest.mark.parametrize("moments", [(3,), pytest.param((1, 5), marks=pytest.mark.full)])
+def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments, tmp_path):
     """kill -9 of the whole group, several times; what was there stays as it was; the end is that of one go."""
     whole = tmp_path / "whole"
     broken = tmp_path / "broken"
@@ -169,7 +170,7 @@ def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(tmp_pat
     first = command(whole)
     out, err = first.communicate(timeout=300)
     assert first.returncode == 0, out + err
-    for wanted in (1, 5):
+    for wanted in moments:
         process = command(broken, "--resume")
         deadline = time.monotonic() + 240
         while len(finished(broken / "res")) < wanted and time.monotonic() < deadline and process.poll() is None:
