@@ -95,7 +95,7 @@ class _Book:  # the first record, and what was counted so far
         H, P, self.f, self.EpsMix, self.KL = f.H, f.S * f.A, f, f.learner == "EpsMix", f.bounds.family == "KL"
         known = f.kind == "ledger" and f.format == 1 and f.learner in ("StepMix", "EpsMix", "StepNoMix") and f.software
         fits = (2 if self.EpsMix else H + 1) * H * P * f.S <= MOST_WORK and (f.stationary or not f.pooled)
-        require(known and fits and {type(x) for x in (f.pooled, f.stationary, f.warm, f.logged)} == {bool}, "too large")
+        require(known and fits and {type(x) for x in (f.pooled, f.stationary, f.warm, f.logged)} == {bool}, "odd sizes")
         self.rows, self.ends = 1 if f.pooled else H, [0, H] if self.EpsMix else [*range(H + 1)]  # h0 of the candidates
         f.baseline, masks = self._policy(f.baseline), [f.support or [[range(f.S)] * P], f.unknown_rewards or [[0] * P]]
         good = all(len(x) in (1, self.rows) and {len(row) for row in x} == {P} for x in masks)
