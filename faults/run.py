@@ -91,7 +91,7 @@ def first_failure(folder: Path, tests: list[str], jit: bool, patience: float) ->
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return ""
+        raise SystemExit(f"After {patience:.0f} s there is no answer from {' '.join(tests)}.") from None
     if done.returncode == 0:
         return ""
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)

@@ -23,7 +23,6 @@ def require(holds: Any, reason: str) -> None:
     """Refuse the record unless this holds."""
     if not holds:
         raise ValueError(reason)
-
 def read(line: bytes, before: str) -> Any:
     """The record of a line that is canonical, and whose digest follows the digest `before`."""
     require(len(line) <= LONGEST and line.endswith(b"\n"), "the line is cut off, or too long")
@@ -124,11 +123,11 @@ class _Book:  # the first record, and what was counted so far
         self.zero = zero = f.units.steps * Fraction(f.units.low) / scale  # a value v is scale (v + zero) to the user
         near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.give < 1)
         require(near and scale > 0 and f.units.steps in (0, H-1, H) and (not f.relative) != (f.floor is None), "units")
-        floor = f"{1 - f.relative.give:g} of the baseline" if f.relative else float(scale * (zero + Fraction(f.floor)))
+        floor = f"{1 - r.give:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
         good = not (c := f.certificate) or (c.mark and 0 < c.delta < 1 - f.delta and 0 <= c.value <= H)
         require(good and not (f.relative and (c or f.vouched is not None)), "certificate or vouched: not as expected")
         risk = f.delta + (c.delta if c else 0)
-        self.promise = f"{f.learner}, {f.bounds.family}: at least {floor}, but for a probability of {risk:g}"
+        self.promise = f"Claimed by {f.learner}, {f.bounds.family}: {floor} or more in expectation, at delta = {risk:g}"
         self.range = Fraction(0), Fraction(0), Fraction(H)  # of returns: what rounding takes off, lowest, span
         if f.returns:
             lost, low, span = (Fraction(x) for x in (f.returns.rounding, f.returns.lowest, f.returns.span))
@@ -289,10 +288,11 @@ def main(argv: list[str]) -> int:
             v = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
         return sys.stderr.write(f"usage: python verifier.py FILE ({reason})\n") and 2
-    counts = ", ".join(f"{n} {kind}" for kind, n in zip(KINDS, v[1:6], strict=True))
-    said = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else "consistent, NOT CERTIFIED" * bool(v[5])
+    counts = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in zip(KINDS, v[1:6], strict=True) if n)
+    said = "consistent, NOT CERTIFIED" if v[5] else "ACCEPTED" + " so far" * (not v.closed)
+    said = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else said
     end = "closed" if v.closed else "open: still being written, or cut"
-    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts}\n{end}, last digest {v.digest}\n{said or 'ACCEPTED'}\n")
+    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts}\n{end}, last digest {v.digest}\n{said}\n")
     return 3 if v.refusals or v.not_certified else 0
 
 if __name__ == "__main__":
