@@ -71,6 +71,7 @@ def test_the_kernel_plans_by_the_book(kind, pooled, case_of):
     assert {source for _, source in seen} == {"baseline", "mixture", "optimistic"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_kernel_plans_by_the_book_with_every_setting(kind, setting, case_of):
     case = case_of(kind, False)
