@@ -10,8 +10,8 @@ from settings import LEARNERS, PHASES, SIZES, SMALL, Phase, Setting, head_start,
 from table import Row, at_most, plain
 
 import surefoot as sf
-from surefoot import kernels
-from surefoot.drivers import the_world
+from surefoot.numerics import kernels
+from surefoot.simulation.loops import the_world
 
 ROUNDS = (4, 8)  # at least, at most
 SETTLED = 0.98  # a worst window that fell by less than 2 % in a round did not move

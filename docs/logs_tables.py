@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import surefoot as sf
-from surefoot.offline.folding import folds_of
-from surefoot.offline.learnt import corollary
+from surefoot.offline.logs.folds import folds_of
+from surefoot.offline.methods.learnt import corollary
 
 HERE = Path(__file__).parent
 FLOOR = 2.2

@@ -12,10 +12,10 @@ import shutil
 from pathlib import Path
 
 from surefoot.studies import judge, read_results
-from surefoot.studies.plots import FIGURES, save_png
-from surefoot.studies.report import write_report
-from surefoot.studies.store import study_folders
-from surefoot.studies.summary import summary
+from surefoot.studies.analysis.summary import summary
+from surefoot.studies.report.plots import FIGURES, save_png
+from surefoot.studies.report.report import write_report
+from surefoot.studies.run.store import study_folders
 
 HERE = Path(__file__).parent / "reproduction"
 WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}

@@ -6,9 +6,9 @@ python docs/study_fields.py
 import json
 from pathlib import Path
 
-from surefoot.studies.claims import CLAIMS
-from surefoot.studies.fields import REQUIRED
-from surefoot.studies.spec import TABLES
+from surefoot.studies.analysis.claims import CLAIMS
+from surefoot.studies.spec.fields import REQUIRED
+from surefoot.studies.spec.study import TABLES
 
 HERE = Path(__file__).parent
 HEADINGS = {
@@ -34,7 +34,7 @@ def page():
                 "required" if field.default is REQUIRED else "" if field.default is None else json.dumps(field.default)
             )
             lines.append(f"| `{name}` | {field.meaning} | {default} |")
-    lines += ["", "## Claims", "", "How each is judged: src/surefoot/studies/claims.py.", ""]
+    lines += ["", "## Claims", "", "How each is judged: src/surefoot/studies/analysis/claims.py.", ""]
     lines += ["| name | claim | whose |", "|---|---|---|"]
     lines += [f"| `{name}` | {claim.sentence} | {claim.source} |" for name, claim in CLAIMS.items()]
     return "\n".join(lines) + "\n"

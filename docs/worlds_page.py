@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import surefoot as sf
-from surefoot.envs.gymnasium import env_id
-from surefoot.envs.registry import family
-from surefoot.trying import all_facts
+from surefoot.simulation.by_name import all_facts
+from surefoot.worlds.gymnasium import env_id
+from surefoot.worlds.registry import family
 
 FIRST = 1000
 HEAD = """# Worlds
@@ -24,7 +24,7 @@ assert run.violations == 0
 ```
 
 `surefoot worlds` lists them, `surefoot worlds NAME` describes one, `surefoot try NAME` runs a learner there. Behind the
-Gymnasium interface each is `gymnasium.make("surefoot.envs.gymnasium:RiverSwim-v0")`.
+Gymnasium interface each is `gymnasium.make("surefoot.worlds.gymnasium:RiverSwim-v0")`.
 
 Values are expected returns at the default sizes, in the world's own units. The last columns are the share of the
 first 1,000 episodes in which the always-optimistic learner (BPI-UCBVI, seed 0, delta 0.05) plays a policy that is worth

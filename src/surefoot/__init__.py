@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from surefoot.agents import StepMix as StepMix
     from surefoot.agents import StepNoMix as StepNoMix
     from surefoot.agents import Thompson as Thompson
-    from surefoot.baselines import Baseline as Baseline
-    from surefoot.baselines import load_baseline as load_baseline
+    from surefoot.assurance.ledger import Ledger as Ledger
+    from surefoot.assurance.ledger import check_ledger as check_ledger
+    from surefoot.assurance.watchdog import Alarm as Alarm
+    from surefoot.assurance.watchdog import Watch as Watch
+    from surefoot.assurance.watchdog import Watchdog as Watchdog
     from surefoot.bounds import KL as KL
     from surefoot.bounds import Bernstein as Bernstein
     from surefoot.bounds import BernsteinBox as BernsteinBox
@@ -39,17 +42,6 @@ if TYPE_CHECKING:
     from surefoot.bounds import HoeffdingBox as HoeffdingBox
     from surefoot.bounds import MaurerPontilBox as MaurerPontilBox
     from surefoot.bounds import Model as Model
-    from surefoot.conformance import check_agent as check_agent
-    from surefoot.conformance import check_world as check_world
-    from surefoot.constrained import ConstrainedOptimum as ConstrainedOptimum
-    from surefoot.constrained import constrained_optimum as constrained_optimum
-    from surefoot.counts import Counts as Counts
-    from surefoot.drivers import play as play
-    from surefoot.envs import FAMILIES as FAMILIES
-    from surefoot.envs import world as world
-    from surefoot.envs.gymnasium import embed_policy as embed_policy
-    from surefoot.envs.gymnasium import from_gymnasium as from_gymnasium
-    from surefoot.episode import Episode as Episode
     from surefoot.errors import FloorAboveBaseline as FloorAboveBaseline
     from surefoot.errors import InvalidCounts as InvalidCounts
     from surefoot.errors import InvalidEpisode as InvalidEpisode
@@ -62,21 +54,8 @@ if TYPE_CHECKING:
     from surefoot.errors import MissingExtra as MissingExtra
     from surefoot.errors import SolverTrouble as SolverTrouble
     from surefoot.errors import SurefootError as SurefootError
-    from surefoot.exact import Solution as Solution
-    from surefoot.exact import occupancy as occupancy
-    from surefoot.exact import policy_value as policy_value
-    from surefoot.exact import solve as solve
-    from surefoot.figures import plot_returns as plot_returns
-    from surefoot.forecasting import Forecast as Forecast
-    from surefoot.forecasting import forecast as forecast
-    from surefoot.handing_over import HandOver as HandOver
-    from surefoot.handing_over import hand_over as hand_over
-    from surefoot.learner import Learner as Learner
-    from surefoot.learning import learn as learn
-    from surefoot.ledger import Ledger as Ledger
-    from surefoot.ledger import check_ledger as check_ledger
-    from surefoot.mdp import TabularMDP as TabularMDP
-    from surefoot.mdp import random_mdp as random_mdp
+    from surefoot.live.learn import learn as learn
+    from surefoot.live.learner import Learner as Learner
     from surefoot.offline import Codebook as Codebook
     from surefoot.offline import Learnt as Learnt
     from surefoot.offline import LogCounts as LogCounts
@@ -91,27 +70,48 @@ if TYPE_CHECKING:
     from surefoot.offline import spibb as spibb
     from surefoot.offline import to_minari as to_minari
     from surefoot.offline import vi_lcb as vi_lcb
-    from surefoot.policy import EpisodicMixture as EpisodicMixture
-    from surefoot.policy import boltzmann as boltzmann
-    from surefoot.policy import check_policy as check_policy
-    from surefoot.policy import greedy as greedy
-    from surefoot.policy import load_policy as load_policy
-    from surefoot.policy import save_policy as save_policy
-    from surefoot.policy import splice as splice
-    from surefoot.policy import step_mixture as step_mixture
-    from surefoot.policy import uniform as uniform
-    from surefoot.problem import Problem as Problem
-    from surefoot.problem import Units as Units
-    from surefoot.run import Curve as Curve
-    from surefoot.run import Run as Run
-    from surefoot.run import Trace as Trace
-    from surefoot.sampling import sample_log as sample_log
-    from surefoot.simulation import simulate as simulate
-    from surefoot.simulation import simulate_many as simulate_many
-    from surefoot.simulation import simulate_plainly as simulate_plainly
-    from surefoot.watchdog import Alarm as Alarm
-    from surefoot.watchdog import Watch as Watch
-    from surefoot.watchdog import Watchdog as Watchdog
+    from surefoot.offline.baseline_file import Baseline as Baseline
+    from surefoot.offline.baseline_file import load_baseline as load_baseline
+    from surefoot.offline.warm_start import HandOver as HandOver
+    from surefoot.offline.warm_start import hand_over as hand_over
+    from surefoot.simulation.conformance import check_agent as check_agent
+    from surefoot.simulation.conformance import check_world as check_world
+    from surefoot.simulation.figures import plot_returns as plot_returns
+    from surefoot.simulation.forecast import Forecast as Forecast
+    from surefoot.simulation.forecast import forecast as forecast
+    from surefoot.simulation.loops import play as play
+    from surefoot.simulation.run import Curve as Curve
+    from surefoot.simulation.run import Run as Run
+    from surefoot.simulation.run import Trace as Trace
+    from surefoot.simulation.sample_log import sample_log as sample_log
+    from surefoot.simulation.simulate import simulate as simulate
+    from surefoot.simulation.simulate import simulate_many as simulate_many
+    from surefoot.simulation.simulate import simulate_plainly as simulate_plainly
+    from surefoot.task.counts import Counts as Counts
+    from surefoot.task.episode import Episode as Episode
+    from surefoot.task.policy import EpisodicMixture as EpisodicMixture
+    from surefoot.task.policy import boltzmann as boltzmann
+    from surefoot.task.policy import check_policy as check_policy
+    from surefoot.task.policy import greedy as greedy
+    from surefoot.task.policy import load_policy as load_policy
+    from surefoot.task.policy import save_policy as save_policy
+    from surefoot.task.policy import splice as splice
+    from surefoot.task.policy import step_mixture as step_mixture
+    from surefoot.task.policy import uniform as uniform
+    from surefoot.task.problem import Problem as Problem
+    from surefoot.task.problem import Units as Units
+    from surefoot.worlds.constrained import ConstrainedOptimum as ConstrainedOptimum
+    from surefoot.worlds.constrained import constrained_optimum as constrained_optimum
+    from surefoot.worlds.exact import Solution as Solution
+    from surefoot.worlds.exact import occupancy as occupancy
+    from surefoot.worlds.exact import policy_value as policy_value
+    from surefoot.worlds.exact import solve as solve
+    from surefoot.worlds.gymnasium import embed_policy as embed_policy
+    from surefoot.worlds.gymnasium import from_gymnasium as from_gymnasium
+    from surefoot.worlds.registry import FAMILIES as FAMILIES
+    from surefoot.worlds.registry import world as world
+    from surefoot.worlds.tabular_mdp import TabularMDP as TabularMDP
+    from surefoot.worlds.tabular_mdp import random_mdp as random_mdp
 
 _MODULES = {
     "agents": (
@@ -135,15 +135,15 @@ _MODULES = {
         "Thompson",
         "UCBVI",
     ),
-    "baselines": ("Baseline", "load_baseline"),
+    "offline.baseline_file": ("Baseline", "load_baseline"),
     "bounds": ("Bernstein", "BernsteinBox", "Certificate", "HoeffdingBox", "KL", "MaurerPontilBox", "Model"),
-    "conformance": ("check_agent", "check_world"),
-    "constrained": ("ConstrainedOptimum", "constrained_optimum"),
-    "counts": ("Counts",),
-    "drivers": ("play",),
-    "envs": ("FAMILIES", "world"),
-    "envs.gymnasium": ("embed_policy", "from_gymnasium"),
-    "episode": ("Episode",),
+    "simulation.conformance": ("check_agent", "check_world"),
+    "worlds.constrained": ("ConstrainedOptimum", "constrained_optimum"),
+    "task.counts": ("Counts",),
+    "simulation.loops": ("play",),
+    "worlds.registry": ("FAMILIES", "world"),
+    "worlds.gymnasium": ("embed_policy", "from_gymnasium"),
+    "task.episode": ("Episode",),
     "errors": (
         "FloorAboveBaseline",
         "InvalidCounts",
@@ -158,14 +158,14 @@ _MODULES = {
         "SolverTrouble",
         "SurefootError",
     ),
-    "exact": ("Solution", "occupancy", "policy_value", "solve"),
-    "figures": ("plot_returns",),
-    "forecasting": ("Forecast", "forecast"),
-    "handing_over": ("HandOver", "hand_over"),
-    "learner": ("Learner",),
-    "learning": ("learn",),
-    "ledger": ("Ledger", "check_ledger"),
-    "mdp": ("TabularMDP", "random_mdp"),
+    "worlds.exact": ("Solution", "occupancy", "policy_value", "solve"),
+    "simulation.figures": ("plot_returns",),
+    "simulation.forecast": ("Forecast", "forecast"),
+    "offline.warm_start": ("HandOver", "hand_over"),
+    "live.learner": ("Learner",),
+    "live.learn": ("learn",),
+    "assurance.ledger": ("Ledger", "check_ledger"),
+    "worlds.tabular_mdp": ("TabularMDP", "random_mdp"),
     "offline": (
         "Codebook",
         "Learnt",
@@ -182,7 +182,7 @@ _MODULES = {
         "to_minari",
         "vi_lcb",
     ),
-    "policy": (
+    "task.policy": (
         "EpisodicMixture",
         "boltzmann",
         "check_policy",
@@ -193,11 +193,11 @@ _MODULES = {
         "step_mixture",
         "uniform",
     ),
-    "problem": ("Problem", "Units"),
-    "run": ("Curve", "Run", "Trace"),
-    "sampling": ("sample_log",),
-    "simulation": ("simulate", "simulate_many", "simulate_plainly"),
-    "watchdog": ("Alarm", "Watch", "Watchdog"),
+    "task.problem": ("Problem", "Units"),
+    "simulation.run": ("Curve", "Run", "Trace"),
+    "simulation.sample_log": ("sample_log",),
+    "simulation.simulate": ("simulate", "simulate_many", "simulate_plainly"),
+    "assurance.watchdog": ("Alarm", "Watch", "Watchdog"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot import drivers, simulation
+from surefoot.simulation import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
 EPISODES = 60
@@ -105,14 +105,14 @@ def alike(world, problem, pi, n, counts, rng, baseline):
         counts.x_sa += n * once.x_sa
 
 
-DRAW = drivers.draw_block
+DRAW = loops.draw_block
 
 
 @pytest.mark.parametrize("wrong", [estimated, pytest.param(alike, marks=pytest.mark.full)])
 def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     """Control."""
     world, agent, runs = played
-    monkeypatch.setattr(drivers, "draw_block", wrong)
+    monkeypatch.setattr(loops, "draw_block", wrong)
     assert p_value(described(runs), drawn(world, agent)) <= LEVEL
 
 
@@ -125,8 +125,8 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     runs = [sf.simulate_plainly(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
-    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._blocks)
-    monkeypatch.setattr(drivers, "block_length", lambda rule, episodes: max(1, episodes))
+    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._blocks)
+    monkeypatch.setattr(loops, "block_length", lambda rule, episodes: max(1, episodes))
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
 
@@ -142,7 +142,7 @@ def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
         planned.append(counts.episodes)
         return plan(self, counts, rng)
 
-    monkeypatch.setattr("surefoot.agents.planning.SpliceAgent.plan", spy)
+    monkeypatch.setattr("surefoot.agents.splice_agent.SpliceAgent.plan", spy)
     sf.simulate(case.world, agent, 50, seed=0)
     drawn_at = list(planned)
     planned.clear()
@@ -188,7 +188,7 @@ def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_plainly(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._fused)
+    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
 
@@ -231,7 +231,7 @@ def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0
     assert run.off_baseline == pytest.approx(2.79e6, rel=0.02)
-    monkeypatch.setattr(simulation, "driver_of", lambda agent, written=False: drivers._fused)
+    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._fused)
     loop = sf.simulate(world, build(0.01), 7 * 10**6, seed=1)
     assert run.off_baseline == pytest.approx(loop.off_baseline, rel=0.02)
     assert run.first_optimistic == pytest.approx(loop.first_optimistic, rel=0.02)

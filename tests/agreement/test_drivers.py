@@ -115,7 +115,7 @@ def test_the_number_of_workers_changes_nothing(paper_world, jobs, assert_same_ru
 
 def test_kernels_are_compiled_once(paper_world):
     """One signature a kernel, one per family of bounds where they enter: more would be seconds of a first minute."""
-    from surefoot.kernels import episodes, evidence, mixing, splices, values
+    from surefoot.numerics.kernels import episodes, evidence, mixing, splices, values
 
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     for name in SPLICES:
@@ -152,7 +152,7 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
     )
     found = []
     for old, new in (("", ""), ("22.0 * H * H", "11.0 * H * H")):
-        bernstein = tmp_path / "surefoot" / "kernels" / "bernstein.py"
+        bernstein = tmp_path / "surefoot" / "numerics" / "kernels" / "bernstein.py"
         bernstein.write_text(bernstein.read_text().replace(old, new) if old else bernstein.read_text())
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

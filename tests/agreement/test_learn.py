@@ -19,8 +19,8 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot import learning
-from surefoot.learning import episode_seed
+from surefoot.live import learn
+from surefoot.live.learn import episode_seed
 
 RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
 
@@ -56,7 +56,7 @@ def trap(**changes):
     """One of our worlds behind reset and step, and StepMix."""
     world = sf.world("trap")
     settings = {"baseline": world.baseline, "floor": world.suggested_floor, "bounds": sf.Bernstein(1e-4), **changes}
-    return gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), world, sf.StepMix(world.problem, **settings)
+    return gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), world, sf.StepMix(world.problem, **settings)
 
 
 def lake(**changes):
@@ -269,7 +269,7 @@ def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monke
     """Between the tally and the counts: that state is not saved, the one before is."""
     env, _, agent = walk()
     whole = sf.learn(env, agent, 30, seed=3)
-    path, real, calls = tmp_path / "run.npz", learning.record, []
+    path, real, calls = tmp_path / "run.npz", learn.record, []
 
     def record(*arguments):
         calls.append(1)
@@ -280,7 +280,7 @@ def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monke
         if not after:
             real(*arguments)
 
-    monkeypatch.setattr(learning, "record", record)
+    monkeypatch.setattr(learn, "record", record)
     with pytest.raises(KeyboardInterrupt):
         sf.learn(env, agent, 30, seed=3, save=path)
     monkeypatch.undo()
@@ -300,7 +300,7 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
     sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
     assert seen == [0]  # 30 seconds had not passed
     path.unlink()
-    monkeypatch.setattr(learning, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(learn, "SAVE_SECONDS", 0.0)
     sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
     assert seen == [0, 10]
 

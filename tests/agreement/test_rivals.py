@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.checks import REWARD_UNITS
-from surefoot.lp import best_in_box, best_occupancy
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics.lp import best_in_box, best_occupancy
 
 K = 10**5  # episodes inside the logarithms
 NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
@@ -374,7 +374,7 @@ class Torn(gymnasium.wrappers.OrderEnforcing):
 
 @pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi"])
 def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
-    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
     told = {"baseline_value": float(sf.policy_value(world, world.baseline)[0, 0]), "episodes": K}
     agent = {

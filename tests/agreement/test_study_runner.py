@@ -17,11 +17,11 @@ import joblib
 import pytest
 
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
-from surefoot.studies.querying import answer
-from surefoot.studies.running import Pace, run_study
-from surefoot.studies.spec import parse_study
-from surefoot.studies.store import TIMES, begin, read_results, versions
-from surefoot.studies.trial import run_trial
+from surefoot.studies.analysis.sql import answer
+from surefoot.studies.run.runner import Pace, run_study
+from surefoot.studies.run.store import TIMES, begin, read_results, versions
+from surefoot.studies.run.trial import run_trial
+from surefoot.studies.spec.study import parse_study
 
 SMALL = """
 name = "small"
@@ -125,7 +125,7 @@ def test_nobody_at_the_address_is_said(study, tmp_path):
 
 
 def test_without_dask_what_to_install_is_said(study, tmp_path, monkeypatch):
-    monkeypatch.setattr("surefoot.studies.running.find_spec", lambda name: None)
+    monkeypatch.setattr("surefoot.studies.run.runner.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r'pip install "surefoot\[dask\]"'):
         run_study(begin(tmp_path / "small", study, resume=False), backend="dask")
 
@@ -275,7 +275,7 @@ def test_another_version_does_not_go_on(library, study, tmp_path, monkeypatch):
     folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
     run_study(folder, jobs=1)
     now = {**versions(), library: "99.0"}
-    monkeypatch.setattr("surefoot.studies.store.versions", lambda: now)
+    monkeypatch.setattr("surefoot.studies.run.store.versions", lambda: now)
     with pytest.raises(InvalidStudy, match=rf"was begun with {library} .*, this is 99\.0"):
         begin(folder.path, study, resume=True)
 

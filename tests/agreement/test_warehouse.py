@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
-from surefoot.offline import count_log, count_table, warehouse
-from surefoot.offline.folding import Keys, folds_of, keys_of, number_of
-from surefoot.offline.log_counts import TABLES
-from surefoot.offline.warehouse import count_expression
+from surefoot.offline import count_log, count_table
+from surefoot.offline.logs import warehouse
+from surefoot.offline.logs.folds import Keys, folds_of, keys_of, number_of
+from surefoot.offline.logs.log_counts import TABLES
+from surefoot.offline.logs.warehouse import count_expression
 
 # ibis and pyspark warn about versions newer than they know; that is between them.
 pytestmark = pytest.mark.filterwarnings("ignore")

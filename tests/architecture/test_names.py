@@ -14,7 +14,7 @@ import surefoot as sf
 SOURCE = Path(sf.__file__).parent
 
 
-@pytest.mark.parametrize("package", ["surefoot", "surefoot.kernels"])
+@pytest.mark.parametrize("package", ["surefoot", "surefoot.numerics.kernels"])
 def test_the_names_for_checkers_are_the_names_at_run_time(package):
     """Both tables are written by hand; this keeps them one."""
     module = importlib.import_module(package)
@@ -94,7 +94,7 @@ def test_every_kernel_refuses_to_allocate():
     import numpy as np
     from numba.core.errors import NumbaError
 
-    from surefoot.kernels.jit import compiled
+    from surefoot.numerics.kernels.jit import compiled
 
     def allocates(n):
         return np.zeros(n).sum()

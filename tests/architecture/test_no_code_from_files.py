@@ -107,7 +107,7 @@ def complaints(source):
 def test_nothing_of_ours_runs_what_a_file_says():
     read = list(files())
     assert len(read) > 100
-    for must in ("src/surefoot/files.py", "docs/worlds_page.py", "benchmarks/run.py", "tests/conftest.py"):
+    for must in ("src/surefoot/base/files.py", "docs/worlds_page.py", "benchmarks/run.py", "tests/conftest.py"):
         assert ROOT / must in read
     found = [f"{p.relative_to(ROOT)}:{line} {what}" for p in read for line, what in complaints(p.read_text())]
     assert found == []

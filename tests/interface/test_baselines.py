@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.baselines import METHODS, learn_baseline
 from surefoot.bounds.certificate import mark_of
-from surefoot.cli import app
-from surefoot.terminal import BAD_DATA, CERTIFICATE_FAILED
+from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED
+from surefoot.cli.main import app
+from surefoot.offline.baseline_file import METHODS, learn_baseline
 
 FLOOR = 2.2
 
@@ -264,7 +264,7 @@ class TestWhatIsMissing:
         assert not now.clears(floor)
         needed = now.episodes_needed(floor)
         assert needed > log.episodes
-        from surefoot.offline.learnt import times
+        from surefoot.offline.methods.learnt import times
 
         assert sf.robust_vi(times(log.counts, 1.05 * needed / log.episodes), problem, 0.05).clears(floor)
         assert not sf.robust_vi(times(log.counts, 0.9 * needed / log.episodes), problem, 0.05).clears(floor)
@@ -364,7 +364,7 @@ class TestWhatALogDoesNotSay:
             )
 
     def test_what_is_printed_is_proved_as_well(self):
-        from surefoot.checks import at_least, at_most
+        from surefoot.base.validation import at_least, at_most
 
         assert at_least(1234567.4) == "1.23456e+06"
         assert at_most(1234561.4) == "1.23457e+06"
@@ -382,7 +382,7 @@ class TestWhatALogDoesNotSay:
             agent.plan(learnt.counts)
 
     def test_premises_are_those_of_the_method(self, log, world, learnt):
-        from surefoot.baselines import premises
+        from surefoot.offline.baseline_file import premises
 
         problem = log.problem(rewards=world.r)
         by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
@@ -469,7 +469,7 @@ class TestNewcomers:
 
 def a_wide_log(folder):
     """A log with rewards from -3 to 9."""
-    from surefoot.offline.writing import write_log
+    from surefoot.offline.logs.writing import write_log
 
     n = 500
     rng = np.random.default_rng(0)

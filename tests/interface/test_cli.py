@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli import app, main
+from surefoot.cli.main import app, main
 
-COMMAND = [sys.executable, "-c", "from surefoot.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
 
 def surefoot(*arguments, cwd=None):
@@ -132,7 +132,7 @@ def test_bad_data_ends_with_1(monkeypatch, capsys):
     def refuse():
         raise sf.InvalidModel("P[0, 0, 0] sums to 0.9")
 
-    monkeypatch.setattr("surefoot.cli.app", refuse)
+    monkeypatch.setattr("surefoot.cli.main.app", refuse)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1

@@ -9,10 +9,10 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from surefoot.cli import app
-from surefoot.studies.library import GROUPS
-from surefoot.studies.spec import parse_study
-from surefoot.studies.store import read_results
+from surefoot.cli.main import app
+from surefoot.studies.run.store import read_results
+from surefoot.studies.spec.library import GROUPS
+from surefoot.studies.spec.study import parse_study
 
 RUNNER = CliRunner()
 STUDY = """

@@ -8,8 +8,8 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
-from surefoot.envs.gymnasium import env_id
-from surefoot.trying import build_agent
+from surefoot.simulation.by_name import build_agent
+from surefoot.worlds.gymnasium import env_id
 
 
 class Bandit(gymnasium.Env):
@@ -81,7 +81,7 @@ def test_gymnasiums_own_environments_are_left_in_peace(name):
 def test_our_worlds_are_left_in_peace(name):
     world = sf.world(name)
     assert_quiet(sf.check_world(world))
-    findings = sf.check_world(f"surefoot.envs.gymnasium:{env_id(name)}")
+    findings = sf.check_world(f"surefoot.worlds.gymnasium:{env_id(name)}")
     assert_quiet(findings)
     assert f"the horizon is {world.H}" in str(findings)
     assert "any horizon" not in str(findings)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.studies.spec import parse_study
-from surefoot.studies.trial import check_study_cells
+from surefoot.studies.run.trial import check_study_cells
+from surefoot.studies.spec.study import parse_study
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ALGORITHMS.md", *(ROOT / "docs").rglob("*.md")])

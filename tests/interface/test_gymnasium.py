@@ -10,9 +10,9 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
 
 import surefoot as sf
-from surefoot.envs.gymnasium import TabularEnv, env_id
+from surefoot.worlds.gymnasium import TabularEnv, env_id
 
-HERE = "surefoot.envs.gymnasium"
+HERE = "surefoot.worlds.gymnasium"
 
 
 class Tabled(gymnasium.Env):
@@ -524,7 +524,7 @@ sf.StepMix.paper(world.problem, world.baseline, 0.6)
 assert "gymnasium" not in sys.modules
 import gymnasium
 assert "Trap-v0" not in gymnasium.registry
-assert gymnasium.make("surefoot.envs.gymnasium:Trap-v0").unwrapped.model.S == 3
+assert gymnasium.make("surefoot.worlds.gymnasium:Trap-v0").unwrapped.model.S == 3
 assert "Trap-v0" in gymnasium.registry
 print("fine")
 """

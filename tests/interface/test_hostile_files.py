@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.cli import main
+from surefoot.cli.main import main
 
 HERE = Path(__file__).parent / "fuzz"
 GIB = 2**30
@@ -156,12 +156,12 @@ MEASURED = """
 import resource, sys, time, tracemalloc
 import surefoot as sf
 from pathlib import Path
-from surefoot.baselines import load_baseline
-from surefoot.studies.spec import read_study
+from surefoot.offline.baseline_file import load_baseline
+from surefoot.studies.spec.study import read_study
 readers = {"counts": sf.Counts.load, "policy": sf.load_policy, "log-counts": sf.LogCounts.load,
            "baseline": load_baseline, "codebook": sf.Codebook.load, "study": read_study}
 path, name = Path(sys.argv[1]), sys.argv[2]
-import numpy, surefoot.files
+import numpy, surefoot.base.files
 try:
     readers[name](path.with_name("nowhere"))
 except sf.SurefootError:
@@ -473,7 +473,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 )
 def test_a_codebook_that_is_none(tmp_path, codebook):
     """As JSON of its own, and within counts of a log, and within a baseline."""
-    from surefoot.baselines import load_baseline
+    from surefoot.offline.baseline_file import load_baseline
 
     content = codebook.encode()
     (tmp_path / "file.json").write_bytes(b'{"about": {"format": 1, "kind": "codebook"}, ' + content[1:])
@@ -487,7 +487,7 @@ def test_a_codebook_that_is_none(tmp_path, codebook):
 
 
 def test_what_a_baseline_says_of_itself(tmp_path):
-    from surefoot.baselines import load_baseline
+    from surefoot.offline.baseline_file import load_baseline
 
     targets._make_baseline(tmp_path)
     path = tmp_path / "file.npz"
@@ -560,7 +560,7 @@ def study(**changes):
 )
 def test_studies_that_ask_for_too_much(tmp_path, content, words):
     """Refused by the reader, at once, in a message of a length that one can read."""
-    from surefoot.studies.spec import read_study
+    from surefoot.studies.spec.study import read_study
 
     path = tmp_path / "study.toml"
     path.write_text(content)
@@ -574,7 +574,7 @@ def test_studies_that_ask_for_too_much(tmp_path, content, words):
 
 def test_studies_of_more_cells_than_anybody_runs(tmp_path):
     """90 kB that would be millions of cells, and 1.5e11 files."""
-    from surefoot.studies.spec import read_study
+    from surefoot.studies.spec.study import read_study
 
     panels = "".join(f"[[panels]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
     learners = "".join(f"[[learners]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
@@ -585,7 +585,7 @@ def test_studies_of_more_cells_than_anybody_runs(tmp_path):
 
 
 def test_the_study_that_is_spoilt_is_a_good_one(tmp_path):
-    from surefoot.studies.spec import read_study
+    from surefoot.studies.spec.study import read_study
 
     (tmp_path / "study.toml").write_text(study())
     assert read_study(tmp_path / "study.toml").trials == 1
@@ -626,7 +626,7 @@ ESCAPES = (
 
 @pytest.mark.parametrize("sql", ESCAPES)
 def test_a_question_reads_the_results_and_nothing_else(results, tmp_path, sql):
-    from surefoot.studies.querying import answer, save_answer
+    from surefoot.studies.analysis.sql import answer, save_answer
 
     (tmp_path / "secret.csv").write_text("word\nsesame\n")
     asked = sql.format(secret=tmp_path / "secret.csv", folder=tmp_path)
@@ -642,12 +642,12 @@ def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypa
     """A few kilobytes of Parquet are a long list of zeros: refused by what the file says of itself."""
     import duckdb
 
-    from surefoot.studies.querying import answer
-    from surefoot.studies.store import read_results, read_trials
+    from surefoot.studies.analysis.sql import answer
+    from surefoot.studies.run.store import read_results, read_trials
 
     targets.shutil.copytree(results, tmp_path / "copy")
     trial = next((tmp_path / "copy").rglob("*.parquet"))
-    monkeypatch.setattr("surefoot.studies.store.MOST_VALUES", 100_000)
+    monkeypatch.setattr("surefoot.studies.run.store.MOST_VALUES", 100_000)
     many = "list_resize([0::BIGINT], 600000, 0)"
     with duckdb.connect() as con:
         query = f"SELECT * REPLACE ({many} AS curve_episode) FROM '{trial}'"
@@ -668,7 +668,7 @@ def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value)
     """A list where one value belongs was taken for an array, and the table of results tripped over it."""
     import duckdb
 
-    from surefoot.studies.store import read_trials
+    from surefoot.studies.run.store import read_trials
 
     trial = next(results.rglob("*.parquet"))
     with duckdb.connect() as con:
@@ -679,7 +679,7 @@ def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value)
 
 
 def test_times_that_are_none_count_nothing(results, tmp_path):
-    from surefoot.studies.store import read_results
+    from surefoot.studies.run.store import read_results
 
     targets.shutil.copytree(results, tmp_path / "copy")
     entry = '{"panel": "trap", "learner": "stepmix", "trial": %s, "seconds": %s}\n'

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli import app
+from surefoot.cli.main import app
 
 
 def trap(kind=sf.StepMix, **settings):

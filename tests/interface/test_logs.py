@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.files import write_arrays
+from surefoot.base.files import write_arrays
 
 NAMES = ("episode", "step", "state", "action", "reward", "next_state", "terminated", "truncated")
 BOTH = (sf.count_log, sf.check_log)

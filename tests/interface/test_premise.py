@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.bounds.certificate import mark_of
-from surefoot.cli import app
-from surefoot.tables import print_runs, rows
+from surefoot.cli.main import app
+from surefoot.cli.tables import print_runs, rows
 
 GRADES = ("certified by data", "vouched for", "unknown", "none needed")
 PROMISE = re.compile(

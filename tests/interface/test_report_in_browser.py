@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.studies.report import write_report
-from surefoot.studies.spec import FIGURES, parse_study
-from surefoot.studies.store import Results
-from surefoot.studies.trial import run_trial
+from surefoot.studies.report.report import write_report
+from surefoot.studies.run.store import Results
+from surefoot.studies.run.trial import run_trial
+from surefoot.studies.spec.study import FIGURES, parse_study
 
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280

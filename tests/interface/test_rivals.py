@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot import lp
-from surefoot.agents.programmes import settle
-from surefoot.checks import VIOLATION_TOLERANCE
-from surefoot.cli import app
-from surefoot.lp import Occupancy
-from surefoot.tables import print_runs, rows
+from surefoot.agents.rivals.lp_agent import settle
+from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.cli.main import app
+from surefoot.cli.tables import print_runs, rows
+from surefoot.numerics import lp
+from surefoot.numerics.lp import Occupancy
 
 H, S, A = 3, 3, 2
 PROGRAMMES = {"DOPE": sf.DOPE, "OptPess-LP": sf.OptPessLP}
@@ -500,7 +500,7 @@ def test_a_budget_that_leans_on_a_declared_range_is_trusted():
 
 def test_another_table_of_costs_is_another_run(tmp_path):
     """A run about some costs is not gone on with about others, though budget and room are the same."""
-    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     one, other = np.random.default_rng(0).random((2, *world.r.shape))
 
     def agent(cost):
@@ -518,7 +518,7 @@ def test_another_table_of_costs_is_another_run(tmp_path):
 @pytest.mark.parametrize("name", ["baseline_value", "scale"])
 def test_numbers_are_told_apart_to_the_last_digit(name, tmp_path):
     """What the learner was told, or its scale, shown with six digits, is compared with all of them."""
-    env, world = gymnasium.make("surefoot.envs.gymnasium:Trap-v0"), sf.world("trap")
+    env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     three, settings = (world.problem, world.baseline, world.suggested_floor), {"episodes": 1000, "baseline_value": 0.68}
 
     def agent(more):
@@ -722,7 +722,7 @@ def test_a_learner_by_hand_goes_on_as_it_says(world, assert_same_run):
     assert abs(values[0] - values[1]) > 0.01
     assert {round(v, 9) for v in runs[0].curve.mean} == {round(v, 9) for v in values}
     assert sf.check_agent(Handmade(world.problem)).ok
-    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     assert sf.learn(env, Handmade(sf.world("trap").problem), 5, seed=0).episodes == 5
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidStudy
-from surefoot.studies.library import GROUPS, find_studies, packaged, source
-from surefoot.studies.spec import TABLES, Study, parse_study, read_study
-from surefoot.studies.trial import Trial, child, learn_from_log, place_of, run_trial
+from surefoot.studies.run.trial import Trial, child, learn_from_log, place_of, run_trial
+from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
+from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
 
 SMALL = """
 name = "small"

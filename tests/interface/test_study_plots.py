@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from surefoot.errors import InvalidSetting
-from surefoot.figures import COLOURS
-from surefoot.studies import drawing, plots, series, spec
-from surefoot.studies.page import svg
-from surefoot.studies.stats import band, binomial_bounds
-from surefoot.studies.store import Results
-from surefoot.studies.trial import Trial, run_trial
+from surefoot.simulation.figures import COLOURS
+from surefoot.studies.analysis.stats import band, binomial_bounds
+from surefoot.studies.report import axes as drawing
+from surefoot.studies.report import plots, series, svg
+from surefoot.studies.run.store import Results
+from surefoot.studies.run.trial import Trial, run_trial
+from surefoot.studies.spec import study as spec
 
 K, BINS, H, S, A = 400, 4, 2, 2, 3
 FLOOR, BASELINE, OPTIMUM = 1.0, 1.5, 2.0

@@ -16,18 +16,18 @@ import pytest
 from scipy import stats as oracle
 
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.studies import report as report_module
-from surefoot.studies.claims import Verdict
-from surefoot.studies.library import GROUPS, find_studies
-from surefoot.studies.page.svg import compact, with_shared_letters
-from surefoot.studies.page.wording import as_toml, command
-from surefoot.studies.printing import print_summary
-from surefoot.studies.report import page, write_report
-from surefoot.studies.spec import FIGURES, parse_study
-from surefoot.studies.standing import glance, standing
-from surefoot.studies.store import Results, begin, read_results
-from surefoot.studies.summary import amount, summary
-from surefoot.studies.trial import run_trial
+from surefoot.studies.analysis.claims import Verdict
+from surefoot.studies.analysis.summary import amount, summary
+from surefoot.studies.analysis.terminal import print_summary
+from surefoot.studies.analysis.verdict import glance, standing
+from surefoot.studies.report import report as report_module
+from surefoot.studies.report.phrases import as_toml, command
+from surefoot.studies.report.report import page, write_report
+from surefoot.studies.report.svg import compact, with_shared_letters
+from surefoot.studies.run.store import Results, begin, read_results
+from surefoot.studies.run.trial import run_trial
+from surefoot.studies.spec.library import GROUPS, find_studies
+from surefoot.studies.spec.study import FIGURES, parse_study
 
 TINY = {
     "name": "tiny",
@@ -321,7 +321,7 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
     text = page([there])
     assert page([there]) == text
     assert page([replace(there, seconds=1e9, path=Path("elsewhere"))]) == text
-    code = "import sys; from surefoot.studies import report, store; " + (
+    code = "import sys; from surefoot.studies.report import report; from surefoot.studies.run import store; " + (
         "report.write_report([store.read_results(sys.argv[1])], sys.argv[2])"
     )
     target = tmp_path / "page.html"
@@ -342,7 +342,7 @@ def illustrated(results):
 
 
 def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):
-    from surefoot.studies.plots import CAPTIONS
+    from surefoot.studies.report.plots import CAPTIONS
 
     drawn, text = illustrated
     wanted = [*drawn.study.figures, "regret"]

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot import verifier
+from surefoot.assurance import verifier
 
 SOURCE = Path(verifier.__file__)
 BLOCKS = sf.Blocks(0.5)  # few plans, far apart

@@ -13,8 +13,8 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.files import write_arrays
-from surefoot.tables import print_runs, rows
+from surefoot.base.files import write_arrays
+from surefoot.cli.tables import print_runs, rows
 
 H = 4
 FLOOR = 1.3  # the baseline is worth 1.5 in `Coin`
@@ -110,7 +110,7 @@ def test_a_world_of_ours_with_a_floor_above_its_baseline():
     """Through reset and step of TabularEnv, which shows its model: the warning comes at once, the alarm by itself."""
     world = sf.world("trap")
     value = float(sf.policy_value(world, world.baseline)[0, world.s1])
-    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     high = sf.StepMix(world.problem, world.baseline, value + 0.15 * world.H)
     with pytest.warns(sf.FloorAboveBaseline):
         run = sf.learn(env, high, 600, seed=0, watchdog=sf.Watchdog())

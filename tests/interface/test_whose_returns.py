@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.envs.gymnasium import TabularEnv
+from surefoot.worlds.gymnasium import TabularEnv
 
 
 @pytest.fixture

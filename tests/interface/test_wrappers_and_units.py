@@ -6,7 +6,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.conformance import chernoff
+from surefoot.simulation.conformance import chernoff
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_impossible_transition_ends_learning():
 def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
     world = sf.world("trap")
     agent = sf.StepMix.paper(world.problem, world.baseline, 0.6)
-    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
 
     def play(learner, episodes):
         for _ in range(episodes):
@@ -136,7 +136,7 @@ def test_results_are_shown_in_the_users_units():
     floor = world.from_user_units(90.0)
     run = sf.simulate(world, sf.StepMix.paper(world.problem, world.baseline, floor), 50, seed=0)
     assert "violations of 90" in repr(run)
-    from surefoot.tables import rows
+    from surefoot.cli.tables import rows
 
     assert rows([run])[0]["mean_return"] == pytest.approx(world.in_user_units(run.baseline))
     assert rows([run])[1]["regret"] == pytest.approx(11.0 * run.regret)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from surefoot.kernels.bernstein import estimate_from, q_bernstein, refresh_bernstein
+from surefoot.numerics.kernels.bernstein import estimate_from, q_bernstein, refresh_bernstein
 
 S, A, H = 2, 3, 4  # H is more than the rows of r below, and none of the three is another
 LOG_UNION, SCALE = 3.0, 0.5

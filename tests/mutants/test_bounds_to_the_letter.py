@@ -12,9 +12,9 @@ from surefoot.bounds import KL, Bernstein, Certificate, Model
 from surefoot.bounds.certificate import mark_of
 from surefoot.bounds.kl import SEARCH, TIE, dirichlet_radius, first_best, mean_bounds, worst_mean
 from surefoot.bounds.model import evaluate, margin
-from surefoot.counts import Counts
 from surefoot.errors import InvalidCounts, InvalidSetting
-from surefoot.problem import Problem
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
 
 S, A, H = 2, 3, 4
 UNITS = 2**20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from surefoot.kernels.kl import (
+from surefoot.numerics.kernels.kl import (
     add,
     balls_from,
     coin_bounds,

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from surefoot.kernels.evidence import refresh_all
-from surefoot.kernels.kl import balls_from
-from surefoot.kernels.mixing import (
+from surefoot.numerics.kernels.evidence import refresh_all
+from surefoot.numerics.kernels.kl import balls_from
+from surefoot.numerics.kernels.mixing import (
     Rule,
     candidate_values,
     choose,
@@ -17,8 +17,8 @@ from surefoot.kernels.mixing import (
     mix_splices,
     weight,
 )
-from surefoot.kernels.splices import bound_splices, empty_splices
-from surefoot.kernels.standing import Record, start_from
+from surefoot.numerics.kernels.splices import bound_splices, empty_splices
+from surefoot.numerics.kernels.standing import Record, start_from
 
 ULP = Fraction(1, 2**53)
 

@@ -17,19 +17,19 @@ import pytest
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.epsmix import EpsMix, epsmix
 from surefoot.agents.floors import Relative
-from surefoot.agents.planning import SpliceAgent
-from surefoot.agents.plans import Plan, exit_taken, proved, safety
+from surefoot.agents.plan import Plan, exit_taken, proved, safety
 from surefoot.agents.replanning import EveryEpisode, Growth
 from surefoot.agents.returns import Returns
+from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.agents.step_no_mix import StepNoMix, step_no_mix
 from surefoot.agents.stepmix import StepMix, stepmix
 from surefoot.bounds import KL, Bernstein, Certificate
 from surefoot.bounds.certificate import mark_of
-from surefoot.counts import Counts
-from surefoot.episode import Episode
 from surefoot.errors import InvalidCounts, InvalidPolicy, InvalidSetting
-from surefoot.policy import EpisodicMixture
-from surefoot.problem import Problem, Units
+from surefoot.task.counts import Counts
+from surefoot.task.episode import Episode
+from surefoot.task.policy import EpisodicMixture
+from surefoot.task.problem import Problem, Units
 
 UNITS = 2**20
 R = np.array([[[0.25, 0.5], [0.0, 0.0]], [[0.625, 0.75], [0.0, 0.0]]])

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from surefoot.base.files import write_arrays
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
-from surefoot.files import write_arrays
-from surefoot.policy import (
+from surefoot.task.policy import (
     EpisodicMixture,
     boltzmann,
     check_policy,
@@ -19,7 +19,7 @@ from surefoot.policy import (
     step_mixture,
     uniform,
 )
-from surefoot.problem import Problem
+from surefoot.task.problem import Problem
 
 H, S, A = 3, 2, 4
 KNOWN = Problem(np.zeros((H, S, A)))

@@ -16,9 +16,9 @@ from surefoot.agents.replanning import (
     require_replan,
 )
 from surefoot.agents.returns import Returns, returns_range
-from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
-from surefoot.problem import Problem, Units
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem, Units
 
 UNIT = 2.0**-20
 

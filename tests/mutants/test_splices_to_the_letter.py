@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from surefoot.kernels.bernstein import estimate_from
-from surefoot.kernels.evidence import refresh_all, refresh_moved
-from surefoot.kernels.kl import balls_from
-from surefoot.kernels.splices import (
+from surefoot.numerics.kernels.bernstein import estimate_from
+from surefoot.numerics.kernels.evidence import refresh_all, refresh_moved
+from surefoot.numerics.kernels.kl import balls_from
+from surefoot.numerics.kernels.splices import (
     bound_splices,
     cache_aligned,
     empty_splices,

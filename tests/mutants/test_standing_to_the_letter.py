@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from surefoot.kernels.standing import Record, refresh_start, returns_bounds, start_bound, start_from
+from surefoot.numerics.kernels.standing import Record, refresh_start, returns_bounds, start_bound, start_from
 
 NOTHING_SEEN = (0, 0, 0)
 

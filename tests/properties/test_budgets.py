@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.agents.budgets import Account, switch
-from surefoot.checks import REWARD_UNITS
-from surefoot.counts import entered
-from surefoot.exact import value_of
-from surefoot.settings import begin
+from surefoot.agents.rivals.budget_agent import Account, switch
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.simulation.setup import begin
+from surefoot.task.counts import entered
+from surefoot.worlds.exact import value_of
 
 examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 H = 4
@@ -526,7 +526,7 @@ def test_learn_carries_an_account_on_as_simulate_does():
     warm = sf.Counts.zeros(world.problem)
     warm.n_sas += sf.simulate(world, agent, 500, seed=0).counts.n_sas
     warm.ledger[0], warm.ledger_of = 500, agent.ledger_mark
-    env = gymnasium.make("surefoot.envs.gymnasium:Trap-v0")
+    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     saved = 500 * (0.685 - 0.6)
     for run in (sf.simulate(world, agent, 60, seed=0, counts=warm), sf.learn(env, agent, 60, seed=0, counts=warm)):
         assert run.sources["optimistic"] > 0

@@ -32,10 +32,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot import kernels
+from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.kl import dirichlet_radius as readable_radius
-from surefoot.checks import REWARD_UNITS
-from surefoot.kernels.kl import coin_radius
+from surefoot.numerics import kernels
+from surefoot.numerics.kernels.kl import coin_radius
 
 LEVELS = (0.5, 0.05, 1e-3)  # delta_0
 VISITS = {2: 2000, 3: 60}

@@ -8,7 +8,7 @@ import pytest
 import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.bounds.kl import worst_mean as readable
-from surefoot.kernels import kl as kernel
+from surefoot.numerics.kernels import kl as kernel
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
 

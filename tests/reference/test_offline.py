@@ -167,7 +167,7 @@ def test_ties_go_to_the_more_visited_action():
 
 def test_what_the_corollary_asks_for():
     """n >= 32 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.05, kappa = 0.3."""
-    from surefoot.offline.learnt import corollary
+    from surefoot.offline.methods.learnt import corollary
 
     problem = sf.random_mdp(5, 5, 3, seed=0).problem
     assert corollary(problem, 0.05, 0.3) == math.ceil(32 * math.log(150 / 0.05) ** 2 * 243 * 25 / 0.09)
@@ -177,7 +177,7 @@ def test_what_the_corollary_asks_for():
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kernel_is_the_readable_version(seed):
     """With a mask, rewards by next state, unknown rewards, pooled counts."""
-    from surefoot.offline.robust import robust_by_the_book
+    from surefoot.offline.methods.robust import robust_by_the_book
 
     rng = np.random.default_rng([2, seed])
     H, S, A = 3, 4, 3

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from surefoot.agents import AGENTS
-from surefoot.studies import spec
-from surefoot.studies.claims import CLAIMS, Verdict, judge
-from surefoot.studies.comparing import at_the_end, is_flat, number
-from surefoot.studies.library import GROUPS, find_studies
-from surefoot.studies.spec import Cell, Learner, Panel, Study
-from surefoot.studies.store import Results
-from surefoot.studies.trial import Trial, run_trial
+from surefoot.studies.analysis.claims import CLAIMS, Verdict, judge
+from surefoot.studies.analysis.pairing import at_the_end, is_flat, number
+from surefoot.studies.run.store import Results
+from surefoot.studies.run.trial import Trial, run_trial
+from surefoot.studies.spec import study as spec
+from surefoot.studies.spec.library import GROUPS, find_studies
+from surefoot.studies.spec.study import Cell, Learner, Panel, Study
 
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2

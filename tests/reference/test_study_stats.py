@@ -7,7 +7,7 @@ import pytest
 from scipy import stats as oracle
 
 from surefoot.errors import InvalidSetting
-from surefoot.studies import stats
+from surefoot.studies.analysis import stats
 
 DOFS = [1, 2, 3, 4, 9, 29, 30, 31, 99, 1000, 100_000]
 CHANCES = [1e-9, 1e-4, 0.005, 0.025, 0.1, 0.3, 0.4999, 0.5, 0.55, 0.9, 0.95, 0.975, 0.995, 0.99999]

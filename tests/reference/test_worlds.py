@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.envs.registry import family
+from surefoot.worlds.registry import family
 
 VALUES = {  # name: (V*, usual baseline's value or None)
     "trap": (0.7, 0.685),

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.counting import plan_next, when_to_plan
-from surefoot.exact import cost_of, value_of
+from surefoot.agents.base import plan_next, when_to_plan
+from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.05
 KEPT = -1e-9

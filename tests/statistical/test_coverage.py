@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.plans import proved
+from surefoot.agents.plan import proved
 
 BLOCK = 0.1
 EPISODES = 1000

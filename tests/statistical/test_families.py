@@ -35,9 +35,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot import kernels
-from surefoot.agents.plans import exit_taken
-from surefoot.exact import value_of
+from surefoot.agents.plan import exit_taken
+from surefoot.numerics import kernels
+from surefoot.worlds.exact import value_of
 
 DELTA = 0.001
 OFF_BASELINE = 0.2  # of the episodes, on average over the runs

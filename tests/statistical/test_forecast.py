@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.forecasting import MOST, lemma_finite
+from surefoot.simulation.forecast import MOST, lemma_finite
 
 SEEDS = range(9)
 

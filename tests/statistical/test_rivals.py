@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.programmes import SOLVER
-from surefoot.exact import cost_of, value_of
-from surefoot.lp import best_in_box, policy_from
+from surefoot.agents.rivals.lp_agent import SOLVER
+from surefoot.numerics.lp import best_in_box, policy_from
+from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.1
 

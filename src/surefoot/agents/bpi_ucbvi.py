@@ -5,16 +5,16 @@ from typing import final
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.agents.counting import WithoutFloor, check_settings
-from surefoot.agents.planning import SpliceAgent
-from surefoot.agents.plans import Plan, safety
+from surefoot.agents.base import WithoutFloor, check_settings
+from surefoot.agents.plan import Plan, safety
 from surefoot.agents.replanning import EveryEpisode, Replan
-from surefoot.arrays import Ints
+from surefoot.agents.splice_agent import SpliceAgent
+from surefoot.base.arrays import Ints
+from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Model
-from surefoot.checks import freeze, require_delta
-from surefoot.counts import Counts
-from surefoot.problem import Problem
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
 
 
 def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:

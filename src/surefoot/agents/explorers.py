@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Floats
-from surefoot.checks import REWARD_UNITS, freeze, require_number
-from surefoot.counts import Counts
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.policy import greedy
-from surefoot.problem import Problem
+from surefoot.task.counts import Counts
+from surefoot.task.policy import greedy
+from surefoot.task.problem import Problem
 
 Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from surefoot.checks import freeze, require_number
+from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.problem import Problem
+from surefoot.task.problem import Problem
 
 
 @dataclass(frozen=True)

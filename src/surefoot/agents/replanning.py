@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.arrays import Ints
-from surefoot.checks import freeze, require_number
-from surefoot.counts import Counts
+from surefoot.base.arrays import Ints
+from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.arrays import Floats
-from surefoot.checks import REWARD_UNITS, freeze, require_number
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.problem import Problem
+from surefoot.task.problem import Problem
 
 
 @dataclass(frozen=True)

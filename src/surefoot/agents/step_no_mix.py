@@ -5,13 +5,13 @@ from typing import final
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.agents.plans import Plan, exit_taken, safety
-from surefoot.agents.with_floor import FloorAgent
-from surefoot.arrays import Floats, Ints
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.plan import Plan, exit_taken, safety
+from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds import Bounds, Model
-from surefoot.counts import Counts
-from surefoot.policy import splice
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.policy import splice
 
 
 def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:

@@ -5,15 +5,15 @@ from typing import final
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.agents.plans import Plan, exit_taken, safety
-from surefoot.agents.with_floor import FloorAgent
-from surefoot.arrays import Floats, Ints
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.plan import Plan, exit_taken, safety
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import freeze, require_integer
 from surefoot.bounds import Bernstein, Bounds, Model
-from surefoot.checks import freeze, require_integer
-from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
-from surefoot.policy import splice, step_mixture
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.policy import splice, step_mixture
 
 
 def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.arrays import Floats
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate
-from surefoot.checks import freeze, require_number
-from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
-from surefoot.policy import greedy
-from surefoot.problem import Problem
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.policy import greedy
+from surefoot.task.problem import Problem
 
 
 def mean(P_hat: Floats, V: Floats) -> Floats:

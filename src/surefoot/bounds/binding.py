@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.arrays import Floats, Ints
-from surefoot.checks import REWARD_UNITS
-from surefoot.counts import Counts
-from surefoot.problem import Problem
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
 

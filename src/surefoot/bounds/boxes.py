@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.arrays import Floats
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model
-from surefoot.checks import freeze, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.problem import Problem
+from surefoot.task.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.arrays import Floats
-from surefoot.checks import freeze, require_delta, require_number
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
-from surefoot.problem import Problem
+from surefoot.task.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot import kernels
-from surefoot.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate, margin
-from surefoot.checks import REWARD_UNITS, freeze, require_number
-from surefoot.counts import Counts
 from surefoot.errors import InvalidSetting
-from surefoot.policy import greedy
-from surefoot.problem import Problem
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.policy import greedy
+from surefoot.task.problem import Problem
 
 TIE = 1e-12  # upper values closer than this are equal: they come out of a search
 SEARCH = 200  # golden-section steps: the bracket shrinks by 0.618 each time

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.arrays import Bools, Floats, Ints
-from surefoot.checks import REWARD_UNITS, Record, freeze
-from surefoot.counts import Counts, check_counts, require_stationary
-from surefoot.problem import Problem
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.validation import REWARD_UNITS, Record, freeze
+from surefoot.task.counts import Counts, check_counts, require_stationary
+from surefoot.task.problem import Problem
 
 QBounds = Callable[["Model", int, Floats, Floats], tuple[Floats, Floats]]
 

@@ -1,14 +1,14 @@
 """From a log of past episodes to a baseline: reading and counting it, learning from the counts, handing over."""
 
-from surefoot.offline.checking import Finding, LogReport
-from surefoot.offline.codebook import Codebook
-from surefoot.offline.counting import check_log, count_log
-from surefoot.offline.lcb import vi_lcb
-from surefoot.offline.learnt import Learnt
-from surefoot.offline.log_counts import LogCounts
-from surefoot.offline.minari import from_minari, to_minari
-from surefoot.offline.robust import certify, clone, robust_vi, spibb
-from surefoot.offline.warehouse import count_table
+from surefoot.offline.logs.checking import Finding, LogReport
+from surefoot.offline.logs.codebook import Codebook
+from surefoot.offline.logs.counting import check_log, count_log
+from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.logs.minari import from_minari, to_minari
+from surefoot.offline.logs.warehouse import count_table
+from surefoot.offline.methods.learnt import Learnt
+from surefoot.offline.methods.robust import certify, clone, robust_vi, spibb
+from surefoot.offline.methods.vi_lcb import vi_lcb
 
 __all__ = [
     "Codebook",

@@ -18,9 +18,14 @@ with atheris.instrument_imports(include=["surefoot"], enable_loader_override=Fal
     import targets
 
     import surefoot as sf
-    from surefoot import baselines, counts, files, learning, policy  # noqa: F401
-    from surefoot.offline import checking, codebook, counting, log_counts, minari, reading  # noqa: F401
-    from surefoot.studies import fields, querying, spec, store  # noqa: F401
+    from surefoot.base import files  # noqa: F401
+    from surefoot.live import learn  # noqa: F401
+    from surefoot.offline import baseline_file  # noqa: F401
+    from surefoot.offline.logs import checking, codebook, counting, log_counts, minari, reading  # noqa: F401
+    from surefoot.studies.analysis import sql  # noqa: F401
+    from surefoot.studies.run import store  # noqa: F401
+    from surefoot.studies.spec import fields, study  # noqa: F401
+    from surefoot.task import counts, policy  # noqa: F401
 
 SEEDS = 64
 

@@ -506,7 +506,7 @@ def _agent() -> sf.StepMix:
 
 
 def _make_learning(folder: Path) -> None:
-    from surefoot.learning import State
+    from surefoot.live.learn import State
 
     state = State.fresh(_agent(), EPISODES, _counts(), None)
     state.tally.totals[0] = 2
@@ -514,7 +514,7 @@ def _make_learning(folder: Path) -> None:
 
 
 def _read_learning(folder: Path) -> object:
-    from surefoot.learning import State
+    from surefoot.live.learn import State
 
     found = State.load(folder / "file.npz", _agent(), EPISODES, MARK, 0)
     found.save(folder / "again.npz", MARK)
@@ -582,7 +582,7 @@ def _read_log_counts(folder: Path) -> object:
 
 
 def _make_baseline(folder: Path) -> None:
-    from surefoot.baselines import Baseline
+    from surefoot.offline.baseline_file import Baseline
 
     _make_csv(folder)
     log = sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0))
@@ -590,7 +590,7 @@ def _make_baseline(folder: Path) -> None:
 
 
 def _read_baseline(folder: Path) -> object:
-    from surefoot.baselines import load_baseline, rules
+    from surefoot.offline.baseline_file import load_baseline, rules
 
     found = load_baseline(folder / "file.npz")
     found.save(folder / "again.npz")
@@ -639,7 +639,7 @@ def _make_study(folder: Path) -> None:
 
 
 def _read_toml(folder: Path) -> object:
-    from surefoot.studies.spec import parse_study, read_study
+    from surefoot.studies.spec.study import parse_study, read_study
 
     found = read_study(folder / "study.toml")
     assert parse_study(found.as_table(), "again").digest == found.digest
@@ -647,9 +647,9 @@ def _read_toml(folder: Path) -> object:
 
 
 def _make_results(folder: Path) -> None:
-    from surefoot.studies.spec import read_study
-    from surefoot.studies.store import begin
-    from surefoot.studies.trial import run_trial
+    from surefoot.studies.run.store import begin
+    from surefoot.studies.run.trial import run_trial
+    from surefoot.studies.spec.study import read_study
 
     _make_study(folder)
     study = read_study(folder / "study.toml")
@@ -659,9 +659,9 @@ def _make_results(folder: Path) -> None:
 
 
 def _read_results(folder: Path) -> object:
-    from surefoot.studies.querying import answer
-    from surefoot.studies.store import read_results
-    from surefoot.studies.summary import summary
+    from surefoot.studies.analysis.sql import answer
+    from surefoot.studies.analysis.summary import summary
+    from surefoot.studies.run.store import read_results
 
     found = read_results(folder / "results")
     names, rows = answer([folder / "results"], "SELECT * FROM summary")

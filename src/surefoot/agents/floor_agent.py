@@ -1,0 +1,142 @@
+"""FloorAgent: a baseline and a floor, with all that StepMix, EpsMix and StepNoMix can be given."""
+
+import inspect
+from dataclasses import KW_ONLY, dataclass
+from typing import Self
+
+from surefoot.agents.base import check_settings
+from surefoot.agents.explorers import Explorer
+from surefoot.agents.floors import Floor, Relative, require_share, user_zero
+from surefoot.agents.replanning import EveryEpisode, Replan
+from surefoot.agents.returns import Returns
+from surefoot.agents.splice_agent import SpliceAgent
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import freeze, require_delta, require_floor
+from surefoot.bounds import KL, Bernstein, Bounds, Certificate
+from surefoot.bounds.certificate import mark_of
+from surefoot.errors import InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.task.policy import check_policy
+from surefoot.task.problem import Problem
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FloorAgent(SpliceAgent):
+    """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
+
+    `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. A floor above the baseline's true
+    value is the owner's risk: then playing the baseline already breaks it. `Relative(a)` is a floor that it cannot
+    break.
+
+    - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
+    - replan: when to plan anew; by default at growth 1.1 with KL, every episode with the paper's bounds
+    - pooled: one set of counts for all steps, in a stationary problem
+    - returns: `Returns()` counts returns of whole baseline episodes as evidence, for a share of delta
+    - baseline_at_least: what the owner vouches that the baseline is worth. What leans on it is trusted, not certified
+    - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
+      delta, which comes on top
+    - explorer: what is mixed with the baseline instead of the optimist: `Thompson(problem)`, or any function of counts
+      and a generator that gives a policy (KL only)
+    """
+
+    problem: Problem
+    baseline: Floats
+    floor: Floor
+    _: KW_ONLY
+    delta: float = 0.05
+    bounds: Bounds = KL()  # noqa: RUF009  (frozen)
+    pooled: bool = False
+    replan: Replan | None = None
+    returns: Returns | None = None
+    baseline_at_least: float | None = None
+    certificate: Certificate | None = None
+    explorer: Explorer | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self.problem, self.bounds, self.pooled, self.replan)
+        freeze(
+            self,
+            baseline=check_policy(self.baseline, self.problem, "baseline").copy(),
+            floor=self._checked_floor(),
+            delta=require_delta(self.delta),
+        )
+        if self.returns is not None and not isinstance(self.returns, Returns):
+            raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
+        if self.baseline_at_least is not None:
+            freeze(self, baseline_at_least=require_floor(self.baseline_at_least, self.problem.H, "baseline_at_least"))
+            if isinstance(self.floor, Relative):
+                raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
+        if self.certificate is not None:
+            self._check_certificate()
+        if self.explorer is not None:
+            try:
+                inspect.signature(self.explorer).bind(None, None)
+            except TypeError:
+                raise InvalidSetting(
+                    f"explorer is {self.explorer!r}, expected a function of counts and a generator, f(counts, rng)."
+                ) from None
+            if isinstance(self.bounds, Bernstein):
+                raise InvalidSetting(
+                    "The paper's bounds are proved for its own optimistic policy alone, not for another explorer. "
+                    "Use bounds=sf.KL()."
+                )
+
+    def _check_certificate(self) -> None:
+        """Is it of this baseline, and can it be had together with the rest?"""
+        if not isinstance(self.certificate, Certificate):
+            raise InvalidSetting(f"certificate is {self.certificate!r}, expected learnt.certificate, or None.")
+        if self.certificate.mark != mark_of(self.baseline, self.problem):
+            raise InvalidSetting(
+                "The certificate is of another policy than the baseline, or for another problem (rewards, start, "
+                "units): it says nothing here. Give the policy and the problem that it was made for."
+            )
+        if self.certificate.value > self.problem.H:
+            raise InvalidSetting(
+                f"The certificate says {self.certificate.value:g}, but no value is above {self.problem.H}."
+            )
+        if isinstance(self.floor, Relative):
+            raise InvalidSetting("A relative floor is measured from the baseline: a certificate adds nothing.")
+        if self.delta_in_all >= 1.0:
+            raise InvalidSetting(f"delta and the certificate's add up to {self.delta_in_all:g}, expected less than 1.")
+
+    def _checked_floor(self) -> Floor:
+        if not isinstance(self.floor, Relative):
+            return require_floor(self.floor, self.problem.H)
+        require_share(self.problem)
+        if self.problem.rewards_at_least:
+            raise InvalidSetting(
+                "A floor relative to the baseline needs an upper bound of its value, but these rewards are only what "
+                "is paid at least (pairs that a log never tried). Use a floor in units of return, or unknown rewards."
+            )
+        return self.floor
+
+    @classmethod
+    def paper(
+        cls, problem: Problem, baseline: Floats, floor: Floor, *, delta: float = 0.05, pooled: bool = False
+    ) -> Self:
+        """The paper's own settings: its bounds at scale 1, a plan before every episode."""
+        return cls(problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
+
+    @property
+    def pi_b(self) -> Floats:
+        """The baseline."""
+        return self.baseline
+
+    def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
+        """The rule with this floor."""
+        if isinstance(self.floor, Relative):
+            give, offset = self.floor.give, user_zero(self.problem)
+            return kernels.Rule(0.0, mixes, by_coin, give, offset, bisections)
+        return kernels.Rule(self.floor, mixes, by_coin, -1.0, 0.0, bisections)
+
+    def __repr__(self) -> str:
+        floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
+        settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
+        settings += [f"replan={self.when}"]
+        extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")
+        # A function's own repr holds its address, which is another one in every process.
+        shown = {name: getattr(self, name, None) for name in extras}
+        if shown["baseline_value"] is not None:
+            shown["baseline_at_least"] = None
+        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]
+        return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

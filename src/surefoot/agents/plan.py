@@ -1,0 +1,180 @@
+"""Plan: what a learner will play next, and why that is safe."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import Record, freeze, require_integer, require_number
+from surefoot.bounds import Bounds
+from surefoot.errors import InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.task.policy import EpisodicMixture
+
+Source = Literal["baseline", "mixture", "optimistic"]
+Safety = Literal["certified", "certified in total", "trusted", "NOT CERTIFIED", "no floor"]
+
+SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")  # in the order of the kernels' numbers
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Plan(Record):
+    """The next episode's policy.
+
+    - source: which of the paper's three exits was taken; h and rho are the paper's (baseline: h = H, rho = 0;
+      optimistic: h = 0, rho = 1; a mixture with h mixes at row h-1 and rho is the weight of the LESS conservative side)
+    - lower: the value proved for this policy (the floor for a mixture; below the floor for a trusted baseline)
+    - upper: no policy at all is worth more
+    - candidates: the lower values L(h0) from which h was chosen, boldest first
+    - safety: "certified" is proved from data at level delta. "certified in total" is proved of the sum over all
+      episodes so far, not of this one. "trusted" presumes that the baseline is above the floor, which these data do
+      not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
+      floor" comes from a learner without one.
+    - cost: of a learner that keeps costs within a budget, the expected cost proved for this policy
+    - lasts: how many episodes it may be played at most; None: until the rule of replanning says otherwise
+    - entry: what each of its episodes enters in the counts' ledger of certified values; None: nothing
+    - basis: where the next linear programme may begin
+    - alarm: why the baseline alone is played, whatever is certified, where a watchdog gave alarm
+    """
+
+    policy: Floats | EpisodicMixture
+    source: Source
+    h: int
+    rho: float
+    lower: float
+    upper: float
+    candidates: Floats
+    safety: Safety
+    grounds: "Explains | None"  # what `explain` speaks about
+    cost: float | None
+    lasts: int | None
+    entry: float | None
+    basis: Ints | None
+    alarm: str | None
+
+    def __init__(
+        self,
+        policy: ArrayLike | EpisodicMixture,
+        source: Source,
+        h: int,
+        rho: float,
+        lower: float,
+        upper: float,
+        candidates: ArrayLike,
+        safety: Safety,
+        grounds: "Explains | None" = None,
+        *,
+        cost: float | None = None,
+        lasts: int | None = None,
+        entry: float | None = None,
+        basis: Ints | None = None,
+        alarm: str | None = None,
+    ) -> None:
+        """Fields as named; arrays become read-only."""
+        if source not in SOURCES:
+            raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
+        if safety not in get_args(Safety):
+            raise InvalidSetting(f"safety is {safety!r}, expected one of {', '.join(get_args(Safety))}.")
+        require_integer("h", h, 0, InvalidSetting)
+        if not 0.0 <= require_number("rho", rho, "a weight in [0, 1]") <= 1.0:
+            raise InvalidSetting(f"rho is {rho}, expected a weight in [0, 1].")
+        freeze(
+            self,
+            policy=policy if isinstance(policy, EpisodicMixture) else np.asarray(policy, dtype=np.float64),
+            source=source,
+            h=h,
+            rho=rho,
+            lower=lower,
+            upper=upper,
+            candidates=np.asarray(candidates, dtype=np.float64),
+            safety=safety,
+            grounds=grounds,
+            cost=cost,
+            lasts=None if lasts is None else require_integer("lasts", lasts, 1, InvalidSetting),
+            entry=entry,
+            basis=basis,
+            alarm=alarm,
+        )
+
+    @classmethod
+    def plain(cls, policy: ArrayLike) -> "Plan":
+        """A policy (H, S, A) of which nothing is proved and nothing promised: for learners of your own."""
+        return cls(policy, "optimistic", 0, 1.0, 0.0, float(len(np.asarray(policy))), [0.0], "no floor")
+
+    def draw(self, rng: np.random.Generator) -> "Drawn":
+        """The policy (H, S, A) of one episode, the coin tossed if there is one, and whether it is the baseline's own.
+
+        Only an episode that was so marked before it began may later count as evidence of the baseline's value.
+        """
+        if isinstance(self.policy, EpisodicMixture):
+            chosen = self.policy.draw(rng)
+            return Drawn(chosen, chosen is self.policy.first)
+        return Drawn(self.policy, self.source == "baseline")
+
+    def explain(self) -> str:
+        """Why this policy, and what its safety rests on: how delta is spent, the evidence, the pairs that bind, and
+        every premise that nobody checks."""
+        if self.alarm is not None:
+            mark = "NOT CERTIFIED, and frozen" if self.safety == "NOT CERTIFIED" else "Frozen, no promise is made"
+            return f"Next: the baseline (h = {self.h}, rho = 0). {mark}.\n{self.alarm}"
+        if self.grounds is None:
+            return f"{self!r}: the learner that made this plan says no more about it."
+        return self.grounds.explain(self)
+
+    @property
+    def frozen(self) -> bool:
+        """Is the baseline played because a watchdog gave alarm, whatever is certified?"""
+        return self.alarm is not None
+
+    @property
+    def certified(self) -> bool:
+        """Is the floor proved from data for this very policy?"""
+        return self.safety == "certified"
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{value:.6g}" for value in self.candidates)
+        return (
+            f"Plan({self.source}, {self.safety}{', frozen after an ALARM' * self.frozen}, h={self.h}, "
+            f"rho={self.rho:.6g}, lower={self.lower:.6g}, upper={self.upper:.6g}, candidates=[{values}]"
+            + (")" if self.cost is None else f", cost={self.cost:.6g})")
+        )
+
+
+class Explains(Protocol):
+    """What a plan was made from, and can speak about."""
+
+    def explain(self, plan: Plan) -> str: ...  # noqa: D102
+
+
+class Drawn(NamedTuple):
+    """What is played in one episode."""
+
+    policy: Floats
+    baseline: bool  # is it the baseline alone, from the first step to the last?
+
+
+def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
+    """The value proved for a plan: that of the candidate, or the floor where two are mixed at it.
+
+    `mixed`: the floor itself is not what is proved (a mixture with pi_b under a relative floor is above a share of what
+    pi_b IS worth; one that leans on the owner's word is above the floor if that is true). Then the mixed lower values.
+    """
+    if c == 0 or rho == 0.0:
+        return float(L[c])
+    return float((1.0 - rho) * L[c] + rho * L[c - 1]) if mixed else floor
+
+
+def exit_taken(h: int, rho: float, H: int) -> Source:
+    """Which of the three exits (h, rho) is. With h = H and rho = 0 it is pi_b that is played, certified or not."""
+    return SOURCES[kernels.exit_taken(h, rho, H)]
+
+
+def safety(bounds: Bounds, floor: float, reached: bool, trusts: bool = False) -> Safety:
+    """The mark of a plan: what its safety rests on. `trusts`: on the owner's word for what the baseline is worth."""
+    if not bounds.certified:
+        return "NOT CERTIFIED"
+    if floor == -np.inf:
+        return "no floor"
+    return "certified" if reached and not trusts else "trusted"

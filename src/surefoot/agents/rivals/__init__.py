@@ -1,0 +1,1 @@
+"""Algorithms from other papers, to compare with."""

@@ -1,0 +1,94 @@
+"""Conservative UCBVI (Garcelon et al. 2020): the same switch, with the learner's own lower values."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import final
+
+import numpy as np
+
+from surefoot.agents.base import plan_next
+from surefoot.agents.bpi_ucbvi import BPIUCBVI
+from surefoot.agents.plan import Plan
+from surefoot.agents.rivals.budget_agent import BudgetAgent, Offer
+from surefoot.agents.rivals.ucbvi import UCBVI
+from surefoot.base.validation import freeze
+from surefoot.errors import InvalidSetting
+from surefoot.task.counts import Counts
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ConservativeUCBVI(BudgetAgent):
+    """The optimist whenever the lower values of what it has played, and V^b for the rest, keep the sum above the floor.
+
+    Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
+    least k times the floor, provided the baseline's value is. A single episode may fall below.
+
+    - baseline_value: V^b, which the method is told; what leans on it is trusted, not certified. Left out, the lower
+      value from data is used, and the rule is that of Budget-Exploration. `floor` may be `Relative(a)`: (1-a) V^b
+    - episodes: given, UCBVI is inside, with its own bonus as printed, in whose logarithm the number is. Left out, it is
+      BPI-UCBVI with `bounds`, sharp by default
+    - learner: instead, any `UCBVI(...)` or `BPIUCBVI(...)`. Lower values of a learner's own need baseline_value
+    """
+
+    name = "conservative UCBVI"
+
+    _: KW_ONLY
+    episodes: int | None = None
+    learner: UCBVI | BPIUCBVI | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.episodes is not None:
+            if self.learner is not None:
+                raise InvalidSetting("Give either episodes, for UCBVI inside, or a learner.")
+            K, delta, pooled = self.episodes, self.delta, self.pooled
+            freeze(self, learner=UCBVI(self.problem, episodes=K, delta=delta, pooled=pooled), episodes=None)
+        if self.learner is None:
+            return
+        if type(self.learner) not in (UCBVI, BPIUCBVI):
+            raise InvalidSetting(
+                f"learner is {self.learner!r}, expected sf.UCBVI(...) or sf.BPIUCBVI(...): the switch relies on what "
+                "its plans prove. For another learner, whose policy is then certified here, use BudgetExploration."
+            )
+        if self.learner.delta > self.delta:
+            raise InvalidSetting(f"The learner's delta is {self.learner.delta:g}, above delta = {self.delta:g}.")
+        if self.baseline_value is None:
+            raise InvalidSetting(
+                "A learner with lower values of its own spends all of delta: give baseline_value, which this method is "
+                "told, or use BudgetExploration."
+            )
+        self._check_learner(self.learner)
+
+    @property
+    def most_episodes(self) -> int | None:
+        """What the learner inside covers."""
+        return None if self.learner is None else self.learner.most_episodes
+
+    @property
+    def promise(self) -> str:
+        """The label of everything this learner produces."""
+        if self.learner is not None and "NOT CERTIFIED" in self.learner.promise:
+            return self.learner.promise.split(",")[0]
+        return super().promise
+
+    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
+        """By the learner's own plan, or by `bounds`."""
+        if self.learner is None:
+            return self.offer_by_bounds(counts, self.explored(counts, rng))
+        own = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
+        assert self.baseline_value is not None
+        return Offer(
+            policy=own.policy,
+            lower=own.lower,
+            upper=own.upper,
+            lower_b=0.0,  # nothing of delta is left to prove anything of the baseline
+            v_b=self.baseline_value,
+            certified=own.safety != "NOT CERTIFIED",
+            word="told",
+        )
+
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """`plan`, with bounds by the readable versions; a learner's own are readable as they are."""
+        if self.learner is not None:
+            return self.plan(counts, rng)
+        return self.follow(self.offer_by_the_book(counts, self.explored(counts, rng)), counts.ledger)

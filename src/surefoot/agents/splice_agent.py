@@ -1,0 +1,322 @@
+"""Learners that choose among splices of a baseline with an explorer: what StepMix and its kin have in common."""
+
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from surefoot.agents.base import CountingAgent
+from surefoot.agents.explanation import Grounds, Known
+from surefoot.agents.explorers import Explorer
+from surefoot.agents.plan import Plan, exit_taken, proved, safety
+from surefoot.agents.premises import Grade, grade
+from surefoot.agents.replanning import EveryEpisode, Growth, Replan
+from surefoot.agents.returns import Returns, returns_range
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model
+from surefoot.bounds.kl import mean_bounds
+from surefoot.bounds.model import margin
+from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
+from surefoot.task.policy import EpisodicMixture, check_policy, splice
+
+
+class Decision(NamedTuple):
+    """What a plan is made of."""
+
+    c: int  # the chosen candidate
+    h: int
+    rho: float
+    reached: bool  # is its lower value at or above the floor?
+    L: Floats  # (C,) lower values, boldest first
+    floor: float
+    U: float  # of a relative floor: an upper bound of the baseline's value
+    upper: float
+    explorer: Floats  # (H, S, A)
+    V_low: Floats  # (H+1, C, S)
+    by_model: float  # the last candidate's lower value by the model
+    by_returns: float  # and by returns
+
+
+class SpliceAgent(CountingAgent):
+    """A learner that chooses among splices of its baseline with an explorer, the optimistic policy if nothing is said.
+
+    Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
+    """
+
+    parts: ClassVar[int] = 4  # into how many events the paper's proof divides delta
+    bounds: Bounds
+    explorer: Explorer | None = None
+    returns: Returns | None = None
+    baseline_at_least: float | None = None
+    certificate: Certificate | None = None
+
+    @property
+    @abstractmethod
+    def h0(self) -> Ints:
+        """The candidates, ascending, h0[0] = 0."""
+
+    @property
+    @abstractmethod
+    def rule(self) -> "kernels.Rule":
+        """How a plan follows from the candidates' lower values."""
+
+    @abstractmethod
+    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """`plan`, by the readable version of the algorithm."""
+
+    @property
+    def when(self) -> Replan:
+        """The rule of replanning in force: by default growth 1.1 with KL, every episode with the paper's bounds."""
+        if self.replan is not None:
+            return self.replan
+        return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
+
+    @property
+    def vouched(self) -> float | None:
+        """What the owner says the baseline is worth at least."""
+        return self.baseline_at_least
+
+    @property
+    def proved_before(self) -> float:
+        """What a certificate says the baseline is worth at least; -inf where there is none."""
+        return -np.inf if self.certificate is None else self.certificate.value
+
+    @property
+    def known_before(self) -> float:
+        """What is known of the baseline's value before any data, by certificate or the owner's word; -inf: nothing."""
+        return max(self.proved_before, -np.inf if self.baseline_at_least is None else self.baseline_at_least)
+
+    @property
+    def delta_in_all(self) -> float:
+        """How likely the promise may fail: delta, and what the baseline's certificate was given."""
+        return self.delta + (0.0 if self.certificate is None else self.certificate.delta)
+
+    @property
+    def delta_model(self) -> float:
+        """What of delta the dynamics, rewards and start have; the rest is for returns."""
+        return self.delta * (1.0 - (self.returns.share if self.returns is not None else 0.0))
+
+    @property
+    def delta_prime(self) -> float:
+        """The share of delta inside beta and beta*; all of the model's with KL."""
+        return self.bounds.share_of(self.delta_model, self.parts)
+
+    @property
+    def promise(self) -> str:
+        """The label of everything this learner produces."""
+        scaled = "" if self.bounds.certified else f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
+        if self.rule.floor == -np.inf:
+            return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
+        return scaled or f"certified at delta = {self.delta_in_all:g} for {self.floor_scope}; {self.premise_in_words}"
+
+    @property
+    def premise(self) -> Grade:
+        """By the certificate that the baseline came with, or by the owner's word."""
+        return grade(self.rule.floor, self.proved_before, self.known_before)
+
+    @property
+    def plans_itself(self) -> bool:
+        """Is `plan` the one below, which the fused loop knows, and not a subclass's own?"""
+        return type(self).plan is SpliceAgent.plan
+
+    def slop(self, bold: Floats | None) -> float:
+        """What rows of the baseline, an explorer's policy and the known start miss of summing to 1, at most."""
+        start = np.ones(1) if self.problem.start is None else self.problem.start
+        rows = [self.pi_b, start] if bold is None else [self.pi_b, start, bold]
+        return max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
+
+    def check_counts(self, counts: Counts) -> None:
+        """Do these counts fit, and does the proof cover them?"""
+        super().check_counts(counts)
+        if counts.logged and isinstance(self.bounds, Bernstein):
+            raise InvalidCounts(
+                "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
+                "baseline that was fixed before the data. Use bounds=sf.KL()."
+            )
+        if self.returns is None or not counts.record[0]:
+            return
+        if counts.record_of not in (None, self.mark):
+            raise InvalidCounts(
+                "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
+                "Use counts.forget_returns(): what was seen of the dynamics stays."
+            )
+        lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
+        mean = counts.record[1] / REWARD_UNITS / counts.record[0]
+        if not lowest - rounding - 1e-9 <= mean <= lowest + span + rounding + 1e-9:
+            low, high, found = (self.problem.in_user_units(x) for x in (lowest + rounding, lowest + span, mean))
+            raise InvalidCounts(
+                f"The baseline's mean return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that its "
+                "returns are said to lie in. The premise is false: correct the range."
+            )
+
+    def model(self, counts: Counts) -> Model:
+        """What the readable version reads of the counts."""
+        self.check_counts(counts)
+        return Model(self.problem, counts, self.delta_prime)
+
+    def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
+        """The explorer's policy; None for the optimist's, which the planner finds itself."""
+        if self.explorer is None:
+            return None
+        if rng is None:
+            raise InvalidSetting("An explorer draws at random: call plan(counts, rng) with a numpy Generator.")
+        return check_policy(self.explorer(counts.copy(), rng), self.problem, "the explorer's policy")
+
+    def of_baseline(self, counts: Counts) -> tuple[float, float]:
+        """Bounds of the baseline's value apart from the model, readable: its returns and the owner's word."""
+        low, up = self.by_returns(counts)
+        return max(low, self.known_before), up
+
+    def by_returns(self, counts: Counts) -> tuple[float, float]:
+        """Bounds of the baseline's value by its returns, where these are evidence."""
+        low, up = -np.inf, np.inf
+        n = float(counts.record[0])
+        if self.returns is not None and n > 0:
+            lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
+            x = (counts.record[1] / REWARD_UNITS - n * lowest) / span if span > 0.0 else 0.0
+            log_union = -np.log(self.delta * self.returns.share)
+            mean_low, mean_up = mean_bounds(n, x, float(log_union), self.bounds.scale)
+            low, up = lowest + span * mean_low, lowest + span * mean_up + rounding
+        return low, up
+
+    def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
+        """The floor as a number, and what may stand for pi_b's lower value beside the model's (readable version).
+
+        A relative floor is (1-a) U with U >= V^b, and U itself stands for pi_b: see `candidate_values` in the kernels.
+        """
+        rule = self.rule
+        L_b, up = self.of_baseline(counts)
+        if rule.give < 0.0:
+            return rule.floor, L_b
+        values = self.bounds.evaluate(model, self.pi_b)
+        U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
+        return max((1.0 - rule.give) * U - rule.give * rule.offset, 0.0), U
+
+    def evidence(self, counts: Counts, bold: Floats | None = None) -> Known:
+        """What the kernels read: balls or estimates, start, record of returns. They share the counts' arrays."""
+        problem, bounds = self.problem, self.bounds
+        slop = self.slop(bold)
+        log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
+        alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
+        room = margin(problem.H, slop)
+        lowest, span, rounding, log_returns = 0.0, 0.0, 0.0, np.inf
+        if self.returns is not None:
+            lowest, span, rounding = returns_range(problem, self.pi_b, self.returns)
+            log_returns = -np.log(self.delta * self.returns.share)
+        return (
+            bounds.evidence(problem, counts, self.delta_prime, slop, uppers=self.rule.give >= 0.0),
+            kernels.start_from(
+                problem.start,
+                counts.n_start,
+                log_union,
+                alpha,
+                bounds.scale,
+                room,
+                0.0 if isinstance(bounds, KL) else room,
+            ),
+            kernels.Record(
+                seen=counts.record,
+                lowest=lowest,
+                span=span,
+                rounding=rounding,
+                log_union=float(log_returns),
+                scale=bounds.scale,
+                margin=room,
+                vouched=self.known_before,
+                room=np.zeros(4),
+            ),
+        )
+
+    def decide(self, known: Known, bold: Floats | None = None) -> "Decision":
+        """Bound the candidates and choose: the kernels' part of a plan. `bold` is an explorer's policy."""
+        evidence, start, record = known
+        rule, H = self.rule, self.problem.H
+        splices = kernels.empty_splices(self.h0, self.pi_b, bold)
+        nothing = np.zeros(0, dtype=np.int64)
+        first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
+        kernels.refresh_all(evidence)
+        kernels.refresh_start(start)
+        kernels.bound_splices(evidence, splices, nothing, *first)
+        L = np.zeros(len(self.h0))
+        floor = kernels.candidate_values(splices, start, record, rule, L)
+        c, rho, reached = kernels.choose(L, floor, rule.mixes)
+        h = int(self.h0[c])
+        if rule.bisections and exit_taken(h, rho, H) == "mixture":
+            room = np.zeros((3, self.problem.S))
+            rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+        top = splices
+        if bold is not None:  # the explorer's splices say nothing about the best policy
+            top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
+            kernels.bound_splices(evidence, top, nothing, *first)
+        explorer = np.eye(self.problem.A)[splices.pi_bar] if bold is None else np.array(bold)  # writable, as the loop's
+        by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
+        by_returns = kernels.returns_bounds(record)[0]
+        U = float(L[-1])
+        if len(L) > 1:
+            L[-1] = max(by_model, by_returns, record.vouched)
+        up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
+        return Decision(
+            c=c,
+            h=h,
+            rho=rho,
+            reached=reached,
+            L=L,
+            floor=floor,
+            U=U,
+            upper=float(H) if self.problem.rewards_at_least else min(up, float(H)),
+            explorer=explorer,
+            V_low=splices.V_low,
+            by_model=by_model,
+            by_returns=by_returns,
+        )
+
+    def policy_of(self, decision: "Decision") -> Floats | EpisodicMixture:
+        """What was decided, as a policy."""
+        if self.rule.by_coin:
+            return EpisodicMixture(self.pi_b, decision.explorer, decision.rho)
+        policy = np.zeros_like(decision.explorer)
+        kernels.mix_splices(self.pi_b, decision.explorer, decision.h, decision.rho, policy)
+        return policy
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """The policy of the next episode. Depends on the counts (and what an explorer draws) and on nothing else."""
+        self.check_counts(counts)
+        kept = counts.copy()
+        bold = self.explored(counts, rng)
+        decision = self.decide(self.evidence(kept, bold), bold)
+        c, L, relative = decision.c, decision.L, self.rule.give >= 0.0
+        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        by_data = max(decision.by_model, decision.by_returns, self.proved_before)
+        bolder = max(c - 1, 0)
+        trusts = c == len(L) - 1 > 0 and not relative and vouched > by_data
+        if self.returns is not None and self.returns.declared:  # a range that is somebody's word
+            others = max(decision.by_model, self.proved_before)
+            trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
+        in_doubt = L.copy()  # what is proved of the candidates, whatever is vouched for
+        if len(L) > 1:
+            in_doubt[-1] = by_data
+        return Plan(
+            policy=self.policy_of(decision),
+            source=exit_taken(decision.h, decision.rho, self.problem.H),
+            h=decision.h,
+            rho=decision.rho,
+            lower=proved(in_doubt, c, decision.rho, decision.floor, relative or trusts),
+            upper=decision.upper,
+            candidates=L,
+            safety=safety(self.bounds, self.rule.floor, decision.reached, trusts),
+            grounds=Grounds(
+                agent=self,
+                counts=kept,
+                floor=decision.floor,
+                by_model=decision.by_model,
+                by_returns=decision.by_returns,
+                vouched=vouched,
+                bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
+                V_low=decision.V_low[:, bolder].copy(),
+                explorer=decision.explorer,
+                U=decision.U,
+            ),
+        )

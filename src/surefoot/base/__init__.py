@@ -1,0 +1,1 @@
+"""What every package may use: array types, validation of inputs, files, progress, SQL quoting."""

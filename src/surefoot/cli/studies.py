@@ -1,0 +1,246 @@
+"""The commands about studies: studies, run, report, results. Parse, call, print."""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from surefoot.cli.console import INTERRUPTED, say
+from surefoot.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from surefoot.studies.run.runner import Tell
+    from surefoot.studies.spec.study import Study
+
+REPORT = "report.html"
+HEADINGS = {
+    "": "At the top of the file:",
+    "quick": "[quick]",
+    "panels": "[[panels]], each:",
+    "panels.log": "log = { ... } of a panel:",
+    "learners": "[[learners]], each:",
+}
+HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
+
+
+def studies(
+    name: Annotated[str | None, typer.Argument(help="A study to describe.")] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print its file: copy it, change a line, run it.")] = False,
+    fields: Annotated[bool, typer.Option("--fields", help="Print every field that a study's file may have.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """The studies there are: the paper's and ours; or one of them; or how a study's file is written."""
+    from surefoot.studies.spec.fields import REQUIRED
+    from surefoot.studies.spec.library import GROUPS, find_studies, source
+    from surefoot.studies.spec.study import TABLES
+
+    if fields:
+        for table, entries in TABLES.items():
+            typer.echo(HEADINGS[table])
+            for field, (_, meaning, default) in entries.items():
+                left_out = "" if default is None or default is REQUIRED else f" (default: {json.dumps(default)})"
+                must = " (required)" if default is REQUIRED else ""
+                say(f"  {field}: {meaning}{must}{left_out}")
+        return
+    if name is None and toml:
+        raise InvalidSetting("Which study? For example: surefoot studies online --toml")
+    if name is None and as_json:
+        typer.echo(json.dumps([study.as_table() for study in find_studies("all")], indent=2))
+        return
+    if name is None:
+        for group in ("paper", "ours"):
+            for study in find_studies(group):
+                typer.echo(f"{study.name:20s} {study.title}")
+        typer.echo(f"\nGroups: {', '.join(GROUPS)}. Run one: surefoot run online --quick")
+        typer.echo("One of your own: surefoot studies online --toml > my.toml; change a line; surefoot run my.toml")
+        return
+    if toml:
+        typer.echo(source(name), nl=False)
+        return
+    for study in find_studies(name):
+        if as_json:
+            typer.echo(json.dumps(study.as_table(), indent=2))
+            continue
+        say(f"{study.name}: {study.title}. {study.question}")
+        for kind in (study, study.made_quick()):
+            cells = kind.cells
+            say(
+                f"  {kind.size}: panels x learners x trials = "
+                f"{len(kind.panels)} x {len(kind.learners)} x {kind.trials}, "
+                f"up to {max(cell.episodes for cell in cells):,} episodes a run, delta = {kind.delta:g}"
+            )
+        typer.echo("  cells: " + ", ".join(cell.id for cell in study.cells))
+
+
+def run(
+    asked: Annotated[list[str], typer.Argument(metavar="STUDY|FILE...", help="Studies by name, or TOML files.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes: fewer trials, plans in blocks; constants as printed.")
+    ] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell.")] = None,
+    jobs: Annotated[int, typer.Option(help="Workers; -1: one per core.")] = -1,
+    backend: Annotated[str, typer.Option(help="loky: this machine; dask: a cluster.")] = "loky",
+    address: Annotated[str, typer.Option(help="Of a Dask scheduler, such as tcp://host:8786.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; results/NAME, or NAME-quick, if left out.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
+) -> None:
+    """Run studies: every trial a file, then a summary and a report. The number of workers changes no result."""
+    from surefoot.studies.analysis.claims import judge
+    from surefoot.studies.analysis.terminal import print_summary
+    from surefoot.studies.run.runner import check_workers, run_study
+    from surefoot.studies.run.store import agreed, begin, read_results
+    from surefoot.studies.run.trial import check_study_cells
+    from surefoot.studies.spec.library import GROUPS, find_studies
+
+    chosen = [study for one in asked for study in find_studies(one)]
+    several = len(chosen) > 1 or asked[0] in GROUPS
+    names = [study.name for study in chosen]
+    if len(set(names)) < len(names):
+        raise InvalidSetting(f"{next(n for n in names if names.count(n) > 1)!r} is asked for twice, or named so twice.")
+    chosen = [_sized(study, quick, trials) for study in chosen]
+    # A file's results are under the file's name: a copy that kept the name of a study of ours is another study.
+    first = Path(asked[0]).stem if asked[0].endswith(".toml") else asked[0]
+    top = Path("results") / (first if not several or asked[0] in GROUPS else "studies")
+    target = out or (top.with_name(f"{top.name}-quick") if quick else top)
+    # What cannot be is said before anything is written, and all folders are there before anything is run.
+    check_workers(jobs, backend, address)
+    places = [(target / study.name if several else target, study) for study in chosen]
+    for place, study in places:
+        check_study_cells(study.cells)
+        agreed(place, study, resume)
+    folders = [begin(place, study, resume) for place, study in places]
+    for folder in folders:
+        study = folder.study
+        typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
+        try:
+            with _progress(study) as tell, _heard_when_terminated():
+                run_study(folder, jobs, backend, address, tell)
+        except KeyboardInterrupt:
+            done = len(folder.wanted()) - len(folder.missing())
+            kept = f"{done} of {len(folder.wanted())} trials"
+            typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        found = read_results(folder.path)
+        print_summary(found)
+        typer.echo("")
+        for verdict in judge(found):
+            say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
+        typer.echo("")
+    typer.echo(f"Results: {target}")
+    if with_report:
+        report(target, None)
+
+
+def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
+    from dataclasses import replace
+
+    sized = study.made_quick() if quick else study
+    return sized if trials is None else replace(sized, trials=trials)
+
+
+@contextmanager
+def _heard_when_terminated() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: workers are sent home, and how to go on is said."""
+
+    def hear(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _progress(study: "Study") -> "Iterator[Tell]":
+    """A bar with the time left on a terminal; a line now and then elsewhere."""
+    from surefoot.studies.run.runner import Progress
+
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(f"{study.name} (compiling, the first time)", total=None, left="")
+
+            def show(progress: Progress) -> None:
+                left = f"{progress.done} of {progress.of} trials{_time_left(progress.seconds_left)}"
+                name = f"{study.name} {progress.last}" if progress.done else None
+                bar.update(task, total=progress.of, completed=progress.done, left=left, description=name)
+
+            yield show
+        return
+
+    def line(progress: Progress) -> None:
+        tenth = max(1, progress.of // 10)
+        if progress.done and (progress.done % tenth == 0 or progress.done == progress.of):
+            left = _time_left(progress.seconds_left if progress.done < progress.of else None)
+            typer.echo(f"  {progress.done} of {progress.of} trials{left}", err=True)
+
+    yield line
+
+
+def _time_left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
+    out: Annotated[Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")] = None,
+) -> None:
+    """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions."""
+    from surefoot.studies.report.report import write_report
+    from surefoot.studies.run.store import read_results, study_folders
+
+    everything = [read_results(one) for one in study_folders(folder)]
+    typer.echo(f"Report: {write_report(everything, out or folder / REPORT)}")
+
+
+def results(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
+    sql: Annotated[str | None, typer.Option(help="A query over the tables summary, trials, curves and traces.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """What came of a study: a table with a row for each cell; or ask in SQL, over every trial."""
+    from surefoot.studies.analysis.summary import summary
+    from surefoot.studies.analysis.terminal import print_summary
+    from surefoot.studies.run.store import read_results, study_folders
+
+    folders = study_folders(folder)
+    if sql is not None or save is not None:
+        from surefoot.studies.analysis.sql import answer, print_rows, save_answer
+
+        question = sql or "SELECT * FROM summary"
+        if save is not None:
+            typer.echo(f"Written: {save_answer(folders, question, save)}")
+            return
+        names, rows = answer(folders, question)
+        if as_json:
+            typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
+        else:
+            print_rows(names, rows)
+        return
+    everything = [read_results(one) for one in folders]
+    if as_json:
+        typer.echo(json.dumps({one.study.name: summary(one) for one in everything}, indent=2))
+        return
+    for one in everything:
+        print_summary(one)

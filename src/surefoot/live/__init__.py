@@ -1,0 +1,1 @@
+"""A learner in a process that answers for itself: the true model is not needed."""

@@ -1,0 +1,1 @@
+"""Compiled loops and linear programs: arrays in, arrays out."""

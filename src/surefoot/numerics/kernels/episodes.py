@@ -1,0 +1,369 @@
+"""The fused loop: plan, draw, count and evaluate exactly, without leaving compiled code.
+
+It draws from the Generator in the order of the plain loop (the coin if there is one, then action and next state of
+each step) and adds in the same order, so both give the same run to the last bit.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.mixing import (
+    BASELINE,
+    MIXTURE,
+    OPTIMISTIC,
+    Rule,
+    candidate_values,
+    choose,
+    exit_taken,
+    larger_weight,
+    mix_splices,
+)
+from surefoot.numerics.kernels.splices import Splices, bound_splices
+from surefoot.numerics.kernels.standing import ONE, Record, Start, refresh_start
+from surefoot.numerics.kernels.tally import Tally, record
+from surefoot.numerics.kernels.values import draw, start_value
+
+# Places in Course.numbers (episodes left until the next plan; is the last episode all that is new since it; the chosen
+# candidate and its exit; is the optimist's value that of the present one; episodes counted) and in Course.values.
+LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
+RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
+FAR = 2**62
+
+
+class TrueWorld(NamedTuple):
+    """The world that answers. One row per step, or one for all of them."""
+
+    P: Floats  # (rows, S, A, S)
+    P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
+    r: Floats  # (rows, S*A): mean rewards
+    r_next: Floats  # (rows, S*A, S): rewards by next state; of size 0 where there are none
+    start: Floats  # (S,)
+    several: bool  # is the first state drawn?
+    random: bool  # is each reward 1 with the probability that r or r_next says, else 0?
+
+
+class Told(NamedTuple):
+    """The rewards a learner goes by, in units of 2^-20: what it was told, or, where unknown, what was paid."""
+
+    r: Ints  # (rows, S*A)
+    r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
+    unknown: Bools  # (rows, S*A); of size 0 where all are known
+
+
+class Pace(NamedTuple):
+    """When to plan anew: after max(1, share of the episodes so far), or when some pair's visits have grown."""
+
+    share: float  # 0: every episode; infinite: never for this reason
+    growth: float  # infinite: never for this reason
+
+
+class Course(NamedTuple):
+    """The plan in force. All that must survive between calls beside evidence, tally and rng."""
+
+    numbers: Ints  # (NUMBERS,)
+    values: Floats  # (VALUES,)
+    limits: Ints  # (rows, S*A): visits that end the plan; of size 0 where growth does not matter
+
+    @property
+    def episodes(self) -> int:
+        """Episodes counted so far, logged ones included."""
+        return int(self.numbers[EPISODES])
+
+
+class Desk(NamedTuple):
+    """Room to work in; nothing on it is read before it is written, but for the last row of V."""
+
+    L: Floats  # (C,) the candidates' lower values
+    pi_bar: Floats  # (H, S, A) the optimistic policy as probabilities
+    mixed: Floats  # (H, S, A) the step mixture of this episode
+    q: Floats  # (S*A,)
+    V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
+    states: Ints  # (H+1,)
+    actions: Ints  # (H,)
+    paid: Ints  # (H,) rewards as the learner goes by them, in units of 2^-20
+    room: Floats  # (3, S)
+
+
+@compiled
+def reward(world: TrueWorld, told: Told, h: int, pair: int, s_next: int, rng: np.random.Generator) -> int:
+    """What this transition pays, as the learner goes by it. A random reward is drawn whoever looks at it."""
+    x = world.r[h % world.r.shape[0], pair]
+    if world.r_next.shape[0] > 0:
+        x = world.r_next[h % world.r_next.shape[0], pair, s_next]
+    if world.random:
+        x = 1.0 if rng.random() < x else 0.0
+    if told.unknown.shape[0] > 0 and told.unknown[h % told.unknown.shape[0], pair]:
+        return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
+    if told.r_next.shape[0] > 0:
+        return int(told.r_next[h % told.r_next.shape[0], pair, s_next])
+    return int(told.r[h % told.r.shape[0], pair])
+
+
+@compiled
+def play(
+    world: TrueWorld, told: Told, pi: Floats, rng: np.random.Generator, states: Ints, actions: Ints, paid: Ints
+) -> None:
+    """One episode of pi: a uniform number for the first state if there are several, then at each step one for the
+    action, one for the next state, and one for the reward if it is random."""
+    A = pi.shape[2]
+    states[0] = draw(world.start, rng.random() if world.several else 0.0)
+    for h in range(pi.shape[0]):
+        s = states[h]
+        actions[h] = draw(pi[h, s], rng.random())
+        states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], rng.random())
+        paid[h] = reward(world, told, h, s * A + actions[h], states[h + 1], rng)
+
+
+@compiled
+def count(
+    n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: int, states: Ints, actions: Ints, paid: Ints
+) -> bool:
+    """Add one episode to the counts. Did the visits of some pair reach their limit?"""
+    rows = n_sa.shape[0]
+    n_start[states[0]] += 1
+    reached = False
+    for h in range(actions.shape[0]):
+        row, pair = h % rows, states[h] * A + actions[h]
+        n_sas[row, pair, states[h + 1]] += 1
+        n_sa[row, pair] += 1
+        if x_sa.shape[0] > 0:
+            x_sa[row, pair] += paid[h]
+        if limits.shape[0] > 0 and n_sa[row, pair] >= limits[row, pair]:
+            reached = True
+    return reached
+
+
+@compiled
+def refresh_visited(evidence: Evidence, A: int, states: Ints, actions: Ints) -> None:
+    """Bring up to date what depends on the pairs of one episode."""
+    rows = evidence.n_sa.shape[0]
+    for h in range(actions.shape[0]):
+        refresh_pair(evidence, h % rows, states[h] * A + actions[h])
+
+
+@compiled
+def set_pace(evidence: Evidence, pace: Pace, course: Course) -> None:
+    """How long the plan just made may stay in force: decided now, by what is known now."""
+    numbers, limits = course.numbers, course.limits
+    numbers[LEFT] = FAR
+    if pace.share < math.inf:
+        numbers[LEFT] = max(1, math.ceil(pace.share * numbers[EPISODES]))
+    for row in range(limits.shape[0]):
+        for pair in range(limits.shape[1]):
+            n = evidence.n_sa[row, pair]
+            limits[row, pair] = max(n + 1, math.ceil(pace.growth * n))
+
+
+@compiled
+def one_hot(actions: Ints, pi: Floats) -> None:
+    """The deterministic policy of the actions (H, S) as probabilities (H, S, A)."""
+    H, S, A = pi.shape
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                pi[h, s, a] = 1.0 if a == actions[h, s] else 0.0
+
+
+@compiled
+def make_plan(
+    world: TrueWorld,
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    record_b: Record,
+    rule: Rule,
+    desk: Desk,
+    course: Course,
+) -> None:
+    """Bound the candidates, choose, and evaluate exactly what will be played. Only what has changed is done again."""
+    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    H, S, A = pi_b.shape
+    L, pi_bar, mixed, q, V, states, actions, _, room = desk
+    first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, S)
+    news = states if numbers[SINGLE] else states[:0]
+    if numbers[SINGLE]:
+        refresh_visited(evidence, A, states, actions)
+    else:
+        refresh_moved(evidence)
+    refresh_start(start)
+    if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
+        one_hot(splices.pi_bar, pi_bar)
+        numbers[KNOWN_BAR] = 0
+    floor = candidate_values(splices, start, record_b, rule, L)
+    c, rho, _ = choose(L, floor, rule.mixes)
+    h = splices.h0[c]
+    source = exit_taken(h, rho, H)
+    if source == MIXTURE and rule.bisections > 0:
+        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+    if not numbers[KNOWN_BAR] and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
+        values[VALUE_BAR] = start_value(world.P_pairs, world.r, pi_bar, world.start, world.several, q, V)
+        numbers[KNOWN_BAR] = 1
+    if source == OPTIMISTIC:
+        values[VALUE] = values[VALUE_BAR]
+    elif source == BASELINE:
+        values[VALUE] = values[VALUE_B]
+    elif rule.by_coin:
+        values[VALUE] = (1.0 - rho) * values[VALUE_B] + rho * values[VALUE_BAR]
+    else:
+        mix_splices(pi_b, pi_bar, h, rho, mixed)
+        values[VALUE] = start_value(world.P_pairs, world.r, mixed, world.start, world.several, q, V)
+    numbers[CHOSEN], numbers[SOURCE], values[RHO] = c, source, rho
+
+
+@compiled
+def run_episodes(
+    world: TrueWorld,
+    told: Told,
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    record_b: Record,
+    rule: Rule,
+    pace: Pace,
+    tally: Tally,
+    floor: float,
+    episodes: int,
+    rng: np.random.Generator,
+    desk: Desk,
+    course: Course,
+) -> None:
+    """Play `episodes` more episodes, planning when the pace says so."""
+    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    A = pi_b.shape[2]
+    pi_bar, mixed, states, actions, paid = desk.pi_bar, desk.mixed, desk.states, desk.actions, desk.paid
+    for _ in range(episodes):
+        if numbers[LEFT] == 0:
+            make_plan(world, evidence, splices, start, record_b, rule, desk, course)
+            set_pace(evidence, pace, course)
+            numbers[SINGLE] = 0
+            planned = True
+        else:
+            planned = False
+        source, rho = numbers[SOURCE], values[RHO]
+        by_baseline = source == BASELINE
+        if source == OPTIMISTIC:
+            play(world, told, pi_bar, rng, states, actions, paid)
+        elif source == BASELINE:
+            play(world, told, pi_b, rng, states, actions, paid)
+        elif rule.by_coin:
+            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
+                play(world, told, pi_bar, rng, states, actions, paid)
+            else:
+                play(world, told, pi_b, rng, states, actions, paid)
+                by_baseline = True
+        else:
+            play(world, told, mixed, rng, states, actions, paid)
+        record(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
+        reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, course.limits, A, states, actions, paid)
+        if by_baseline:
+            record_b.seen[0] += 1
+            for h in range(paid.shape[0]):
+                record_b.seen[1] += paid[h]
+        numbers[EPISODES] += 1
+        numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
+        numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
+
+
+class Held(NamedTuple):
+    """A plan in force, whoever made it: what is played, what it is worth, what its episodes are entered as."""
+
+    first: Floats  # (H, S, A)
+    second: Floats  # (H, S, A): with probability rho, by a coin at the start of each episode
+    rho: float
+    baseline: bool  # is `first` the baseline?
+    entry: int  # what other episodes enter in the ledger, in units of 2^-20; -1: no ledger is kept
+    value: float
+    kept: float
+    source: int
+    h: int
+
+
+class Memory(NamedTuple):
+    """The arrays of the counts, which grow in place, and the visits that end the plan."""
+
+    n_sas: Ints  # (rows, S*A, S)
+    n_sa: Ints  # (rows, S*A)
+    x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
+    n_start: Ints  # (S,)
+    record: Ints  # (2,)
+    ledger: Ints  # (3,)
+    limits: Ints  # (rows, S*A); of size 0 where growth does not matter
+
+
+@compiled
+def play_on(
+    world: TrueWorld,
+    told: Told,
+    held: Held,
+    memory: Memory,
+    tally: Tally,
+    floor: float,
+    episodes: int,
+    rng: np.random.Generator,
+    states: Ints,
+    actions: Ints,
+    paid: Ints,
+) -> int:
+    """Play this plan for so many episodes, or until some pair's visits reach their limit. How many were played?"""
+    A = held.first.shape[2]
+    for done in range(episodes):
+        chosen_first = held.rho == 0.0 or (held.rho < 1.0 and not rng.random() < held.rho)
+        if chosen_first:
+            play(world, told, held.first, rng, states, actions, paid)
+        else:
+            play(world, told, held.second, rng, states, actions, paid)
+        record(tally, held.value, held.kept, held.source, held.h, floor)
+        reached = count(memory.n_sas, memory.n_sa, memory.x_sa, memory.n_start, memory.limits, A, states, actions, paid)
+        by_baseline = chosen_first and held.baseline
+        if by_baseline:
+            memory.record[0] += 1
+            for h in range(paid.shape[0]):
+                memory.record[1] += paid[h]
+        if held.entry >= 0 and by_baseline:
+            memory.ledger[0] += 1
+        elif held.entry >= 0:
+            memory.ledger[1] += 1
+            memory.ledger[2] += held.entry
+        if reached:
+            return done + 1
+    return episodes
+
+
+def empty_course(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> Course:
+    """No plan in force. `limits`: may growth end a plan? value_b: the baseline's exact value."""
+    numbers = np.zeros(NUMBERS, dtype=np.int64)
+    numbers[EPISODES] = episodes
+    values = np.zeros(VALUES)
+    values[VALUE_B] = value_b
+    return Course(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
+
+
+def told_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> Told:
+    """Rewards in units of 2^-20, rounded down."""
+    after = np.zeros((0, 0, 0)) if r_next is None else r_next
+    return Told(
+        np.floor(r * REWARD_UNITS).astype(np.int64),
+        np.floor(after * REWARD_UNITS).astype(np.int64),
+        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
+    )
+
+
+def empty_desk(H: int, S: int, A: int, C: int) -> Desk:
+    """Room for the fused loop."""
+    return Desk(
+        L=np.zeros(C),
+        pi_bar=np.zeros((H, S, A)),
+        mixed=np.zeros((H, S, A)),
+        q=np.zeros(S * A),
+        V=np.zeros((H + 1, S)),
+        states=np.zeros(H + 1, dtype=np.int64),
+        actions=np.zeros(H, dtype=np.int64),
+        paid=np.zeros(H, dtype=np.int64),
+        room=np.zeros((3, S)),
+    )

@@ -1,0 +1,293 @@
+"""KL certificates: the worst and best mean of V over a ball around P_hat that holds P for all counts at once.
+
+Both are one-dimensional problems; any point of the search gives a valid bound (weak duality), so stopping early is
+looser, never wrong. The same ball with two outcomes bounds the mean of anything in [0, 1]: rewards and returns.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics.kernels.jit import compiled
+
+ITERATIONS = 30
+CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
+SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
+ROUNDING = 2.0**-52
+
+
+class Balls(NamedTuple):
+    """The balls of all pairs. Rows: one per step, or one for all steps when counts are pooled.
+
+    `succ` lists the possible next states of each pair, `m` how many there are; with nothing known both have a single
+    entry for all pairs. P_hat is in the order of that list.
+    """
+
+    n_sas: Ints  # (rows, S*A, S); expected counts, in a forecast, are floats
+    n_sa: Ints  # (rows, S*A)
+    n_fresh: Ints  # (rows, S*A): n_sa when the pair was last brought up to date
+    P_hat: Floats  # (rows, S*A, S)
+    eps: Floats  # (rows, S*A): KL(P_hat, P) <= eps; infinite where n = 0
+    succ: Ints  # (rows or 1, S*A or 1, S)
+    m: Ints  # (rows or 1, S*A or 1)
+    r_low: Floats  # (H or 1, S*A): rewards, or lower bounds of their means
+    r_up: Floats  # (H or 1, S*A)
+    r_next: Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
+    x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
+    unknown: Bools  # (rows or 1, S*A); of size 0 likewise
+    gathered: Floats  # (S,) room for the values of one pair's next states
+    log_union: float  # log(1 / delta_0): fixed before the data
+    alpha: float  # of the Dirichlet mixture: fixed before the data
+    scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
+    tie: float  # upper values closer than this tie; the first action wins
+    margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
+    uppers: bool  # are upper values of the other candidates needed, too?
+
+
+@compiled
+def log_gamma_ratio(n: float, alpha: float) -> float:
+    """log Gamma(n + alpha) - log Gamma(alpha)."""
+    return math.lgamma(n + alpha) - math.lgamma(alpha)
+
+
+@compiled
+def coin_radius(n: float, x: float, log_union: float, scale: float) -> float:
+    """The radius of a coin with n - x tails and x heads, whole or not, under the Dirichlet(1/2, 1/2) mixture."""
+    y = n - x
+    log_m = -math.lgamma(n + 1.0) + log_gamma_ratio(x, 0.5) + log_gamma_ratio(y, 0.5)
+    log_p = (x * math.log(x / n) if x > 0.0 else 0.0) + (y * math.log(y / n) if y > 0.0 else 0.0)
+    size = math.lgamma(n + 1.0) + abs(math.lgamma(x + 0.5)) + abs(math.lgamma(y + 0.5)) + abs(log_p)
+    return scale * (log_union + log_p - log_m + 10.0 * SLACK * size) / n
+
+
+@compiled
+def coin_bounds(
+    n: float, x: float, log_union: float, scale: float, margin: float, p: Floats, V: Floats
+) -> tuple[float, float]:
+    """Lower and upper bound, for all n at once, of the mean of [0, 1]-valued observations that sum to x."""
+    if n <= 0.0:
+        return 0.0, 1.0
+    x = min(max(x, 0.0), n)
+    eps = coin_radius(n, x, log_union, scale)
+    p[0], p[1] = (n - x) / n, x / n
+    V[0], V[1] = 0.0, 1.0
+    low = worst_mean(p, V, 2, 1.0, eps, margin)
+    return low, -worst_mean(p, V, 2, -1.0, eps, margin)
+
+
+@compiled
+def refresh_kl(balls: Balls, row: int, pair: int) -> None:
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, and P_hat, of one pair; and its reward."""
+    n = balls.n_sa[row, pair]
+    balls.n_fresh[row, pair] = n
+    if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
+        x = balls.x_sa[row, pair] / REWARD_UNITS
+        coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
+        low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
+        for h in range(balls.r_low.shape[0]):
+            if balls.n_sa.shape[0] == 1 or h == row:
+                balls.r_low[h, pair] = low
+                balls.r_up[h, pair] = min(1.0, up + 1.0 / REWARD_UNITS)  # sums were rounded down
+    some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
+    m = balls.m[some]
+    succ = balls.succ[some]
+    if n == 0:
+        for j in range(m):
+            balls.P_hat[row, pair, j] = 1.0 / m
+        balls.eps[row, pair] = math.inf
+        return
+    alpha = balls.alpha if balls.alpha > 0.0 else 1.0 / m
+    balls.eps[row, pair] = balls.scale * dirichlet_radius(
+        balls.n_sas[row, pair], succ, m, n, alpha, balls.log_union, balls.P_hat[row, pair]
+    )
+
+
+@compiled
+def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over the m outcomes `succ`; and p_hat."""
+    log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
+    log_p = 0.0
+    size = log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
+    for j in range(m):
+        k = n_i[succ[j]]
+        p_hat[j] = k / n
+        log_m += log_gamma_ratio(k, alpha)
+        if k > 0:
+            log_p += k * math.log(k / n)
+            size += abs(math.lgamma(k + alpha)) + abs(math.lgamma(alpha))
+    slack = (m + 8) * SLACK * (size + abs(log_p))
+    return (log_union + log_p - log_m + slack) / n
+
+
+@compiled
+def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float) -> float:
+    """min over the ball of sum_i p_i (sign V_i): min V + max over t > 0 of t expm1(-eps + sum p_hat_i log1p(d_i / t)).
+
+    The maximiser solves u(t) + log(1 - w(t)) = 0 with u the exponent and w = sum p_hat_i d_i / (t + d_i), a decreasing
+    function of t; Newton in log t inside a bracket. The limit t -> 0 matters when the worst state was never seen. The
+    margin is taken off before clipping at what holds without data, min V: so a floor of 0 is still certified.
+    """
+    low, high = sign * V[0], sign * V[0]
+    for i in range(1, m):
+        v = sign * V[i]
+        low = v if v < low else low
+        high = v if v > high else high
+    span = high - low
+    if not eps < math.inf or span <= 0.0:
+        return float(low)
+    mean, square, at_zero = 0.0, 0.0, -eps
+    for i in range(m):
+        p = p_hat[i]
+        if p > 0.0:
+            d = sign * V[i] - low
+            mean += p * d
+            square += p * d * d
+            at_zero += p * math.log(d) if d > 0.0 else -math.inf
+    best = math.exp(at_zero)
+    left, right = 0.0, span / math.expm1(eps)
+    t = math.sqrt(max(square - mean * mean, 0.0) / (2.0 * eps))
+    if not 0.0 < t < right:
+        t = 0.5 * right
+    for _ in range(ITERATIONS):
+        u, kept, bend = -eps, 0.0, 0.0
+        for i in range(m):
+            p = p_hat[i]
+            if p > 0.0:
+                d = sign * V[i] - low
+                share = 1.0 / (t + d)
+                u += p * math.log1p(d / t)
+                kept += p * t * share
+                bend += p * d * share * share
+        value = t * math.expm1(u)
+        best = value if value > best else best
+        g = u + math.log(kept)
+        if g > 0.0:
+            left = t
+        else:
+            right = t
+        slope = t * bend / kept - (1.0 - kept)
+        new = t * math.exp(min(max(-g / slope, -4.0), 4.0)) if slope < 0.0 else 0.5 * (left + right)
+        if not left < new < right:
+            new = 0.5 * (left + right) if left > 0.0 else 0.1 * right
+        if abs(new - t) <= CLOSE * t or new < 1e-14 * span:
+            break
+        t = new
+    return float(low + max(best - margin, 0.0))
+
+
+@compiled
+def add(x: float, y: float, sign: float) -> float:
+    """x + y of two numbers >= 0, not above the exact sum (sign 1) or not below it (sign -1); exact where floats can be.
+
+    The rounding error of a sum is itself a float (Knuth): it says which way the sum was rounded.
+    """
+    total = x + y
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    return total - sign * ROUNDING * total if sign * error < 0.0 else total
+
+
+@compiled
+def q_kl(
+    balls: Balls, row: int, h: int, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats, slot: int
+) -> None:
+    """Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1].
+
+    Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0. Upper values of
+    other slots than 0 are computed only where somebody asks for them; else they are 0.
+    """
+    Q_up, Q_low = scratch[0], scratch[1]
+    ahead = V_up.shape[0] > 0
+    after = balls.r_next.shape[0] > 0
+    r_low, r_up = balls.r_low[h % balls.r_low.shape[0]], balls.r_up[h % balls.r_up.shape[0]]
+    both = slot == 0 or balls.uppers
+    if not (ahead or after):
+        for i in range(hi - lo):
+            Q_up[i] = r_up[lo + i]
+            Q_low[i] = r_low[lo + i]
+        return
+    everywhere = balls.succ.shape[1] == 1 and not after
+    for i in range(hi - lo):
+        pair = lo + i
+        eps = balls.eps[row, pair]
+        p_hat = balls.P_hat[row, pair]
+        some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
+        m, succ = balls.m[some], balls.succ[some]
+        Q_up[i] = 0.0
+        if both:
+            V = V_up
+            if not everywhere:
+                gather(balls, h, pair, m, succ, V_up, -1.0)
+                V = balls.gathered
+            Q_up[i] = add(r_up[pair], -worst_mean(p_hat, V, m, -1.0, eps, balls.margin), -1.0)
+        V = V_low
+        if not everywhere:
+            gather(balls, h, pair, m, succ, V_low, 1.0)
+            V = balls.gathered
+        Q_low[i] = add(r_low[pair], worst_mean(p_hat, V, m, 1.0, eps, balls.margin), 1.0)
+
+
+@compiled
+def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign: float) -> None:
+    """What the possible next states of a pair are worth, into `gathered`: r(s,a,s') + V(s'), rounded to safety."""
+    W = balls.gathered
+    rows = balls.r_next.shape[0]
+    for j in range(m):
+        W[j] = V[succ[j]] if V.shape[0] > 0 else 0.0
+        if rows > 0:
+            W[j] = add(balls.r_next[h % rows, pair, succ[j]], W[j], sign)
+
+
+def balls_from(
+    n_sas: Ints,
+    H: int,
+    *,
+    rewards: tuple[Floats, Floats | None, Bools | None],
+    x_sa: Ints | None,
+    support: Bools | None,
+    log_union: float,
+    alpha: float,
+    scale: float,
+    tie: float,
+    margin: float,
+    uppers: bool,
+) -> Balls:
+    """Room for the balls of the counts n_sas (rows, S, A, S), which it shares; `refresh_all` fills the rest.
+
+    `rewards` are the known ones (H or 1, S*A), those by next state, and the mask of unknown ones. alpha = 0 stands for
+    one over the number of possible next states.
+    """
+    rows, S, A, _ = n_sas.shape
+    known, after, unknown = rewards
+    r_rows = H if unknown is not None and rows == H else len(known)
+    succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
+    if support is not None:
+        succ = np.argsort(~support, axis=-1, kind="stable")
+        m = support.sum(axis=-1)
+    sums = np.zeros((0, 0), dtype=np.int64)
+    if unknown is not None:
+        sums = np.zeros((rows, S * A), dtype=np.int64) if x_sa is None else x_sa.reshape(rows, S * A)
+    return Balls(
+        n_sas=n_sas.reshape(rows, S * A, S),
+        n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
+        n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
+        P_hat=np.zeros((rows, S * A, S)),
+        eps=np.zeros((rows, S * A)),
+        succ=np.ascontiguousarray(succ, dtype=np.int64),
+        m=np.ascontiguousarray(m, dtype=np.int64),
+        r_low=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),  # another order would be compiled anew
+        r_up=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),
+        r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
+        x_sa=sums,
+        unknown=np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
+        gathered=np.zeros(max(S, 4)),
+        log_union=log_union,
+        alpha=alpha,
+        scale=scale,
+        tie=tie,
+        margin=margin,
+        uppers=uppers,
+    )

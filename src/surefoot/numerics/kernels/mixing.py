@@ -1,0 +1,124 @@
+"""The three exits shared by StepMix, EpsMix and StepNoMix, and the rule of one mixed step."""
+
+from typing import NamedTuple
+
+from surefoot.base.arrays import Floats
+from surefoot.numerics.kernels.evidence import Evidence
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.splices import Splices, mixed_bound
+from surefoot.numerics.kernels.standing import ONE, Record, Start, returns_bounds, start_bound
+
+BASELINE, MIXTURE, OPTIMISTIC = 0, 1, 2
+ROUNDING = 2.0**-53
+NEARLY_EQUAL = 2.0**-40
+
+
+class Rule(NamedTuple):
+    """How a plan follows from the candidates' lower values."""
+
+    floor: float  # -inf: everything is certified, the optimist is played
+    mixes: bool  # False: the first certified candidate itself
+    by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
+    give: float = -1.0  # a relative floor: what share of the baseline's value may be given up; negative: none
+    offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
+    bisections: int = 0  # how often to halve the way to a larger weight of a step mixture
+
+
+@compiled
+def weight(safe: float, bold: float, floor: float) -> float:
+    """rho = (safe - floor) / (safe - bold), shrunk so that (1-rho) safe + rho bold >= floor holds exactly, not nearly.
+
+    Float rho alone puts the exact mixture below the floor in a third to a half of all cases. Neighbours that are hardly
+    apart are not worth a division: then the safe one.
+    """
+    apart = safe - bold
+    if not apart > NEARLY_EQUAL:
+        return 0.0
+    rho = (safe - floor) / apart
+    rho -= 8.0 * ROUNDING * rho + 2.0 * ROUNDING * floor / apart
+    return min(max(rho, 0.0), 1.0)
+
+
+@compiled
+def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
+    """Which candidate to play, the weight rho of its less conservative neighbour, and whether the floor is reached.
+
+    L holds the candidates' lower values, boldest first. The first one at or above the floor is taken; its bolder
+    neighbour is below, and rho = (L[c] - floor) / (L[c] - L[c-1]) puts the mixture of the two AT the floor
+    (Eq. stepmix1; for two candidates it is EpsMix's). Nothing certified: the last candidate, which is pi_b.
+    """
+    for c in range(L.shape[0]):
+        if L[c] >= floor:
+            if c == 0:
+                return 0, 1.0, True
+            return c, weight(L[c], L[c - 1], floor) if mixes else 0.0, True
+    return L.shape[0] - 1, 0.0, False
+
+
+@compiled
+def candidate_values(splices: Splices, start: Start, record: Record, rule: Rule, L: Floats) -> float:
+    """The candidates' lower values into L, and the floor they are held against.
+
+    The last candidate is pi_b: its own returns and the owner's word may say more of it than the model does. A floor of
+    (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of pi_b with something
+    worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's place. (In V^b, a V^b /
+    (V^b - x) decreases, so V^b <= U makes it larger.)
+    """
+    b = L.shape[0] - 1
+    for c in range(b + 1):
+        low = start_bound(start, splices.V_low[0, c], 1.0)
+        L[c] = max(low - start.final, 0.0) if start.final > 0.0 else low
+    if splices.h0[b] == 0:
+        return rule.floor  # no candidate is the baseline
+    by_returns, up = returns_bounds(record)
+    L[b] = max(L[b], by_returns, record.vouched)
+    if rule.give < 0.0:
+        return rule.floor
+    U = min(-start_bound(start, splices.V_up[0, b], -1.0) + start.final, up)
+    L[b] = U
+    floor = (1.0 - rule.give) * U - rule.give * rule.offset
+    return max(floor + 4.0 * ROUNDING * U, 0.0)
+
+
+@compiled
+def larger_weight(
+    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, room: Floats
+) -> float:
+    """A weight of at least rho whose step mixture, evaluated as the policy it is, is at the floor: bisection."""
+    first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, splices.pi_b.shape[1])
+    over = 1.0
+    for _ in range(times):
+        middle = 0.5 * (rho + over)
+        mixed_bound(evidence, splices, first_lo, first_hi, h, middle, room)
+        if start_bound(start, room[0], 1.0) >= floor:
+            rho = middle
+        else:
+            over = middle
+    return rho
+
+
+@compiled
+def exit_taken(h: int, rho: float, H: int) -> int:
+    """0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 it is pi_b that is played, certified or not."""
+    if h == 0:
+        return OPTIMISTIC
+    return BASELINE if h == H and rho == 0.0 else MIXTURE
+
+
+@compiled
+def mix_splices(pi_b: Floats, pi_bar: Floats, h: int, rho: float, out: Floats) -> None:
+    """The step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1, then pi_bar.
+
+    Equal entries of the mixed row are copied: rounding must not move them.
+    """
+    H, S, A = pi_b.shape
+    for row in range(H):
+        for s in range(S):
+            for a in range(A):
+                x, y = pi_b[row, s, a], pi_bar[row, s, a]
+                if row >= h:
+                    out[row, s, a] = y
+                elif row < h - 1 or x == y:
+                    out[row, s, a] = x
+                else:
+                    out[row, s, a] = (1.0 - rho) * x + rho * y

@@ -1,0 +1,70 @@
+"""Certified values of one policy, or of the policy that is certified to be worth most."""
+
+import numpy as np
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.numerics.kernels.evidence import Evidence, q_bounds
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.splices import BLOCK, cache_aligned, read_policy
+
+
+@compiled
+def read_pessimistic(
+    Q_low: Floats, n_sa: Ints, A: int, tie: float, s_lo: int, s_hi: int, pi_hat: Ints, V_low: Floats
+) -> None:
+    """pi_hat(s) = argmax_a Q_low and its value. Actions within `tie` of the best: the most visited, then the first."""
+    for s in range(s_lo, s_hi):
+        first = (s - s_lo) * A
+        most = Q_low[first]
+        for a in range(1, A):
+            most = max(most, Q_low[first + a])
+        best = -1
+        for a in range(A):
+            if Q_low[first + a] >= most - tie and (best < 0 or n_sa[s * A + a] > n_sa[s * A + best]):
+                best = a
+        pi_hat[s] = best
+        V_low[s] = Q_low[first + best]
+
+
+@compiled
+def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, room: Floats, scratch: Floats) -> None:
+    """One backward pass of lower values V_low (H+1, S): of the policy pi, or, where pi is empty, of the best pi_hat.
+
+    Evidence whose lower values lean on upper ones has no place here. `room` is (S,), `scratch` as for the splices.
+    """
+    H, S = V_low.shape[0] - 1, V_low.shape[1]
+    A = evidence.n_sa.shape[1] // S
+    pooled = evidence.n_sa.shape[0] == 1 and H > 1
+    per_block = max(1, BLOCK // A)
+    for s in range(S):
+        V_low[H, s] = 0.0
+    for h in range(H - 1, -1, -1):
+        row = 0 if pooled else h
+        ahead = V_low[h + 1, : S if h < H - 1 else 0]
+        for s in range(0, S, per_block):
+            end = min(s + per_block, S)
+            q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, 1)
+            if pi.shape[0] > 0:
+                read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, room, V_low[h])
+            else:
+                read_pessimistic(scratch[1], evidence.n_sa[row], A, evidence.tie, s, end, pi_hat[h], V_low[h])
+
+
+def pessimistic(evidence: Evidence, H: int) -> tuple[Ints, Floats]:
+    """The actions (H, S) that are certified to be worth most, and their lower values (H+1, S)."""
+    S = evidence.n_sas.shape[2]
+    pi_hat = np.zeros((H, S), dtype=np.int64)
+    return pi_hat, _values(evidence, np.zeros((0, 0, 0)), pi_hat)
+
+
+def lower_values(evidence: Evidence, pi: Floats) -> Floats:
+    """Lower values (H+1, S) of a policy (H, S, A)."""
+    return _values(evidence, np.array(pi, order="C"), np.zeros((len(pi), evidence.n_sas.shape[2]), dtype=np.int64))
+
+
+def _values(evidence: Evidence, pi: Floats, pi_hat: Ints) -> Floats:
+    H, S = pi_hat.shape
+    V_low = np.zeros((H + 1, S))
+    scratch = cache_aligned(5, max(BLOCK, evidence.n_sa.shape[1] // S))
+    worst_values(evidence, pi, pi_hat, V_low, np.zeros(S), scratch)
+    return V_low

@@ -1,0 +1,229 @@
+"""One backward pass for pi_bar and its splices with pi_b, under whatever bounds the evidence brings.
+
+A splice follows pi_b before row h0 and pi_bar from row h0 on. Below row h0 all splices share pi_bar's values, so a
+backward pass needs one table of Q per DISTINCT next value function, and slot 0 (pi_bar, h0 = 0) serves every splice
+whose tail has begun. What has not changed since the last pass is not evaluated again: values are compared bit by
+bit, so an incremental pass equals a full one exactly.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.numerics.kernels.evidence import Evidence, q_bounds
+from surefoot.numerics.kernels.jit import compiled
+
+BLOCK = 128  # pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
+
+
+class Splices(NamedTuple):
+    """The candidates h0 (ascending, h0[0] = 0) and their bounds. Slot c holds the splice h0[c]."""
+
+    h0: Ints  # (C,)
+    pi_b: Floats  # (H, S, A)
+    explorer: Floats  # (H, S, A): another policy in the optimist's place; of size 0: the optimist
+    pi_bar: Ints  # (H, S) the optimistic action
+    V_up: Floats  # (H+1, C, S)
+    V_low: Floats  # (H+1, C, S)
+    changed: Bools  # (H+1, C): has this value function moved in the present pass?
+    scratch: Floats  # (5, BLOCK or more)
+
+
+@compiled
+def read_optimistic(
+    Q_up: Floats, Q_low: Floats, A: int, tie: float, s_lo: int, s_hi: int, pi_bar: Ints, V_up: Floats, V_low: Floats
+) -> tuple[bool, bool]:
+    """pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values: did the policy move, did they?
+
+    V_up is the largest Q_up, also where it is another action's by less than the tie.
+    """
+    policy_moved = False
+    values_moved = False
+    for s in range(s_lo, s_hi):
+        first = (s - s_lo) * A
+        best, up = 0, Q_up[first]
+        for a in range(1, A):
+            if Q_up[first + a] > Q_up[first + best] + tie:
+                best = a
+            up = max(up, Q_up[first + a])
+        low = Q_low[first + best]
+        if pi_bar[s] != best:
+            pi_bar[s] = best
+            policy_moved = True
+        if V_up[s] != up or V_low[s] != low:
+            V_up[s] = up
+            V_low[s] = low
+            values_moved = True
+    return policy_moved, values_moved
+
+
+@compiled
+def read_policy(
+    Q_up: Floats, Q_low: Floats, pi: Floats, s_lo: int, s_hi: int, margin: float, V_up: Floats, V_low: Floats
+) -> bool:
+    """V_up(s) = <pi(.|s), Q_up(s,.)> and V_low(s) = <pi(.|s), Q_low(s,.)> (Eq. ucbV, lcbV): did they move?
+
+    A margin for the rounding of the sum is taken off the lower value, which never falls below the smallest Q_low of an
+    action that is played; and the other way round for the upper one.
+    """
+    A = pi.shape[1]
+    moved = False
+    for s in range(s_lo, s_hi):
+        up, low = 0.0, 0.0
+        most, least = -math.inf, math.inf
+        for a in range(A):
+            q_up, q_low = Q_up[(s - s_lo) * A + a], Q_low[(s - s_lo) * A + a]
+            up += pi[s, a] * q_up
+            low += pi[s, a] * q_low
+            if pi[s, a] > 0.0:
+                most = max(most, q_up)
+                least = min(least, q_low)
+        up = min(up + margin, most)
+        low = max(low - margin, least)
+        if V_up[s] != up or V_low[s] != low:
+            V_up[s] = up
+            V_low[s] = low
+            moved = True
+    return moved
+
+
+@compiled
+def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: int, first_hi: int) -> bool:
+    """One backward pass: pi_bar, and V_up, V_low of every candidate (`optimistic` and PolicyEva of all splices).
+
+    `states` are those of the episode counted since the last pass; empty means that anything may have changed. At the
+    first step the states first_lo <= s < first_hi are evaluated: whoever starts in s1 reads nothing else there.
+    Returns whether pi_bar moved.
+    """
+    h0, pi_b, pi_bar, explorer = splices.h0, splices.pi_b, splices.pi_bar, splices.explorer
+    V_up, V_low, changed, scratch = splices.V_up, splices.V_low, splices.changed, splices.scratch
+    H, S, A = pi_b.shape
+    C = h0.shape[0]
+    pooled = evidence.n_sa.shape[0] == 1 and H > 1
+    per_block = max(1, BLOCK // A)
+    policy_moved = False
+    for h in range(H - 1, -1, -1):
+        row = 0 if pooled else h
+        for c in range(C):
+            changed[h, c] = False
+        for slot in range(C):
+            if slot > 0 and h0[slot] < h + 2:
+                continue  # its tail has begun: slot 0's table serves it
+            s_lo, s_hi = 0, S
+            if h == 0:
+                s_lo, s_hi = first_lo, first_hi
+            elif states.shape[0] > 0 and not pooled and not changed[h + 1, slot]:
+                s_lo, s_hi = states[h], states[h] + 1
+            next_states = S if h < H - 1 else 0
+            for s in range(s_lo, s_hi, per_block):
+                end = min(s + per_block, s_hi)
+                q_bounds(
+                    evidence,
+                    row,
+                    h,
+                    s * A,
+                    end * A,
+                    H,
+                    V_up[h + 1, slot, :next_states],
+                    V_low[h + 1, slot, :next_states],
+                    scratch,
+                    slot,
+                )
+                Q_up, Q_low = scratch[0], scratch[1]
+                if slot > 0:
+                    changed[h, slot] |= read_policy(
+                        Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, slot], V_low[h, slot]
+                    )
+                    continue
+                if explorer.shape[0] > 0:
+                    changed[h, 0] |= read_policy(
+                        Q_up, Q_low, explorer[h], s, end, evidence.margin, V_up[h, 0], V_low[h, 0]
+                    )
+                else:
+                    moved, values = read_optimistic(
+                        Q_up, Q_low, A, evidence.tie, s, end, pi_bar[h], V_up[h, 0], V_low[h, 0]
+                    )
+                    policy_moved |= moved
+                    changed[h, 0] |= values
+                for c in range(1, C):
+                    if h0[c] == h + 1:  # it leaves pi_b right after this row, so its next values are pi_bar's
+                        changed[h, c] |= read_policy(
+                            Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c]
+                        )
+    return policy_moved
+
+
+@compiled
+def mixed_bound(
+    evidence: Evidence, splices: Splices, first_lo: int, first_hi: int, h: int, rho: float, room: Floats
+) -> None:
+    """V_low at the first step of the step mixture (1-rho) pi^h + rho pi^{h-1}, evaluated as the policy it is: room[0].
+
+    A minimum of functions that are linear in rho is concave, so this is at least (1-rho) L(h) + rho L(h-1). The tail
+    from row h on is pi_bar's and is read from the last pass. `room` is (3, S).
+    """
+    pi_b, pi_bar, explorer, scratch = splices.pi_b, splices.pi_bar, splices.explorer, splices.scratch
+    H, S, A = pi_b.shape
+    pooled = evidence.n_sa.shape[0] == 1 and H > 1
+    per_block = max(1, BLOCK // A)
+    V, ahead, nothing = room[0], room[1], room[2]
+    for s in range(S):
+        V[s] = splices.V_low[h, 0, s]
+    for row in range(h - 1, -1, -1):
+        for s in range(S):
+            ahead[s] = V[s]
+        s_lo, s_hi = (first_lo, first_hi) if row == 0 else (0, S)
+        next_states = S if row < H - 1 else 0
+        for first in range(s_lo, s_hi, per_block):
+            end = min(first + per_block, s_hi)
+            q_bounds(
+                evidence,
+                0 if pooled else row,
+                row,
+                first * A,
+                end * A,
+                H,
+                nothing[:next_states],
+                ahead[:next_states],
+                scratch,
+                1,
+            )
+            Q_low = scratch[1]
+            for s in range(first, end):
+                low, least = 0.0, math.inf
+                for a in range(A):
+                    p = pi_b[row, s, a]
+                    if row == h - 1:
+                        bold = 1.0 if pi_bar[row, s] == a else 0.0
+                        if explorer.shape[0] > 0:
+                            bold = explorer[row, s, a]
+                        p = (1.0 - rho) * p + rho * bold
+                    if p > 0.0:
+                        low += p * Q_low[(s - first) * A + a]
+                        least = min(least, Q_low[(s - first) * A + a])
+                V[s] = max(low - evidence.margin, least)
+
+
+def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Splices:
+    """Room for the candidates' bounds; with an explorer, for it and its splices with pi_b."""
+    H, S, A = pi_b.shape
+    return Splices(
+        h0=h0,
+        pi_b=pi_b,
+        explorer=np.zeros((0, 0, 0)) if explorer is None else np.array(explorer),
+        pi_bar=np.zeros((H, S), dtype=np.int64),
+        V_up=np.zeros((H + 1, h0.shape[0], S)),
+        V_low=np.zeros((H + 1, h0.shape[0], S)),
+        changed=np.zeros((H + 1, h0.shape[0]), dtype=np.bool_),
+        scratch=cache_aligned(5, max(BLOCK, A)),
+    )
+
+
+def cache_aligned(rows: int, columns: int) -> Floats:
+    """Zeros that begin on a cache line: the sums of a pass, which are read and written most, run half again as fast."""
+    line = 64
+    room = np.zeros(rows * columns * 8 + line, dtype=np.uint8)
+    start = -room.ctypes.data % line
+    return room[start : start + rows * columns * 8].view(np.float64).reshape(rows, columns)

@@ -1,0 +1,108 @@
+"""What is known beside the dynamics: where episodes start, and what the baseline's own returns say of its value."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.kl import coin_bounds, dirichlet_radius, worst_mean
+
+ONE, KNOWN, UNKNOWN = 0, 1, 2
+
+
+class Start(NamedTuple):
+    """The distribution of the first state: one state, known weights, or a ball around the frequencies seen."""
+
+    kind: int
+    first: int  # the one state
+    weights: Floats  # (S,) known, or the frequencies seen
+    n: Ints  # (S,) how often each state was the first
+    states: Ints  # (S,) all of them
+    eps: Floats  # (1,)
+    log_union: float
+    alpha: float
+    scale: float
+    margin: float
+    final: float  # taken off a lower value at the very end, where no backup took off a margin of its own
+
+    @property
+    def one(self) -> bool:
+        """Is there just one first state?"""
+        return self.kind == ONE
+
+
+class Record(NamedTuple):
+    """Returns of whole baseline episodes, and the range they lie in: a coin's tosses with whole and other numbers."""
+
+    seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-20
+    lowest: float  # no episode of the baseline can return less, or more than lowest + span
+    span: float
+    rounding: float  # what rounding rewards down may have taken from a return
+    log_union: float  # infinite: returns are not evidence here
+    scale: float
+    margin: float
+    vouched: float  # what the owner says the baseline is worth at least; -inf: nothing
+    room: Floats  # (4,)
+
+
+@compiled
+def refresh_start(start: Start) -> None:
+    """Frequencies and radius of the unknown start."""
+    if start.kind != UNKNOWN:
+        return
+    S = start.n.shape[0]
+    n = 0
+    for s in range(S):
+        n += start.n[s]
+    if n == 0:
+        start.eps[0] = math.inf
+        return
+    start.eps[0] = start.scale * dirichlet_radius(
+        start.n, start.states, S, n, start.alpha, start.log_union, start.weights
+    )
+
+
+@compiled
+def start_bound(start: Start, V: Floats, sign: float) -> float:
+    """A lower bound of the start's mean of sign V: the value there, the average, or the worst mean over the ball."""
+    if start.kind == ONE:
+        return float(sign * V[start.first])
+    S = V.shape[0]
+    if start.kind == UNKNOWN:
+        return worst_mean(start.weights, V, S, sign, start.eps[0], start.margin)
+    total, least = 0.0, math.inf
+    for s in range(S):
+        if start.weights[s] > 0.0:
+            total += start.weights[s] * sign * V[s]
+            least = min(least, sign * V[s])
+    return max(total - start.margin, least)
+
+
+@compiled
+def returns_bounds(record: Record) -> tuple[float, float]:
+    """Lower and upper bound of the baseline's value from its returns, for any number of episodes at once."""
+    n = float(record.seen[0])
+    if n == 0.0 or not record.log_union < math.inf:
+        return -math.inf, math.inf
+    if record.span <= 0.0:
+        return record.lowest, record.lowest + record.rounding
+    x = (record.seen[1] / REWARD_UNITS - n * record.lowest) / record.span
+    low, up = coin_bounds(n, x, record.log_union, record.scale, record.margin, record.room[:2], record.room[2:])
+    low = record.lowest + record.span * low
+    up = record.lowest + record.span * up + record.rounding
+    return low - record.margin * (low > 0.0), up + record.margin
+
+
+def start_from(
+    weights: Floats | None, n: Ints, log_union: float, alpha: float, scale: float, margin: float, final: float
+) -> Start:
+    """Where episodes start; without weights they are unknown, and n (which it shares) says what was seen."""
+    known = weights is not None
+    one = weights is not None and int(np.count_nonzero(weights)) == 1
+    own = np.zeros(len(n)) if weights is None else np.array(weights)
+    kind = ONE if one else KNOWN if known else UNKNOWN
+    states, eps = np.arange(len(n)), np.full(1, np.inf)
+    return Start(kind, int(own.argmax()), own, n, states, eps, log_union, alpha, scale, margin, final)

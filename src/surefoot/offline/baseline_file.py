@@ -1,0 +1,232 @@
+"""From a log to a baseline in one go: check, count, learn, certify, save. `surefoot baseline` is this and a printer."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.validation import Record, at_least, freeze
+from surefoot.bounds import Certificate
+from surefoot.bounds.certificate import mark_of
+from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
+from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.methods.learnt import Learnt, logged_lower, logged_value
+from surefoot.offline.methods.robust import clone, robust_vi, spibb
+from surefoot.offline.methods.vi_lcb import vi_lcb
+from surefoot.task.counts import Counts
+from surefoot.task.policy import check_policy
+from surefoot.task.problem import Problem, Units
+
+Method = Callable[[LogCounts, Problem, float], Learnt]
+METHODS: Mapping[str, Method] = {
+    "robust": lambda log, problem, delta: robust_vi(_all(log, problem), problem, delta),
+    "vi-lcb": lambda log, problem, delta: vi_lcb(log.fold_counts, problem, delta),
+    "clone": lambda log, problem, delta: clone(_all(log, problem), problem, delta),
+    "spibb": lambda log, problem, delta: spibb(_all(log, problem), problem, delta),
+}
+PROBLEM = ("r", "r_next", "unknown", "support", "start")  # of a problem, those that are arrays
+
+
+def _all(log: LogCounts, problem: Problem) -> Counts:
+    """All counts, over all steps together where the problem is stationary."""
+    return log.counts.pool() if problem.stationary else log.counts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline(Record):
+    """A baseline on file: the policy, what is certified of it, the problem it is for and what its numbers stand for."""
+
+    policy: Floats
+    certificate: Certificate | None  # None: nothing is certified
+    problem: Problem
+    codebook: Codebook
+    method: str
+    episodes: int  # of the log
+
+    def __post_init__(self) -> None:
+        freeze(self, policy=np.array(self.policy))
+
+    @classmethod
+    def of(cls, learnt: Learnt, codebook: Codebook) -> "Baseline":
+        """What was learnt from a log, with the log's codebook."""
+        certificate = learnt.certificate if learnt.certified else None
+        return cls(learnt.policy, certificate, learnt.problem, codebook, learnt.method, learnt.episodes)
+
+    def save(self, path: str | Path) -> None:
+        """Write as .npz: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
+        problem = self.problem
+        known = problem.arguments()
+        about = {
+            "method": self.method,
+            "episodes": self.episodes,
+            "lower": None if self.certificate is None else self.certificate.value,
+            "delta": None if self.certificate is None else self.certificate.delta,
+            "H": problem.H,
+            "stationary": problem.stationary,
+            "rewards_at_least": problem.rewards_at_least,
+            "units": [problem.units.low, problem.units.high, problem.units.steps],
+        }
+        arrays: dict[str, AnyArray] = {
+            f"problem_{name}": np.asarray(known[name])
+            for name in PROBLEM
+            if known[name] is not None and not isinstance(known[name], str)
+        }
+        arrays |= {
+            "policy": self.policy,
+            "codebook": codebook_text(self.codebook),
+            "learnt": np.array(json.dumps(about)),
+        }
+        write_arrays(path, "policy", arrays)
+
+    @property
+    def words(self) -> str:
+        """What it is, and what is certified of it, in the user's units."""
+        learnt = f"{self.method}, from {self.episodes:,} episodes"
+        if self.certificate is None:
+            return f"{learnt}. Nothing is certified of it."
+        worth = at_least(self.problem.in_user_units(self.certificate.value))
+        sure = f"{1 - self.certificate.delta:g}"
+        return f"{learnt}: certified to be worth at least {worth} an episode with probability {sure}."
+
+    def __repr__(self) -> str:
+        return f"Baseline({self.method}, {self.certificate or 'nothing certified'}, {self.problem})"
+
+
+def load_baseline(path: str | Path) -> Baseline:
+    """Read what `Baseline.save` wrote; validated like any other input."""
+    _, arrays = read_arrays(path, {"policy": ("policy", "codebook", "learnt")})
+    codebook = codebook_from(path, arrays)
+    try:
+        about = json.loads(str(arrays["learnt"]))
+        given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
+        given.setdefault("start", "unknown")
+        low, high, steps = about["units"]
+        units = Units(float(low), float(high), int(steps))
+        claims = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
+        problem = Problem(**given, **claims, H=int(about["H"]), units=units)
+        policy = check_policy(arrays["policy"], problem, f"policy in {path}")
+        certificate = None
+        if about["lower"] is not None:
+            certificate = Certificate(float(about["lower"]), float(about["delta"]), mark_of(policy, problem))
+        return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
+    except (KeyError, TypeError, ValueError) as reason:
+        if isinstance(reason, InvalidFile):
+            raise
+        raise InvalidFile(f"{path}: what it says of the baseline is damaged ({reason}). Restore a copy.") from None
+
+
+def rules(baseline: Baseline) -> list[dict[str, Any]]:
+    """For each step (from 0) and state the actions that are played, by their labels."""
+    pi, book = baseline.policy, baseline.codebook
+    return [
+        {
+            "step": h,
+            "state": book.state_label(s),
+            "actions": {str(book.actions[a]): float(pi[h, s, a]) for a in np.flatnonzero(pi[h, s])},
+        }
+        for h in range(len(pi))
+        for s in range(len(book.states))
+    ]
+
+
+def logged_words(found: Mapping[str, Any]) -> str:
+    """What the log's own returns say of the policy that wrote it; `found` is a report."""
+    lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
+    text = (
+        f"The logged policy itself returned {found['logged_mean_return']:.6g} an episode on average; by these returns "
+        f"alone it is certified to be worth at least {lower} (probability {sure}, apart from the above; if one way of "
+        "choosing actions wrote the whole log)."
+    )
+    proved = found["certified_value"]
+    if proved is not None and proved < found["logged_certified"]:
+        text += " That is more than is certified of the policy learnt: nobody has played that one yet."
+    return text
+
+
+def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:
+    """Learn from a log by one of METHODS: robust (the default), vi-lcb (the paper's), clone, spibb."""
+    if method not in METHODS:
+        raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
+    return METHODS[method](log, problem, delta)
+
+
+def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:
+    """The numbers of a report, in the user's units; `floor` is one between 0 and H."""
+    problem = learnt.problem
+    user = problem.in_user_units
+    whole = log.counts
+    return {
+        "method": learnt.method,
+        "H": log.H,
+        "S": log.S,
+        "A": log.A,
+        "coverage": log.coverage,
+        "episodes": log.episodes,
+        "delta": learnt.delta,
+        "logged_mean_return": user(logged_value(problem, whole)),
+        "logged_certified": user(logged_lower(problem, whole, learnt.delta)),
+        "certified": learnt.certified,
+        "certified_value": learnt.certified_value if learnt.certified else None,
+        "estimated_value": learnt.estimate,
+        "floor": None if floor is None else user(floor),
+        "cleared": None if floor is None else learnt.clears(floor),
+        "episodes_needed": None if floor is None else _or_never(learnt.episodes_needed(floor)),
+        "premises": list(premises(log, learnt)),
+    }
+
+
+def _or_never(episodes: float) -> int | None:
+    """JSON has no infinity."""
+    return None if episodes == np.inf else int(episodes)
+
+
+def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
+    """What a certificate from a log takes on trust."""
+    problem, unknown = learnt.problem, learnt.problem.unknown_rows is not None
+    low, high = log.reward_range
+    lines = [
+        "the log is complete: no episode was left out because of how it went",
+        "actions were chosen by what the recorded state says, not by more that foretells the next state"
+        + " or the reward" * unknown,
+        "the process is still the one that wrote the log, and the same state, action and step always have the same "
+        "transition probabilities",
+        f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all there are (declare them, if "
+        "you know of more)",
+    ]
+    if log.rest is None:
+        lines.append(f"no episode ends before its {log.H} steps")
+    if unknown:
+        lines.append(f"every reward lies in {low:g}..{high:g} and has a fixed mean for its state, action and step")
+    else:
+        lines.append("each pair (or transition) always pays what it paid in the log, or what your table says")
+    if problem.rewards_at_least:
+        lines.append(f"no reward lies below {low:g}, also where nothing was seen")
+    if problem.one_start:
+        lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r}")
+    elif problem.start is None:
+        lines.append("first states are drawn independently, always alike")
+    else:
+        lines.append("first states are drawn with the probabilities you gave")
+    if problem.stationary:
+        lines.append("dynamics and rewards do not depend on the step")
+    if learnt.method == "VI-LCB":
+        lines.append(
+            "one way of choosing actions wrote the whole log, and neither the number of episodes nor their ids depend "
+            "on how they went"
+        )
+    return tuple(lines)
+
+
+def floor_from_user(problem: Problem, floor: float) -> float:
+    """A floor in the user's units as learners take it, or words about why not."""
+    level = problem.from_user_units(floor)
+    low, high = problem.in_user_units(0.0), problem.in_user_units(float(problem.H))
+    if not 0.0 <= level <= problem.H:
+        raise InvalidSetting(f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose one in between.")
+    return level

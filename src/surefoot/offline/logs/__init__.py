@@ -1,0 +1,1 @@
+"""Logs of past episodes: open, check and count them, and write them."""

@@ -1,0 +1,169 @@
+"""Codebook: which label each number of a state or an action stands for. All that is learnt from a log keeps it."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.files import read_json, strict_json, write_json
+from surefoot.base.validation import Record, freeze, require_bool, require_integer
+from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
+
+Label = int | str
+MOST_LABELS = 2**20  # no table of ours has room for that many states
+REST = "(ended)"  # how the state after an early end is shown; it has no label of its own
+
+
+@dataclass(frozen=True, init=False)
+class Codebook(Record):
+    """Number i of a state is `states[i]`, of an action `actions[i]`. With `rest` one more state comes last.
+
+    Integers 0, 1, 2, ... are their own numbers. Anything else is numbered in sorted order.
+    """
+
+    states: tuple[Label, ...]
+    actions: tuple[Label, ...]
+    rest: bool = False
+
+    def __init__(self, states: Sequence[Label] | int, actions: Sequence[Label] | int, rest: bool = False) -> None:
+        """Labels, or how many there are (0, 1, 2, ...)."""
+        freeze(
+            self,
+            states=_labels("states", states),
+            actions=_labels("actions", actions),
+            rest=require_bool("rest", rest),
+        )
+
+    @property
+    def S(self) -> int:
+        """States, that of rest included."""
+        return len(self.states) + self.rest
+
+    @property
+    def A(self) -> int:
+        """Actions."""
+        return len(self.actions)
+
+    def state(self, label: Label) -> int:
+        """The number of a state."""
+        return _number("state", label, self.states)
+
+    def action(self, label: Label) -> int:
+        """The number of an action."""
+        return _number("action", label, self.actions)
+
+    def state_label(self, s: int) -> Label:
+        """What state number s is called."""
+        return REST if self.rest and s == len(self.states) else self.states[s]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain lists."""
+        return {"states": list(self.states), "actions": list(self.actions), "rest": self.rest}
+
+    @classmethod
+    def from_json(cls, path: str | Path, given: object) -> Self:
+        """What `as_json` gave; `path` is where it was found."""
+        try:
+            assert isinstance(given, dict)
+            assert isinstance(given["states"], list)  # not how many there are: a file lists them
+            assert isinstance(given["actions"], list)
+            return cls(given["states"], given["actions"], given["rest"])
+        except (AssertionError, KeyError, TypeError, InvalidSetting):
+            raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write as JSON, with a version and a content hash."""
+        write_json(path, "codebook", self.as_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        return cls.from_json(path, read_json(path, "codebook"))
+
+    def __repr__(self) -> str:
+        kinds = [f"{len(labels)} {name}" for name, labels in (("states", self.states), ("actions", self.actions))]
+        return f"Codebook({', '.join(kinds)}{', and one of rest' * self.rest})"
+
+
+def coded(name: str, seen: AnyArray, declared: Sequence[Label] | int | None) -> tuple[tuple[Label, ...], Ints]:
+    """The labels of a column's values, and the number of each value. `declared` are all the labels there are.
+
+    Undeclared integers are their own numbers where they are >= 0 and at least half of 0..max occurs; other labels are
+    numbered in sorted order.
+    """
+    found, inverse = np.unique(seen, return_inverse=True)
+    values: list[Label] = found.tolist()
+    if declared is None:
+        labels: tuple[Label, ...] = tuple(values)
+        top = values[-1]
+        if isinstance(values[0], int) and isinstance(top, int) and values[0] >= 0 and top < 2 * len(values):
+            labels = tuple(range(top + 1))
+    else:
+        labels = _labels(f"{name}s", declared)
+    place = {label: i for i, label in enumerate(labels)}
+    unknown = [value for value in values if value not in place]
+    if unknown:
+        raise InvalidLog(
+            f"The log has {len(unknown)} {name}s that were not declared, such as {_short(unknown[0])}; declared are "
+            f"{len(labels)}: {_shown(labels)}. Declare them, or leave the declaration out."
+        )
+    numbers = np.array([place[value] for value in values], dtype=np.int64)
+    return labels, numbers[inverse.reshape(-1)]
+
+
+def _brief(n: int) -> str:
+    """A whole number of any length; Python does not write the longest ones."""
+    return str(n) if abs(n) < 10**30 else f"a number of {int(n).bit_length()} bits"
+
+
+def _short(label: object) -> str:
+    """A label in a message; a file may hold any text."""
+    return _brief(label) if type(label) is int else repr(label if not isinstance(label, str) else label[:60])[:80]
+
+
+def _shown(labels: Sequence[Label]) -> str:
+    some = ", ".join(_short(label) for label in labels[:5])
+    return some + ", ..." * (len(labels) > 5)
+
+
+def _labels(name: str, given: Sequence[Label] | int) -> tuple[Label, ...]:
+    """One label each, all whole numbers or all text."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
+            raise InvalidSetting(f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones.")
+        return tuple(range(int(given)))
+    if isinstance(given, str | bytes | bool | np.integer) or not isinstance(given, Iterable):
+        raise InvalidSetting(f"{name} is {_short(given)}, expected a list of labels, or how many there are.")
+    labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
+    kinds = {type(label) for label in labels}
+    if len(kinds) != 1 or not kinds <= {int, str} or len(set(labels)) != len(labels):
+        raise InvalidSetting(
+            f"{name} are {_shown(labels) or 'none'}, expected at least one label, all whole numbers or all text, "
+            "each of them once."
+        )
+    return labels
+
+
+def _number(kind: str, label: Label, labels: tuple[Label, ...]) -> int:
+    try:
+        return labels.index(label)
+    except ValueError:
+        raise InvalidSetting(f"There is no {kind} {label!r}. Expected one of {_shown(labels)}.") from None
+
+
+def codebook_text(codebook: Codebook) -> AnyArray:
+    """As it lies in an .npz file."""
+    return np.array(json.dumps(codebook.as_json()))
+
+
+def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
+    """What `codebook_text` wrote, under the name `codebook`."""
+    try:
+        given = strict_json(str(arrays["codebook"]))
+    except (KeyError, ValueError):
+        raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
+    return Codebook.from_json(path, given)

@@ -1,0 +1,415 @@
+"""Minari both ways: a dataset with finitely many states and actions becomes a log, and a log becomes a dataset.
+
+What Minari says of its data is compared with what comes back. Its arrow and parquet formats lose the steps of long
+episodes without a word (Farama-Foundation/Minari#351); `to_minari` writes hdf5. Either way takes about 2 ms an episode:
+Minari is for exchange, a Parquet log for work.
+"""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.base.arrays import AnyArray
+from surefoot.base.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_json
+from surefoot.base.validation import require_integer
+from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
+from surefoot.offline.logs.checking import audit
+from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log, readable
+from surefoot.offline.logs.writing import copy_out, quoted, require_log_place
+
+if TYPE_CHECKING:
+    import duckdb
+    from gymnasium.spaces import Discrete
+
+TABLE = (
+    "episode BIGINT, step BIGINT, state BIGINT, action BIGINT, reward DOUBLE, next_state BIGINT, "
+    "terminated BOOLEAN, truncated BOOLEAN"
+)
+CHUNK = 1 << 16  # rows at a time
+MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # of a dataset: to read that many would take hours
+HARMLESS = ("short", "truncated")  # findings that a dataset can hold as they are: its episodes may have any length
+
+
+def from_minari(dataset: Any, out: str | Path) -> Path:
+    """Write a Minari dataset as a flat log, .parquet or .csv; returns where.
+
+    `dataset` is the id of a local one (nothing is downloaded), or a dataset object. States and actions keep the
+    environment's own numbers, episodes those of the dataset. The file is written whole or not at all, and only if as
+    many episodes and steps came back as the dataset says it has.
+    """
+    target = require_log_place(out)
+    with _extra():
+        found = _loaded(dataset) if isinstance(dataset, str) else dataset
+        try:
+            where, episodes, steps = f"Minari dataset {found.id}", int(found.total_episodes), int(found.total_steps)
+            spaces = {"observation": found.observation_space, "action": found.action_space}
+        except AttributeError:
+            raise InvalidSetting(
+                f"dataset is {dataset!r}, expected the id of a local Minari dataset, such as 'taxi/expert-v0', or a "
+                "dataset object."
+            ) from None
+        _require_discrete(where, spaces)
+        if isinstance(dataset, str):
+            _require_plain(where, _folder(dataset) / "main_data.hdf5")
+        _write(where, found, (episodes, steps), target)
+    return target
+
+
+def to_minari(
+    log: Paths,
+    dataset_id: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    states: int | None = None,
+    actions: int | None = None,
+    description: str | None = None,
+    author: str | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+) -> Path:
+    """Write a log as a local Minari dataset (hdf5) for `minari.load_dataset(dataset_id)`; returns its folder.
+
+    - log, columns, memory, threads: as in `count_log`. States and actions must be whole numbers.
+    - dataset_id: such as "shop/discounts-v0"; there must be none of that name.
+    - states, actions: how many there are (0, 1, 2, ...). Left out, up to the largest in the log.
+
+    Minari numbers episodes 0, 1, 2, ... and steps from 0: episodes come in the order of their ids in the log. A log
+    with rows that do not belong together is refused. The dataset is there whole or not at all.
+    """
+    with _extra():
+        target = _place(dataset_id)
+        with open_log(log, columns, memory, threads) as opened:
+            _require_whole(opened)
+            spaces = _spaces(opened, states, actions)
+            about = {"dataset_id": dataset_id}
+            about |= {} if description is None else {"description": description}
+            _create(opened, target, spaces, about, author)
+    return target
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Minari, and the libraries that its formats need."""
+    try:
+        import minari  # type: ignore[import-untyped]  # noqa: F401
+
+        yield
+    except ImportError as reason:
+        raise MissingExtra(
+            f'Minari datasets need the libraries minari and h5py ({reason}). Run: pip install "surefoot[minari]".'
+        ) from None
+
+
+def _loaded(dataset_id: str) -> Any:
+    """The local dataset of this id."""
+    import minari
+
+    try:
+        if _folder(dataset_id).exists():
+            _require_spaces(dataset_id)
+        return minari.load_dataset(dataset_id, download=False)
+    except FileNotFoundError:
+        raise InvalidLog(
+            f"There is no local Minari dataset {dataset_id!r}. `minari list local` says which there are, and `minari "
+            f"download {dataset_id}` fetches one."
+        ) from None
+    except (ImportError, InvalidLog):
+        raise
+    except Exception as reason:  # of Minari, Gymnasium, h5py or pyarrow: each has its own
+        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it whole?") from None
+
+
+def _brief(reason: Exception) -> str:
+    return str(reason)[:400] or type(reason).__name__
+
+
+def _folder(dataset_id: str) -> Path:
+    """Where the data of a local dataset lie."""
+    from minari.storage import get_dataset_path  # type: ignore[import-untyped]
+
+    return Path(get_dataset_path(dataset_id)) / "data"
+
+
+def _require_spaces(dataset_id: str) -> None:
+    """Looked at before Minari reads it, which makes the environment that a dataset names where its spaces are missing.
+
+    What an environment is called there may be any function of any module: to make it is to run code from a file.
+    """
+    path = _folder(dataset_id) / "metadata.json"
+    with opened(path, "Minari's metadata") as stream:
+        about = strict_json(stream.read(LARGEST_TEXT).decode())
+    for space in ("observation_space", "action_space"):
+        if not isinstance(about.get(space), str):
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: its metadata lack the {space}, and the environment that it names is "
+                "not run to find out. Write the dataset again with its spaces."
+            )
+        kind = strict_json(about[space]).get("type")
+        if kind != "Discrete":
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: the {space.replace('_', ' ')} is {str(kind)[:60]}, expected "
+                "Discrete(n). Tabular learning needs finitely many states and actions: code them as numbers first."
+            )
+    for name in ("total_episodes", "total_steps"):
+        if not isinstance(about.get(name), int) or not 0 <= about[name] <= MOST[name]:
+            raise InvalidLog(
+                f"Minari dataset {dataset_id!r}: its metadata say that {name} is {str(about.get(name))[:40]}, expected "
+                f"a whole number of at most {MOST[name]:,}."
+            )
+
+
+def _require_plain(where: str, path: Path) -> None:
+    """Sizes first; and nothing that lies elsewhere: a link or an array of hdf5 may name any file of this machine."""
+    if not path.exists():
+        return  # of another format
+
+    import h5py  # type: ignore[import-untyped]
+
+    def complaint(name: str, link: Any) -> str | None:
+        """None: look at the next one."""
+        found = file[name] if isinstance(link, h5py.HardLink) else None
+        if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
+            return f"{name[:60]!r} lies elsewhere, expected all data in one file"
+        takes = math.prod(found.shape or ()) * max(ENTRY, found.dtype.itemsize) if hasattr(found, "shape") else 0
+        if takes > LARGEST:
+            most = f"expected at most {LARGEST / 2**30:.3g} GiB of one episode"
+            return f"{name[:60]!r} says that it takes {takes / 2**30:.3g} GiB, {most}"
+        return None
+
+    try:
+        with h5py.File(path, "r") as file:
+            said = file.visititems_links(complaint)
+    except Exception as reason:  # h5py has one of each kind
+        said = _brief(reason)
+    if said is not None:
+        raise InvalidLog(f"{where} cannot be read: {said}. Is it whole?")
+
+
+def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
+    from gymnasium.spaces import Discrete
+
+    for name, space in spaces.items():
+        if not isinstance(space, Discrete):
+            raise InvalidLog(
+                f"{where}: the {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many "
+                f"states and actions: code each {name} as one number first."
+            )
+
+
+def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path) -> None:
+    """From episodes to a file, if all of them came."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
+        con.execute(f"SET temp_directory = {quoted(spill)}")
+        con.execute("SET enable_progress_bar = false")
+        con.execute(f"CREATE TABLE log ({TABLE})")
+        came_back = _fill(con, where, dataset)
+        if came_back != expected:
+            raise InvalidLog(
+                f"{where}: {came_back[1]:,} steps of {came_back[0]:,} episodes came back, but it says that it has "
+                f"{expected[1]:,} steps of {expected[0]:,} episodes. Minari's arrow and parquet formats lose the "
+                "steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
+            )
+        if not came_back[1]:
+            raise InvalidLog(f"{where} is empty: it has no step.")
+        copy_out(con, target)
+
+
+def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> tuple[int, int]:
+    """All steps into the table `log`; how many episodes and steps there were."""
+    episodes = steps = held = 0
+    parts: list[dict[str, AnyArray]] = []
+
+    def flush() -> None:
+        if parts:
+            con.register("chunk", {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+            con.execute("INSERT INTO log SELECT * FROM chunk")
+            con.unregister("chunk")
+            parts.clear()
+
+    for episode in _episodes(where, dataset):
+        parts.append(_rows(where, episode))
+        length = len(parts[-1]["step"])
+        episodes, steps, held = episodes + 1, steps + length, held + length
+        if held >= CHUNK:
+            flush()
+            held = 0
+    flush()
+    return episodes, steps
+
+
+def _episodes(where: str, dataset: Any) -> Iterator[Any]:
+    """The dataset's episodes; what its reader trips over, in words of ours."""
+    found = iter(dataset.iterate_episodes())
+    while True:
+        try:
+            episode = next(found)
+        except StopIteration:
+            return
+        except Exception as reason:  # of Minari, h5py or pyarrow: each has its own
+            raise InvalidLog(f"{where} cannot be read: {_brief(reason)}. Is it whole?") from None
+        yield episode
+
+
+def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
+    """One episode as columns, in the order of the table."""
+    rewards = np.asarray(episode.rewards)
+    n = rewards.size
+    shapes = {"observations": (n + 1,), "actions": (n,), "rewards": (n,), "terminations": (n,), "truncations": (n,)}
+    arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
+    for name, array in arrays.items():
+        if array.shape != shapes[name] or n == 0:
+            raise InvalidLog(
+                f"{where}: episode {episode.id} has {n} rewards and {name} of shape {array.shape}, expected at least "
+                "one step, one more observation than steps, and as many of everything else. The dataset is damaged, or "
+                "steps were lost (Minari#351): get it as hdf5, or restore a copy."
+            )
+    kinds = {"observations": "iu", "actions": "iu", "rewards": "fiub", "terminations": "biu", "truncations": "biu"}
+    for name, array in arrays.items():
+        if array.dtype.kind not in kinds[name]:
+            raise InvalidLog(
+                f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected whole numbers."
+                if kinds[name] == "iu"
+                else f"{where}: the {name} of episode {episode.id} have dtype {array.dtype}, expected numbers."
+            )
+    states = arrays["observations"].astype(np.int64)
+    return {
+        "episode": np.full(n, int(episode.id), dtype=np.int64),
+        "step": np.arange(n, dtype=np.int64),
+        "state": states[:-1],
+        "action": arrays["actions"].astype(np.int64),
+        "reward": rewards.astype(np.float64),
+        "next_state": states[1:],
+        "terminated": arrays["terminations"].astype(np.bool_),
+        "truncated": arrays["truncations"].astype(np.bool_),
+    }
+
+
+def _place(dataset_id: str) -> Path:
+    """The folder of a dataset that is not there yet."""
+    from minari.dataset.minari_dataset import parse_dataset_id  # type: ignore[import-untyped]
+    from minari.storage import get_dataset_path
+
+    try:
+        parse_dataset_id(dataset_id)
+    except (TypeError, ValueError):
+        raise InvalidSetting(
+            f"dataset_id is {dataset_id!r}, expected a name with a version, such as 'shop/discounts-v0'."
+        ) from None
+    target = Path(get_dataset_path(dataset_id))
+    if target.exists():
+        raise InvalidSetting(
+            f"There is a Minari dataset {dataset_id} already, in {target}. Choose another name or version, or delete "
+            f"it first: minari delete {dataset_id}."
+        )
+    return target
+
+
+def _require_whole(log: OpenLog) -> None:
+    """Integers, and episodes that are chains of steps: a dataset holds each state once."""
+    if log.text & {"state", "action"}:
+        name = "state" if "state" in log.text else "action"
+        raise InvalidLog(
+            f"{log.where}: {name} is text, and Minari's Discrete spaces hold whole numbers. Code them first, by a "
+            "codebook (count_log(...).codebook) that you keep beside the dataset."
+        )
+    errors = [finding.text for finding in audit(log).errors if finding.what not in HARMLESS]
+    if errors:
+        raise InvalidLog(f"{log.where}: {' '.join(errors)}")
+
+
+def _spaces(log: OpenLog, states: int | None, actions: int | None) -> tuple["Discrete", "Discrete"]:
+    """Of the log's numbers, or of those that are declared."""
+    from gymnasium.spaces import Discrete
+
+    low_s, high_s, low_a, high_a = log.row(
+        "SELECT least(min(state), min(next_state)), greatest(max(state), max(next_state)), min(action), max(action) "
+        "FROM log"
+    )
+    found = []
+    for name, low, high, declared in (("states", low_s, high_s, states), ("actions", low_a, high_a, actions)):
+        if declared is None:
+            start = min(int(low), 0)
+            found.append(Discrete(int(high) - start + 1, start=start))
+            continue
+        n = require_integer(name, declared, 1, InvalidSetting)
+        if low < 0 or high >= n:
+            raise InvalidLog(
+                f"{log.where}: {name} lie in {low}..{high}, but {n} were declared: 0..{n - 1}. Declare all of them, or "
+                "leave the declaration out."
+            )
+        found.append(Discrete(n))
+    return found[0], found[1]
+
+
+def _create(
+    log: OpenLog, target: Path, spaces: tuple["Discrete", "Discrete"], about: dict[str, Any], author: str | None
+) -> None:
+    """Build it in a hidden neighbour, which Minari does not list, and rename that."""
+    import minari
+    from minari.dataset.minari_storage import MinariStorage  # type: ignore[import-untyped]
+    from minari.namespace import create_namespace, list_local_namespaces  # type: ignore[import-untyped]
+    from minari.storage import get_dataset_path
+
+    rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
+    hidden = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
+    partial = hidden / target.name
+    try:
+        partial.mkdir()  # with the usual permissions; mkdtemp's folders are for their owner alone
+        data = partial / "data"
+        storage = MinariStorage.new(data, observation_space=spaces[0], action_space=spaces[1], data_format="hdf5")
+        about["minari_version"] = minari.__version__
+        storage.update_metadata(about if author is None else {**about, "author": {author}})
+        storage.update_episodes(_buffers(log))
+        written = minari.MinariDataset(data)
+        if (written.total_steps, written.total_episodes) != (rows, episodes):
+            raise InvalidLog(
+                f"Minari wrote {written.total_steps:,} steps of {written.total_episodes:,} episodes, but {log.where} "
+                f"has {rows:,} of {episodes:,}. Nothing was kept. Is another version of Minari at hand?"
+            )
+        namespace = written.spec.namespace
+        if namespace is not None and namespace not in list_local_namespaces():
+            create_namespace(namespace)
+        try:
+            partial.rename(target)
+        except OSError as reason:  # somebody else made one in the meantime
+            raise InvalidFile(f"{target} cannot be written: {reason}.") from None
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _buffers(log: OpenLog) -> Iterator[Any]:
+    """One episode after the other. DuckDB sorts, in bounded memory; a chunk of rows is held at a time."""
+    from minari.data_collector import EpisodeBuffer  # type: ignore[import-untyped]
+
+    for _, group in groupby(_sorted_rows(log), key=itemgetter(0)):
+        _, state, action, reward, arrived, terminated, truncated = zip(*group, strict=True)
+        yield EpisodeBuffer(
+            observations=np.array([*state, arrived[-1]], dtype=np.int64),
+            actions=np.array(action, dtype=np.int64),
+            rewards=np.array(reward, dtype=np.float64),
+            terminations=np.array(terminated, dtype=np.bool_),
+            truncations=np.array(truncated, dtype=np.bool_),
+            infos={},
+        )
+
+
+def _sorted_rows(log: OpenLog) -> Iterator[tuple[Any, ...]]:
+    wanted = "episode, state, action, reward, next_state, terminated, truncated"
+    with readable(log.where):
+        found = log.con.execute(f"SELECT {wanted} FROM log ORDER BY episode, step")
+    while True:
+        with readable(log.where):
+            rows = found.fetchmany(CHUNK)
+        if not rows:
+            return
+        yield from rows

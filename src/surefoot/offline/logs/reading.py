@@ -1,0 +1,329 @@
+"""A log on disk, opened with DuckDB: one flat table, one row for each step of each episode.
+
+The columns are episode, step, state, action, reward, next_state, and terminated and truncated where known. With which
+probability an action was chosen need not be known. Whatever the columns are called and however they are typed, what
+follows reads one view, `log`: id, episode, step BIGINT, state, action, next_state (BIGINT or VARCHAR), reward DOUBLE,
+terminated, truncated BOOLEAN.
+"""
+
+import glob
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.base.validation import require_integer
+from surefoot.errors import InvalidLog, InvalidSetting
+
+if TYPE_CHECKING:
+    import duckdb
+
+Paths = str | Path | Sequence[str | Path]
+COLUMNS = ("episode", "step", "state", "action", "reward", "next_state")  # all needed
+FLAGS = ("terminated", "truncated")  # false where the log does not have them
+READERS = {  # DuckDB's, by the endings of files
+    "read_parquet": (".parquet", ".pq"),
+    "read_csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "read_json": (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz"),
+}
+BUFFER = 8_000_000  # bytes of CSV at a time: with DuckDB's own 32 MB small limits of memory are not kept
+ROW_GROUP = 61_440  # rows, for the same reason
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+TEXT = ("VARCHAR", "UUID", "ENUM")
+NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+MEMORY = "256MB"
+
+
+@dataclass(frozen=True)
+class OpenLog:
+    """A log that can be asked questions; `log` is the view to ask."""
+
+    con: "duckdb.DuckDBPyConnection"
+    where: str  # for messages
+    text: frozenset[str]  # which of episode, state, action are text
+    flags: frozenset[str]  # which of terminated, truncated there are
+
+    def ask(self, query: str) -> dict[str, Any]:
+        """The answer as named numpy arrays."""
+        with readable(self.where):
+            return dict(self.con.execute(query).fetchnumpy())
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The answer where it is one row."""
+        with readable(self.where):
+            found = self.con.execute(query).fetchone()
+        assert found is not None
+        return found
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A short answer."""
+        with readable(self.where):
+            return self.con.execute(query).fetchall()
+
+
+@contextmanager
+def open_log(
+    paths: Paths,
+    columns: Mapping[str, str] | None = None,
+    memory: str = MEMORY,
+    threads: int | None = None,
+) -> Iterator[OpenLog]:
+    """Open a file, several, or a glob. What does not fit into `memory` goes to a temporary folder."""
+    import duckdb
+
+    files, reader = find_files(paths)
+    patterns = [re.sub(r"[*?\[]", r"[\g<0>]", file) for file in files]  # DuckDB reads a name as a pattern again
+    names = column_names(columns)
+    cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
+    where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
+        try:
+            con.execute(f"SET memory_limit = '{_size(memory)}'")
+        except duckdb.Error:
+            raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
+        con.execute(f"SET temp_directory = '{spill}'")
+        con.execute("SET preserve_insertion_order = false")
+        con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by place, not by hash
+        con.execute("SET enable_progress_bar = false")  # it would write into what the command prints
+        if cores is not None:
+            con.execute(f"SET threads = {cores}")
+        with readable(where):
+            folder = None if reader == "read_parquet" else Path(spill)
+            kinds = _typed(con, patterns) if folder is None else _as_text(con, reader, patterns, names, folder)
+            if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
+                raise InvalidLog(f"{where} is empty: it has no row. Expected one row for each step of each episode.")
+            _require_columns(where, names, kinds)
+            text, flags = _view(con, where, names, kinds, folder)
+        yield OpenLog(con, where, text, flags)
+
+
+@contextmanager
+def readable(where: str) -> Iterator[None]:
+    """What DuckDB says of a file, in words of ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as reason:
+        raise InvalidLog(f"{where} does not fit: {_first_line(reason)} Raise memory=.") from None
+    except duckdb.Error as reason:
+        raise InvalidLog(
+            f"{where} cannot be read: {_first_line(reason)} Is the file whole, and is it what its ending says?"
+        ) from None
+
+
+def _first_line(reason: Exception) -> str:
+    """The first lines of what DuckDB says, up to its hints; they name file, line and value."""
+    told = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    said: list[str] = []
+    for line in told[:4]:
+        hint = line.lower().startswith(("possible", "candidate", "line 1"))
+        if hint or ("sniff" in line.lower() and len(told) > 1):
+            continue
+        said.append(line.rstrip("."))
+    words = ". ".join(said or told[:1]) or type(reason).__name__
+    return f"{words[:400]}."
+
+
+def find_files(paths: Paths) -> tuple[list[str], str]:
+    """The files, in sorted order, and DuckDB's reader for their ending."""
+    given = list(paths) if isinstance(paths, list | tuple) else [paths]
+    files: list[str] = []
+    odd = next((path for path in given if not isinstance(path, str | Path)), None)
+    if odd is not None:
+        raise InvalidSetting(
+            f"Expected the path of a log, several in a list, or a glob, found {type(odd).__name__}. A data frame is "
+            "written first: frame.to_parquet('log.parquet')."
+        )
+    for path in given:
+        text = str(path)
+        if Path(text).is_dir():
+            ends = [end for endings in READERS.values() for end in endings if any(Path(text).glob(f"*{end}"))]
+            some = f"{text.rstrip('/')}/*{(ends or ['.parquet'])[0]}"
+            raise InvalidLog(f"{text} is a folder. Say which of its files: '{some}'.")
+        found = [text] if Path(text).is_file() else sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (absolute patterns)
+        if not found:
+            raise InvalidLog(f"{text} does not exist. Expected a log as Parquet, CSV or JSON: a file or a glob.")
+        files += found
+    if not files:
+        raise InvalidLog("No file is named. Expected at least one.")
+    most, times = Counter(files).most_common(1)[0]
+    if times > 1:
+        raise InvalidLog(f"{most} is named {times} times. Name each file once.")
+    readers = {file: _reader(file) for file in files}
+    first = readers[files[0]]
+    other = next((file for file, reader in readers.items() if reader != first), None)
+    if other is not None:
+        raise InvalidLog(f"{files[0]} and {other} are of different kinds. Read them one after the other.")
+    return files, first
+
+
+def _reader(file: str) -> str:
+    for name, endings in READERS.items():
+        if file.lower().endswith(endings):
+            return name
+    known = ", ".join(ending for endings in READERS.values() for ending in endings)
+    raise InvalidLog(f"{file}: its ending says nothing about its kind. Expected one of {known}.")
+
+
+def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """What each of our columns is called in the log."""
+    given = dict(columns or {})
+    strange = [name for name in given if name not in (*COLUMNS, *FLAGS)]
+    if strange:
+        raise InvalidSetting(
+            f"columns names {strange[0]!r}, expected some of {', '.join((*COLUMNS, *FLAGS))}: the meaning first, then "
+            "what the log calls it, as in {'state': 'segment'}."
+        )
+    return {name: given.get(name, name) for name in (*COLUMNS, *FLAGS)}
+
+
+def _typed(con: "duckdb.DuckDBPyConnection", patterns: list[str]) -> dict[str, str]:
+    """Parquet files as the view `raw`; the columns and their types, which must do for all of the files."""
+    relation = con.read_parquet(patterns, union_by_name=True)
+    relation.create_view("raw")
+    return {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+
+
+def _as_text(
+    con: "duckdb.DuckDBPyConnection", reader: str, patterns: Any, names: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """CSV or JSON as the view `raw`, every value as it is written; the columns and the types that all values have.
+
+    Left to itself DuckDB goes by the first rows and bends what does not fit: 0.4 becomes 0, and 01 is 1.
+    """
+    if reader == "read_csv":
+        relation = con.read_csv(patterns, union_by_name=True, all_varchar=True, buffer_size=BUFFER)
+    else:
+        first = [str(name) for name in con.read_json(patterns, union_by_name=True).columns]
+        there = {name.lower() for name in first}
+        later = [name for name in names.values() if name.lower() not in there]  # a key may come late, or never
+        relation = con.read_json(patterns, columns=dict.fromkeys([*first, *later], "VARCHAR"))
+    columns = [str(name) for name in relation.columns]
+    wanted = {called.lower() for called in names.values()}
+    read = [name for name in columns if name.lower() in wanted]
+    relation.create_view("written")
+    if not read:
+        con.execute("CREATE VIEW raw AS FROM written")
+        return dict.fromkeys(columns, "VARCHAR")
+    path = folder / "written.parquet"
+    chosen = ", ".join(_quoted(name) for name in read)
+    con.execute(f"COPY (SELECT {chosen} FROM written) TO '{path}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+    con.execute(f"CREATE VIEW raw AS FROM '{path}'")
+    tests = (
+        ("BIGINT", "try_cast({0} AS BIGINT)::VARCHAR = {0}"),
+        ("BOOLEAN", "lower({0}) IN ('true', 'false')"),
+        ("DOUBLE", "try_cast({0} AS DOUBLE) IS NOT NULL"),
+    )
+    asked = [f"count(*) FILTER ({test.format(_quoted(name))})" for name in read for _, test in tests]
+    answer = con.execute(
+        f"SELECT {', '.join([*(f'count({_quoted(name)})' for name in read), *asked])} FROM raw"
+    ).fetchone()
+    assert answer is not None
+    kinds = dict.fromkeys(columns, "VARCHAR")
+    for i, name in enumerate(read):
+        fits = [kind for j, (kind, _) in enumerate(tests) if answer[len(read) + len(tests) * i + j] == answer[i] > 0]
+        kinds[name] = fits[0] if fits else "VARCHAR"
+        if not answer[i] and reader == "read_json":
+            del kinds[name]  # no row has it
+    return kinds
+
+
+def _quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
+    """All that are needed must be there."""
+    there = {name.lower() for name in kinds}
+    missing = [name for name in COLUMNS if names[name].lower() not in there]
+    if len(kinds) == 1 and len(missing) > 1:
+        raise InvalidLog(
+            f"{where} reads as one column, {next(iter(kinds))!r}. Is a line of it broken, or the file cut short?"
+        )
+    if missing:
+        lacking = " and ".join(f"{names[name]!r} ({name})" for name in missing)
+        raise InvalidLog(
+            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Say what it is called: "
+            f"columns={{'{missing[0]}': ...}}, or --column {missing[0]}=NAME."
+        )
+
+
+def _view(
+    con: "duckdb.DuckDBPyConnection",
+    where: str,
+    names: Mapping[str, str],
+    kinds: Mapping[str, str],
+    folder: Path | None,
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Make the view `log`; which columns are text, and which flags there are.
+
+    What is slow to read is written to the folder once, as Parquet: several questions will be asked.
+    """
+    there = {name.lower(): (name, kind) for name, kind in kinds.items()}
+
+    def kind(name: str) -> str:
+        return there[names[name].lower()][1]
+
+    def quoted(name: str) -> str:
+        return _quoted(there[names[name].lower()][0])
+
+    def of(name: str, *families: tuple[str, ...], meaning: str) -> None:
+        if not any(kind(name).startswith(family) for family in sum(families, ())):
+            strange = con.execute(
+                f"SELECT {quoted(name)} FROM raw WHERE try_cast({quoted(name)} AS DOUBLE) IS NULL AND {quoted(name)} "
+                "IS NOT NULL LIMIT 1"
+            ).fetchone()
+            such = f", such as {str(strange[0])[:60]!r}" if strange is not None and name in ("step", "reward") else ""
+            raise InvalidLog(f"{where}: column {names[name]!r} ({name}) is {kind(name)}{such}, expected {meaning}.")
+
+    whole_or_text = "whole numbers or text. Cast it where the log is made"
+    of("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
+    of("reward", NUMBERS, meaning="numbers")
+    for name in ("episode", "state", "action", "next_state"):
+        of(name, WHOLE, TEXT, ("BOOLEAN",), meaning=whole_or_text)
+    text = {name for name in ("episode", "state", "action", "next_state") if kind(name).startswith(TEXT)}
+    if ("state" in text) != ("next_state" in text):
+        raise InvalidLog(
+            f"{where}: state is {kind('state')}, but next_state is {kind('next_state')}, expected both of one kind. "
+            "Which rows are different?"
+        )
+    flags = {name for name in FLAGS if names[name].lower() in there}
+    for name in flags:
+        of(name, WHOLE, ("BOOLEAN",), meaning="true or false, or 1 or 0")
+
+    def cast(name: str) -> str:
+        if kind(name) == "BOOLEAN":
+            return f"CASE WHEN {quoted(name)}::BOOLEAN THEN 1 WHEN NOT {quoted(name)}::BOOLEAN THEN 0 END::BIGINT"
+        return f"{quoted(name)}::{'VARCHAR' if name in text else 'BIGINT'}"
+
+    flag = {name: f"{quoted(name)}::BOOLEAN" if name in flags else "false" for name in FLAGS}
+    chosen = [f"{cast(name)} AS {name}" for name in ("episode", "step", "state", "action")]
+    # Where an episode has ended there need be no next state, and none is read.
+    chosen += [
+        f"CASE WHEN {flag['terminated']} THEN coalesce({cast('next_state')}, {cast('state')}) "
+        f"ELSE {cast('next_state')} END AS next_state"
+        if "terminated" in flags
+        else f"{cast('next_state')} AS next_state"
+    ]
+    chosen += [f"{quoted('reward')}::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
+    rows = f"SELECT {', '.join(chosen)} FROM raw"
+    if folder is not None:
+        con.execute(f"COPY ({rows}) TO '{folder / 'log.parquet'}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+        (folder / "written.parquet").unlink()
+        rows = f"SELECT * FROM '{folder / 'log.parquet'}'"
+    number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
+    con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM ({rows})")
+    return frozenset(text - {"next_state"}), frozenset(flags)
+
+
+def _size(memory: object) -> str:
+    """Text without a quote in it."""
+    if not isinstance(memory, str) or not memory.replace(".", "").replace(" ", "").isalnum():
+        raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.")
+    return memory

@@ -1,0 +1,320 @@
+"""The same counts from a log that lies in a warehouse: one ibis expression, run where the rows are.
+
+What leaves the warehouse are smallest and largest values, counts and sums; and, in a refusal, the id of one offending
+episode of each kind. The expression has no SQL of one engine in it: it is tested on DuckDB and on Spark.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.base.arrays import AnyArray
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
+from surefoot.offline.logs.checking import described
+from surefoot.offline.logs.counting import KEYS, Declared, Glance, assemble
+from surefoot.offline.logs.folds import MASK, PLACES, keys_of
+from surefoot.offline.logs.log_counts import LogCounts, Sums
+from surefoot.offline.logs.reading import COLUMNS, FLAGS, column_names
+
+if TYPE_CHECKING:
+    from ibis.backends import BaseBackend  # type: ignore[import-untyped]
+    from ibis.expr.types import Column, Table  # type: ignore[import-untyped]
+
+NEEDED = ("pandas", "pyarrow", "pyarrow_hotfix", "ibis")  # ibis runs nothing without the others, and says so late
+HEXADECIMAL = "0123456789abcdef"
+
+
+def count_table(
+    con: "BaseBackend",
+    table: str,
+    *,
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    horizon: int | None = None,
+    states: Declared = None,
+    actions: Declared = None,
+    reward_range: tuple[float, float] | None = None,
+) -> LogCounts:
+    """Count a log that is a table of a warehouse; the same LogCounts that `count_log` makes of the same rows in a file.
+
+    - con: any ibis connection: `ibis.duckdb.connect(...)`, `ibis.pyspark.connect(session)`
+    - table: its name there, or `database.name`
+
+    All else as in `count_log`. Two or three short questions are asked beside `count_expression`: smallest and largest
+    values, how many episodes there are, and which ended early.
+    """
+    ibis = _ibis()
+    if not isinstance(con, import_module("ibis.backends").BaseBackend):
+        raise InvalidSetting(
+            f"con is {type(con).__name__}, expected an ibis connection, such as ibis.duckdb.connect('file.duckdb')."
+        )
+    where = f"Table {table!r}"
+    source = Warehouse(con, where, _typed(ibis, where, _found(con, table), columns))
+    glance = source.glance(horizon, reward_range)
+    expression = _counted(ibis, source.log, glance.H, glance.first, glance.reward_range, seed)
+    source = replace(source, table=source.ask(expression))
+    return assemble(source, glance, source.table, None, seed, states, actions)
+
+
+def count_expression(
+    table: "Table",
+    *,
+    H: int,
+    first: int = 0,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+) -> "Table":
+    """The expression that counts; for those who want to read it, or to run it themselves.
+
+        log = ibis.table({"episode": "int64", "step": "int64", ...}, name="log")  # bound to no engine
+        con.execute(count_expression(log, H=3))  # on any
+
+    - H: steps of an episode; later rows are left out
+    - first: the number of the first step in the table; it becomes 0
+    - reward_range: rewards are rescaled from it to [0, 1]
+
+    One row for each step, state, action, next_state and terminated that occurred, and of it:
+
+    - n, n_fold: how often; and how often in the episodes of fold `step` alone (`surefoot.offline.logs.folds`)
+    - low, high: the lowest and highest reward
+    - x_sa, x_fold: rescaled rewards in whole multiples of 2^-20, each rounded down, summed over the same rows as n and
+      n_fold. Whole numbers: the order in which an engine adds them is of no account.
+    - rest_of_sum: what was rounded off, in whole multiples of 2^-40
+    """
+    ibis = _ibis()
+    return _counted(ibis, _typed(ibis, "The table", table, columns), H, first, reward_range, seed)
+
+
+def _ibis() -> ModuleType:
+    try:
+        *_, ibis = [import_module(name) for name in NEEDED]
+    except ModuleNotFoundError as reason:
+        raise MissingExtra(
+            f'Counting in a warehouse needs {reason.name}, which is not installed: pip install "surefoot[warehouse]".'
+        ) from None
+    return ibis
+
+
+def _found(con: "BaseBackend", table: str) -> "Table":
+    """The table of that name."""
+    *database, name = table.split(".")
+    try:
+        return con.table(name, database=".".join(database) or None)
+    except Exception as reason:  # each engine has its own
+        raise InvalidLog(
+            f"There is no table {table!r} to be read: {_first_line(reason)} Expected a name that con.table() knows, or "
+            "'database.name'."
+        ) from reason
+
+
+def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, str] | None) -> "Table":
+    """The columns under our names: step BIGINT, states and actions BIGINT or text, reward DOUBLE, flags BOOLEAN."""
+    names, kinds = column_names(columns), dict(table.schema().items())
+    there = {name.lower(): name for name in kinds}
+    missing = [name for name in COLUMNS if names[name].lower() not in there]
+    if missing:
+        raise InvalidLog(
+            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Say what it is "
+            f"called: columns={{'{missing[0]}': ...}}."
+        )
+    called = {name: there[names[name].lower()] for name in (*COLUMNS, *FLAGS) if names[name].lower() in there}
+    chosen: dict[str, Any] = {}
+    for name in (*COLUMNS, *FLAGS):
+        if name not in called:
+            chosen[name] = ibis.literal(False)
+            continue
+        kind = kinds[called[name]]
+        whole = kind.is_integer() or (kind.is_decimal() and kind.scale == 0)
+        text, flag = kind.is_string() or kind.is_uuid(), kind.is_boolean()
+        if name == "step":
+            fits, meaning = whole, "whole numbers: 0, 1, 2, ... within each episode"
+        elif name == "reward":
+            fits, meaning = whole or kind.is_floating() or kind.is_decimal(), "numbers"
+        elif name in FLAGS:
+            fits, meaning = whole or flag, "true or false, or 1 or 0"
+        else:
+            fits, meaning = whole or text or flag, "whole numbers or text. Cast it where the log is made"
+        if not fits:
+            raise InvalidLog(f"{where}: column {called[name]!r} ({name}) is {kind}, expected {meaning}.")
+        ours = "float64" if name == "reward" else "boolean" if name in FLAGS else "string" if text else "int64"
+        chosen[name] = table[called[name]].cast(ours)
+    if chosen["state"].type() != chosen["next_state"].type():
+        raise InvalidLog(
+            f"{where}: state is {kinds[called['state']]}, but next_state is {kinds[called['next_state']]}, expected "
+            "both of one kind. Which rows are different?"
+        )
+    return table.select(**chosen)
+
+
+def _counted(
+    ibis: ModuleType, log: "Table", H: int, first: int, reward_range: tuple[float, float], seed: int
+) -> "Table":
+    """`count_expression` of a table that is typed."""
+    low, high = reward_range
+    rows = _with_folds(ibis, log.filter(log.step < first + H), H, seed)
+    rows = rows.mutate(step=rows.step - first)
+    rows = rows.mutate(
+        in_fold=rows.fold == rows.step,
+        x=ibis.least(ibis.greatest((rows.reward - low) / (high - low), 0.0), 1.0) * float(REWARD_UNITS),
+    )
+    rows = rows.mutate(whole=rows.x.floor())
+    rows = rows.mutate(rounded_off=((rows.x - rows.whole) * float(REWARD_UNITS)).floor())
+    return rows.group_by(*KEYS).aggregate(
+        n=rows.count(),
+        n_fold=rows.count(where=rows.in_fold),
+        low=rows.reward.min(),
+        high=rows.reward.max(),
+        x_sa=rows.whole.sum(),
+        x_fold=ibis.coalesce(rows.whole.sum(where=rows.in_fold), 0),
+        rest_of_sum=rows.rounded_off.sum(),
+    )
+
+
+def _with_folds(ibis: ModuleType, rows: "Table", H: int, seed: int) -> "Table":
+    """The rows and the fold of each one's episode. An id that is text is digested once, not at each of its steps."""
+    if not rows.episode.type().is_string():
+        return _folded(rows.mutate(id=rows.episode), H, seed)
+    ids = rows.select("episode").distinct()
+    ids = ids.mutate(digest=ids.episode.hexdigest("md5").lower())
+    ids = ids.mutate(id=_number(ibis, ids.digest))
+    return rows.join(_folded(ids, H, seed).select("episode", "fold"), "episode")
+
+
+def _folded(table: "Table", H: int, seed: int) -> "Table":
+    """The fold of the column id, as `surefoot.offline.logs.folds` has it."""
+    keys, low, high = keys_of(seed), table.id & MASK, (table.id >> 31) & MASK
+    # Each in a step of its own, or engines are sent u twice, and what u is made of, and so on.
+    table = table.mutate(u=low * keys.k1 + high * keys.k2 + keys.k3)
+    table = table.mutate(v=(table.u ^ (table.u >> 30)) & MASK)
+    return table.mutate(fold=(table.v * H) >> 31)
+
+
+def _number(ibis: ModuleType, digest: "Column") -> "Column":
+    """The first digits of a digest as a number. Engines write it in hexadecimal, but not all can read that."""
+    # ibis takes what `find` gives for 64 bits and leaves out a cast to as many, but Spark's has 32, which overflow.
+    digits = [
+        ibis.literal(HEXADECIMAL).find(digest.left(place + 1).right(1)).cast("int32").cast("int64")
+        * 16 ** (len(PLACES) - 1 - i)
+        for i, place in enumerate(PLACES)
+    ]
+    return sum(digits[1:], digits[0])
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """A log in a warehouse, as a source of counts."""
+
+    con: "BaseBackend"
+    where: str
+    log: "Table"  # typed
+    table: Mapping[str, AnyArray] = field(default_factory=dict)  # what `count_expression` gave
+
+    def ask(self, expression: "Table") -> dict[str, AnyArray]:
+        """The answer as named numpy arrays."""
+        try:
+            found = self.con.execute(expression)
+        except Exception as reason:  # each engine has its own
+            raise InvalidLog(f"{self.where} cannot be read: {_first_line(reason)}") from reason
+        return {name: found[name].to_numpy() for name in found.columns}
+
+    def glance(self, horizon: int | None, reward_range: tuple[float, float] | None) -> Glance:
+        """Ask for the smallest and largest step and reward, and whether every value is there."""
+        log = self.log
+        found = self.ask(
+            log.aggregate(
+                **{name: log[name].count() for name in log.columns},
+                rows=log.count(),
+                first=log.step.min(),
+                last=log.step.max(),
+                low=log.reward.min(),
+                high=log.reward.max(),
+            )
+        )
+        rows = int(found["rows"][0])
+        if not rows:
+            raise InvalidLog(f"{self.where} is empty: it has no row. Expected one row for each step of each episode.")
+        if min(int(found[name][0]) for name in log.columns) < rows:
+            raise InvalidLog(self.complaint(None))
+        steps, rewards = (tuple(found[name][0] for name in pair) for pair in (("first", "last"), ("low", "high")))
+        return Glance.of(self, rows, steps, rewards, horizon, reward_range)
+
+    def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
+        """As many ids as first steps."""
+        first = self.log.filter(self.log.step == glance.first)
+        return bool(self.ask(first.aggregate(n=first.episode.nunique()))["n"][0] == started)
+
+    def early_ends(self, glance: Glance, seed: int) -> list[tuple[int, int, int]]:
+        """A short table."""
+        last = glance.first + glance.H - 1
+        ended = _with_folds(_ibis(), self.log.filter(self.log.terminated, self.log.step < last), glance.H, seed)
+        found = self.ask(ended.group_by(["step", "fold"]).aggregate(n=ended.count()))
+        step, fold, n = (found[name].astype(np.int64).tolist() for name in ("step", "fold", "n"))
+        return list(zip([x - glance.first for x in step], fold, n, strict=True))
+
+    def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
+        """By transition, as counted."""
+        return {name: self.table[name] for name in (*KEYS[:3], *Sums._fields)}
+
+    def complaint(self, H: int | None) -> str:
+        """Each kind of error, with how often it occurs and one offending episode."""
+        texts = self._missing() or [*self._rewards(), *self._chains(H)] or ["its totals do not add up."]
+        return f"{self.where}: {' '.join(texts)}"
+
+    def _missing(self) -> list[str]:
+        """Values that are not there."""
+        # As text, for on Spark ibis takes NaN for null; which it is not, and there are other words for it.
+        tests = {name: self.log[name].cast("string").isnull() for name in (*COLUMNS, *FLAGS)}
+        return [described("missing", n, some, name=name) for name, n, some in self._tested(self.log, tests)]
+
+    def _rewards(self) -> list[str]:
+        """Rewards that are no numbers."""
+        # Not isnan(): DuckDB 2.0 answers that from extremes that Parquet holds, which leave NaN out (duckdb#25521).
+        strange = self.log.reward - self.log.reward != 0.0
+        return [described(what, n, some) for what, n, some in self._tested(self.log, {"reward": strange})]
+
+    def _chains(self, H: int | None) -> list[str]:
+        """Steps, states and ends within each episode, by one pass in order of steps."""
+        ibis, log = _ibis(), self.log
+        found = self.ask(log.aggregate(first=log.step.min(), last=log.step.max()))
+        start = 1 if found["first"][0] == 1 else 0
+        final = int(found["last"][0]) if H is None else start + H - 1
+        log = log.filter(log.step <= final)
+        order = ibis.window(group_by=log.episode, order_by=log.step)
+        rows = log.mutate(
+            before=log.step.lag().over(order),
+            after=log.step.lead().over(order),
+            arrived=log.next_state.lag().over(order),
+            ended=ibis.coalesce(log.terminated.lag().over(order), False),
+        )
+        short = rows.after.isnull() & ~rows.terminated & (rows.step < final)
+        tests = {
+            "duplicate": rows.before == rows.step,
+            "gap": (rows.before.isnull() & (rows.step != start)) | (rows.before < rows.step - 1),
+            "chain": (rows.before == rows.step - 1) & (rows.arrived != rows.state) & ~rows.ended,
+            "after": rows.ended,
+            "short": short & ~rows.truncated,
+            "truncated": short & rows.truncated,
+        }
+        return [described(what, n, some, final=final) for what, n, some in self._tested(rows, tests)]
+
+    def _tested(self, rows: "Table", tests: Mapping[str, "Column"]) -> Iterator[tuple[str, int, str]]:
+        """For each test that some row meets: its name, how many do, and one episode."""
+        asked = {f"n_{name}": rows.count(where=test) for name, test in tests.items()}
+        asked |= {f"some_{name}": rows.episode.min(where=test) for name, test in tests.items()}
+        found = self.ask(rows.aggregate(**asked))
+        for name in tests:
+            n, some = int(found[f"n_{name}"][0]), found[f"some_{name}"][0]
+            if n:
+                known = isinstance(some, str | int | np.integer)  # not so where the id itself is missing
+                yield name, n, f" (such as in episode {some})" if known else ""
+
+
+def _first_line(reason: Exception) -> str:
+    line = (str(reason).strip() or type(reason).__name__).splitlines()[0]
+    return line if line.endswith(".") else f"{line}."

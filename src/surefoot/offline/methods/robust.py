@@ -1,0 +1,188 @@
+"""Learning from all of a log, with the KL certificate: robust value iteration, behaviour cloning, SPIBB.
+
+The KL event (docs/certificates.md) speaks of the dynamics alone, so it certifies ANY policy, also one that was made
+from the very same data, and needs neither folds nor independence.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import require_delta, require_integer
+from surefoot.bounds import KL, Model
+from surefoot.bounds.binding import binding_pairs, estimated_rewards
+from surefoot.errors import InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.offline.methods.learnt import Learnt, require_log
+from surefoot.offline.methods.vi_lcb import most_visited_best
+from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.policy import check_policy
+from surefoot.task.problem import Problem
+
+
+def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
+    """KL-robust pessimistic value iteration: the policy that is certified to be worth most.
+
+        Q_h(s,a) = r_h(s,a) + min over the ball of p V_{h+1},   pi_hat = argmax_a Q_h,   V_h = max_a Q_h
+
+    On the KL event V_h <= V_h^{pi_hat} for all h and s, and no other policy has a higher certificate of this kind. Ties
+    as in VI-LCB. Counts may be pooled where the problem is stationary.
+    """
+    evidence, level = _evidence(counts, problem, delta, bounds)
+    actions, V_low = kernels.pessimistic(evidence, problem.H)
+    policy = np.eye(problem.A)[actions]
+    return _learnt(
+        "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
+    )
+
+
+def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
+    """The lower value alone."""
+    evidence, level = _evidence(counts, problem, delta, bounds)
+    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H)[1][0])
+
+
+def robust_by_the_book(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
+    """`robust_vi`, readable: the policy (H, S, A) and V_low (H+1, S), without directed rounding."""
+    model = Model(problem, counts, require_delta(delta))
+    H, S = problem.H, problem.S
+    policy, V_low = np.zeros((H, S, problem.A)), np.zeros((H + 1, S))
+    for h in reversed(range(H)):
+        Q_low = bounds.q_bounds(model, h, V_low[h + 1], V_low[h + 1])[1]
+        a = most_visited_best(Q_low, model.n_sa[h])
+        policy[h, np.arange(S), a] = 1.0
+        V_low[h] = Q_low[np.arange(S), a]
+    return policy, V_low
+
+
+def certify(
+    policy: ArrayLike,
+    counts: Counts,
+    problem: Problem,
+    delta: float,
+    bounds: KL = KL(),  # noqa: B008  (frozen)
+    method: str = "A given policy",
+) -> Learnt:
+    """What a policy of yours is certified to be worth, by the log alone. It may have been made from this very log."""
+    pi = check_policy(policy, problem)
+    evidence, level = _evidence(counts, problem, delta, bounds, pi)
+    V_low = kernels.lower_values(evidence, pi)
+    return _learnt(method, pi, V_low, counts, problem, level, bounds, evidence, partial(_lower_of, pi=pi))
+
+
+def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats) -> float:
+    evidence, level = _evidence(counts, problem, delta, bounds, pi)
+    return _at_start(counts, problem, level, bounds, kernels.lower_values(evidence, pi)[0])
+
+
+def clone(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
+    """Behaviour cloning: play what the log played, pi(a|s) = n_h(s,a) / n_h(s), and its certified value.
+
+    Where a state was not met at a step, what was played there at other steps; where it was never met, what was played
+    over all. So no action is played that the log never took.
+    """
+    require_log(counts, problem)
+    return certify(cloned(counts, problem), counts, problem, delta, bounds, "Behaviour cloning")
+
+
+def cloned(counts: Counts, problem: Problem) -> Floats:
+    """The frequencies of actions, (H, S, A)."""
+    n_sa = np.broadcast_to(counts.n_sa, (problem.H, problem.S, problem.A)).astype(np.float64)
+    anywhen, over_all = n_sa.sum(axis=0), n_sa.sum(axis=(0, 1))
+    if not over_all.any():
+        over_all = np.ones(problem.A)
+    anywhen = np.where(anywhen.any(axis=-1, keepdims=True), anywhen, over_all)
+    weights = np.where(n_sa.any(axis=-1, keepdims=True), n_sa, anywhen)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def spibb(
+    counts: Counts,
+    problem: Problem,
+    delta: float,
+    n_wedge: int = 20,
+    bounds: KL = KL(),  # noqa: B008  (frozen)
+    behaviour: ArrayLike | None = None,
+) -> Learnt:
+    """Safe policy improvement with baseline bootstrapping (Laroche et al. 2019, Pi_b-SPIBB), and its certified value.
+
+    Where a pair was seen fewer than `n_wedge` times the policy does what the log did (or `behaviour`, where you know
+    it); the rest of each state's probability goes to the action that is best by the frequencies seen. Its own guarantee
+    is about the loss against the logged policy and needs far larger n_wedge. Certified here is its value, by KL.
+    """
+    require_log(counts, problem)
+    least = require_integer("n_wedge", n_wedge, 1, InvalidSetting)
+    pi_b = cloned(counts, problem) if behaviour is None else check_policy(behaviour, problem, "behaviour")
+    pi = improved(counts, problem, pi_b, least)
+    return certify(pi, counts, problem, delta, bounds, f"SPIBB (n_wedge = {least})")
+
+
+def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Floats:
+    """Pi_b-SPIBB, backwards in h."""
+    H, S, A = problem.H, problem.S, problem.A
+    rows = counts.n_sas.shape[0]
+    pi, V = np.zeros((H, S, A)), np.zeros(S)
+    for h in reversed(range(H)):
+        n_sas = counts.n_sas[h % rows]
+        n_sa = n_sas.sum(axis=-1)
+        p_hat = n_sas / np.maximum(1, n_sa)[..., None]
+        Q = estimated_rewards(problem, counts, h, p_hat) + p_hat @ V
+        known = n_sa >= n_wedge
+        pi[h] = np.where(known, 0.0, pi_b[h])  # bootstrapped
+        best = most_visited_best(np.where(known, Q, -np.inf), n_sa)
+        free = np.where(known.any(axis=-1), np.where(known, pi_b[h], 0.0).sum(axis=-1), 0.0)
+        pi[h, np.arange(S), best] += free
+        V = (pi[h] * Q).sum(axis=-1)
+    return pi
+
+
+def _evidence(
+    counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats | None = None
+) -> tuple["kernels.Evidence", float]:
+    """The balls of all pairs, up to date."""
+    if not isinstance(problem, Problem):
+        raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
+    if type(bounds) is not KL:
+        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL(): the paper's bounds do not cover logged data.")
+    require_log(counts, problem)
+    if counts.pooled:
+        require_stationary(problem)
+    level = require_delta(delta)
+    rows = [np.ones((1, 1)) if problem.start is None else problem.start] + ([] if pi is None else [pi])
+    slop = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
+    evidence = bounds.evidence(problem, counts, level, slop)
+    kernels.refresh_all(evidence)
+    return evidence, level
+
+
+def _at_start(counts: Counts, problem: Problem, delta: float, bounds: KL, V: Floats) -> float:
+    return bounds.lower_at_start(problem, counts.n_start, V, math.log(bounds.events(problem, counts.pooled) / delta))
+
+
+def _learnt(
+    method: str,
+    policy: Floats,
+    V_low: Floats,
+    counts: Counts,
+    problem: Problem,
+    delta: float,
+    bounds: KL,
+    evidence: "kernels.Evidence",
+    again: Callable[..., float],
+) -> Learnt:
+    return Learnt(
+        method=method,
+        policy=policy,
+        lower=_at_start(counts, problem, delta, bounds, V_low[0]),
+        delta=delta,
+        certified=bounds.certified,
+        problem=problem,
+        counts=counts,
+        episodes=int(counts.n_start.sum()) or int(counts.n_sas.sum()) // problem.H,
+        binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
+        again=partial(again, problem=problem, delta=delta, bounds=bounds),
+    )

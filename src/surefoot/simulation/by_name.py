@@ -1,0 +1,194 @@
+"""Try a learner in one of our worlds: what the command needs, without printing anything."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from surefoot.agents import (
+    AGENTS,
+    BPIUCBVI,
+    DOPE,
+    UCBVI,
+    ConservativeUCBVI,
+    CountingAgent,
+    Returns,
+)
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.replanning import Replan
+from surefoot.agents.rivals.budget_agent import BudgetAgent
+from surefoot.agents.rivals.lp_agent import ProgrammeAgent
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import require_floor
+from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, Certificate, HoeffdingBox, MaurerPontilBox
+from surefoot.errors import InvalidSetting
+from surefoot.simulation.forecast import Forecast, forecast
+from surefoot.simulation.run import Run
+from surefoot.simulation.simulate import simulate
+from surefoot.worlds.exact import solve, value_of
+from surefoot.worlds.registry import FAMILIES, Family, Size, family
+from surefoot.worlds.tabular_mdp import TabularMDP
+
+BOUNDS: dict[str, type[Bernstein] | type[KL]] = {"paper": Bernstein, "kl": KL}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A family at its default sizes."""
+
+    name: str
+    summary: str
+    S: int
+    A: int
+    H: int
+    optimum: float
+    baseline: float
+    floor: float
+    lowest: float  # what an episode can return at the least and at the most
+    highest: float
+
+
+def facts(chosen: Family, world: TabularMDP) -> Facts:
+    """Sizes, and optimum, usual baseline and floor in the world's own units."""
+    assert world.baseline is not None
+    assert world.suggested_floor is not None
+    baseline = value_of(world, world.baseline)
+    optimum = solve(world).value
+    values = (optimum, baseline, world.suggested_floor, 0.0, float(world.H))
+    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *map(world.in_user_units, values))
+
+
+def all_facts() -> list[Facts]:
+    """Every family at its default sizes."""
+    return [facts(chosen, chosen.build()) for chosen in FAMILIES.values()]
+
+
+def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
+    """S=5, share=0.3, stationary=true: as the family's function takes them."""
+    known = family(name).sizes
+    sizes: dict[str, Size] = {}
+    for text in given:
+        size, separator, value = text.partition("=")
+        if not separator or size not in known:
+            can = ", ".join(f"{key}={default}" for key, default in known.items()) or "nothing"
+            raise InvalidSetting(f"{text!r} is not a size of {name}. What can be chosen: {can}.")
+        kind = type(known[size])
+        try:
+            sizes[size] = {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+        except (ValueError, KeyError):
+            raise InvalidSetting(f"{size} is {value!r}, expected {kind.__name__} such as {known[size]}.") from None
+    return sizes
+
+
+def build_bounds(name: str, scale: float) -> Bounds:
+    """A family of bounds by name."""
+    if name not in BOUNDS:
+        raise InvalidSetting(f"There are no bounds {name!r}. There are: {', '.join(BOUNDS)}.")
+    return BOUNDS[name](scale=scale)
+
+
+def _kind(name: str) -> type[CountingAgent]:
+    kind = AGENTS.get(name.lower())
+    if kind is None:
+        raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
+    return kind
+
+
+def forecast_in(
+    world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
+) -> Forecast:
+    """A forecast for a learner by name, with the world's usual baseline."""
+    kind = _kind(name)
+    if not issubclass(kind, FloorAgent) or issubclass(kind, BudgetAgent):
+        raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
+    if floor is not None and kappa is not None:
+        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
+    assert world.baseline is not None
+    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
+    if kappa is not None:
+        if kappa <= 0.0:
+            raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
+        baseline = value_of(world, world.baseline)
+        level = require_floor(baseline - kappa / world.problem.units.scale, world.H, "baseline - kappa")
+    assert level is not None
+    evidence = Returns() if returns else None
+    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled, returns=evidence)
+    return forecast(agent, world=world)
+
+
+def build_agent(
+    name: str,
+    world: TabularMDP,
+    pi_b: Floats,
+    floor: float,
+    *,
+    delta: float,
+    bounds: Bounds,
+    pooled: bool,
+    episodes: int,
+    replan: Replan | None = None,
+    certificate: Certificate | None = None,
+) -> CountingAgent:
+    """A learner by name, with this baseline. Those that must be told what it is worth are told.
+
+    With KL the rivals have the sharpest certificate that is theirs; with the paper's bounds, their printed constants.
+    A certificate of the baseline is for those that can use one.
+    """
+    kind, problem = _kind(name), world.problem
+    told, sharp, scale = value_of(world, pi_b), isinstance(bounds, KL), bounds.scale
+    agent: CountingAgent
+    if kind is BPIUCBVI:
+        agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
+    elif kind is ConservativeUCBVI:
+        inside = None if sharp else UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
+        plain = ConservativeUCBVI(problem, pi_b, floor, baseline_value=told, delta=delta, bounds=bounds, pooled=pooled)
+        agent = replace(plain, learner=inside, replan=replan)
+    elif issubclass(kind, FloorAgent):
+        agent = kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
+        if certificate is not None and not issubclass(kind, BudgetAgent):
+            agent = replace(agent, certificate=certificate)
+    else:
+        assert issubclass(kind, ProgrammeAgent)
+        own = BernsteinBox(scale) if kind is DOPE else HoeffdingBox(scale)
+        box = MaurerPontilBox(scale) if sharp else own
+        plain_one = kind(problem, pi_b, floor, baseline_value=told, episodes=episodes, delta=delta, bounds=box)
+        agent = replace(plain_one, pooled=pooled, replan=replan)
+    return agent
+
+
+def try_agents(
+    world: TabularMDP,
+    names: list[str],
+    floor: float | None,
+    delta: float,
+    bounds: Bounds,
+    pooled: bool,
+    episodes: int,
+    seed: int,
+    ledger: Path | None = None,
+) -> list[Run]:
+    """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence.
+
+    The plans of the first, if it is the only one, go into a ledger where one is asked for.
+    """
+    if ledger is not None and len(set(names)) > 1:
+        raise InvalidSetting(f"A ledger holds the plans of one learner, but {len(set(names))} are asked for.")
+    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
+    assert level is not None
+    if pooled and not world.stationary:
+        raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
+    runs: list[Run] = []
+    for name in dict.fromkeys([*names, "bpi-ucbvi"]):
+        assert world.baseline is not None
+        agent = build_agent(
+            name, world, world.baseline, level, delta=delta, bounds=bounds, pooled=pooled, episodes=episodes
+        )
+        runs.append(simulate(world, agent, episodes, seed, floor=level, ledger=None if runs else ledger))
+        if runs[-1].interrupted:
+            break
+    return runs
+
+
+def values_of(world: TabularMDP, runs: list[Run]) -> dict[str, float | None]:
+    """Floor, baseline and optimum in the world's own units."""
+    baseline = next((run.baseline for run in runs if run.baseline is not None), None)
+    known = {"floor": runs[0].floor, "baseline": baseline, "optimum": runs[0].optimum}
+    return {name: None if value is None else world.in_user_units(value) for name, value in known.items()}

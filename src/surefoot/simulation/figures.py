@@ -1,0 +1,137 @@
+"""Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.simulation.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LINE, LINE_OF_TWO = 85, 70  # characters below a panel, alone and beside another
+FORMATS = (".png", ".svg", ".pdf")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
+
+
+def require_target(path: str | Path) -> Path:
+    """A path whose ending says what to write, in a folder that can be written to and is made if it is not there."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidFile(f"{target} cannot be written: no permission. Choose another place.")
+    return target
+
+
+def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
+    """Expected return per episode of each run, with the floor, the baseline and the optimum; violations in the legend.
+
+    All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
+    the title says so.
+    """
+    return _drawn([("", [runs] if isinstance(runs, Run) else list(runs))], path, title)
+
+
+def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":
+    """`plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
+    return _drawn([(name, list(runs)) for name, runs in sides], path, title)
+
+
+def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    target = None if path is None else require_target(path)
+    everyone = [run for _, runs in sides for run in runs]
+    if not everyone or not all(runs for _, runs in sides):
+        raise InvalidSetting("There is no run to draw. Give at least one.")
+    for run in everyone:
+        if (run.optimum, run.floor, run.budget) != (everyone[0].optimum, everyone[0].floor, everyone[0].budget):
+            mine, its = (f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}" for one in (everyone[0], run))
+            raise InvalidSetting(
+                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; a learner "
+                "without a floor is held against one by simulate(..., floor=...)."
+            )
+    figure = Figure(figsize=(8.2 if len(sides) == 1 else 11.5, 4.6), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    for axes, (name, runs) in zip(panels, sides, strict=True):
+        _draw(axes, runs, name)
+    known = everyone[0].optimum is not None
+    panels[0].set_ylabel("expected return per episode" if known else "observed return per episode")
+    mark = ["NOT CERTIFIED"] if any(run.promise.startswith("NOT CERTIFIED") for run in everyone) else []
+    heading = "\n".join([title] * bool(title) + mark)
+    if len(sides) == 1:
+        panels[0].set_title(heading, fontsize=10)
+        figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
+    else:
+        figure.suptitle(heading, fontsize=10)
+        for axes in panels:
+            axes.legend(loc="lower right", frameon=False, fontsize=8)
+    if target is not None:
+        figure.savefig(target)
+    return figure
+
+
+def _limit_of(run: Run) -> str:
+    if run.budget is not None:
+        return f"a budget of {run.budget:g}"
+    return "no floor" if run.floor is None else f"floor {run.units.to_user(run.floor):g}"
+
+
+def _words_of(run: Run) -> str:
+    """What the legend says of a run's limit."""
+    if run.violations is None:
+        return "no floor" if run.floor is None and run.budget is None else "violations unknown"
+    if run.budget is None:
+        return f"{run.violations:,} below the floor"
+    costs = f"largest cost {run.max_cost:.4g}, baseline {run.baseline_cost:.4g}"
+    return f"{run.violations:,} over the budget\nof {run.budget:g} ({costs})"
+
+
+def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
+    """One group of runs."""
+    from matplotlib.ticker import EngFormatter
+
+    optimum, floor, units = runs[0].optimum, runs[0].floor, runs[0].units
+    baseline = next((run.baseline for run in runs if run.baseline is not None), None)
+    best = "optimum" if runs[0].budget is None else "best within budget"
+    lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
+    for i, run in enumerate(runs):
+        below = _words_of(run)
+        # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
+        middle = run.curve.episode + run.curve.episodes / 2
+        axes.plot(
+            middle,
+            run.units.steps * units.low + units.scale * run.curve.mean,
+            color=COLOURS[i % len(COLOURS)],
+            lw=1.6,
+            zorder=9 - i,
+            label=f"{run.agent}{', told V^b' * run.told}: {below}",
+        )
+    for value, name, style in lines:
+        if value is not None:
+            value = units.to_user(value)  # noqa: PLW2901
+            axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
+
+    promises: dict[str, dict[str, None]] = {}
+    for run in runs:
+        promises.setdefault(run.promise, {})[run.agent] = None
+    said = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
+    # Broken by hand: a line wider than the axes would leave the picture on both sides.
+    broken = [line for text in said for line in wrap(text, LINE if not title else LINE_OF_TWO)]
+    axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_xlim(0, max(run.episodes for run in runs))
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, fontsize=10)

@@ -1,0 +1,275 @@
+"""Forecast: about how long until a learner leaves its baseline, before anybody has played an episode.
+
+The law of large numbers plays: blocks of episodes bring their EXPECTED counts, and the learner plans from those as from
+any others. What comes out is the course of a typical run, without its luck.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.floors import Relative
+from surefoot.agents.plan import exit_taken
+from surefoot.agents.splice_agent import Decision
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import REWARD_UNITS, require_floor, require_number
+from surefoot.bounds import KL
+from surefoot.bounds.binding import Binding, binding_pairs
+from surefoot.errors import InvalidSetting
+from surefoot.simulation.setup import check_same_problem
+from surefoot.task.counts import Counts
+from surefoot.task.policy import EpisodicMixture
+from surefoot.task.problem import Problem
+from surefoot.worlds.exact import occupancy, value_of
+from surefoot.worlds.tabular_mdp import TabularMDP
+
+MOST = 10**10  # episodes: later is "practically never"
+KAPPA = "how far the baseline is above the floor, in units of return (0..H), > 0"
+GROWTH = 0.05  # of a block, in episodes so far
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """When one learner is expected to leave its baseline. None: not within 10^10 episodes."""
+
+    bounds: str
+    first_mixture: int | None
+    first_optimistic: int | None
+    holds_back: tuple[Binding, ...]  # the pairs that keep the baseline's certified value low before the first mixture
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect, with our bounds and with the paper's.
+
+    `kappa` is the room between baseline and floor. `lemma` is the smallest number of episodes for which the paper's
+    Lemma (finite) says that any of them is optimistic at all; inf where there is no room.
+    """
+
+    learner: str
+    grounds: str  # what was taken for the world
+    kappa: float
+    baseline: float
+    floor: float
+    scale: float  # of the user's units
+    outlooks: tuple[Outlook, ...]
+    lemma: float
+    covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.learner}, {self.grounds}: baseline {self.baseline:.6g}, floor {self.floor:.6g}, "
+            f"room kappa {self.scale * self.kappa:.4g}"
+        ]
+        if self.kappa <= 0.0:
+            return lines[0] + "\nThe baseline is not above the floor: the promise has no premise. Lower the floor."
+        for outlook in self.outlooks:
+            mixture, optimistic = (about(k) for k in (outlook.first_mixture, outlook.first_optimistic))
+            lines.append(f"  {outlook.bounds}: first mixture after {mixture}, the optimist alone after {optimistic}")
+            lines += [f"    held back by {binding}" for binding in outlook.holds_back[:3]]
+        if self.covered:
+            lines.append(
+                f"  the paper's Lemma (finite) guarantees an optimistic episode only after {about(self.lemma)}"
+            )
+        else:
+            lines.append("  the paper's bounds and its lemma do not cover this problem")
+        return "\n".join(lines)
+
+
+def about(episodes: float | None) -> str:
+    """A number of episodes, for people."""
+    if episodes is None or episodes == math.inf:
+        return "practically never"
+    if episodes > MOST:
+        return f"{episodes:.1e} episodes: practically never"
+    if episodes == 0:
+        return "no episode at all"
+    digits = 10.0 ** max(0, math.floor(math.log10(episodes)) - 1)
+    return f"about {round(episodes / digits) * digits:,.0f} episodes"
+
+
+def forecast(
+    agent: FloorAgent,
+    *,
+    world: TabularMDP | None = None,
+    counts: Counts | None = None,
+    kappa: float | None = None,
+) -> Forecast:
+    """About how many episodes until the first mixture, and until the explorer is played alone.
+
+    Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose frequencies are taken for the
+    world and which are where it goes on from; `kappa`, a guess of how far the baseline is above the floor (in 0..H, as
+    floors are): then all possible next states are taken to be equally likely, and the floor to be kappa below the
+    baseline.
+
+    It is an expectation, not a promise: runs scatter around it, on easy worlds by a few episodes, on hard ones by a
+    factor of about two.
+    """
+    if not isinstance(agent, FloorAgent):
+        raise InvalidSetting(f"Expected a learner with a floor such as sf.StepMix(...), found {type(agent).__name__}.")
+    if not agent.plans_itself:
+        raise InvalidSetting(f"There is no forecast for {agent.name}: it is for StepMix, EpsMix and StepNoMix.")
+    if agent.explorer is not None:
+        raise InvalidSetting("A forecast is for the optimistic explorer: what another one will draw is not known.")
+    given = [name for name, value in (("world", world), ("counts", counts), ("kappa", kappa)) if value is not None]
+    if len(given) != 1:
+        raise InvalidSetting(
+            f"Give one of world, counts or kappa to forecast from, found {', '.join(given) or 'none'}."
+        )
+    problem, floor = agent.problem, agent.floor
+    if kappa is not None and isinstance(floor, Relative):
+        raise InvalidSetting("A relative floor has no kappa: the room is a share of what the baseline is worth.")
+    if counts is not None and not counts.n_sas.any():
+        raise InvalidSetting(
+            "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
+        )
+    if world is not None:
+        check_same_problem(world, agent)
+        model, grounds = world, "in this world"
+    elif counts is not None:
+        agent.check_counts(counts)
+        model, grounds = _stand_in(problem, counts), "in the world these counts suggest"
+    else:
+        model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"
+    V_b = value_of(model, agent.pi_b)
+    if kappa is not None:
+        room = require_number("kappa", kappa, KAPPA)
+        if room <= 0.0:
+            raise InvalidSetting(f"kappa is {room:g}, expected {KAPPA}.")
+        floor = require_floor(V_b - room, problem.H, "baseline - kappa")
+    level = floor.of(V_b, problem) if isinstance(floor, Relative) else floor
+    learners = [(_called(agent), _with(agent, floor))]
+    if isinstance(agent.bounds, KL) and problem.plain:
+        preset = type(agent).paper(problem, agent.baseline, floor, delta=agent.delta, pooled=agent.pooled)
+        learners.append(("the paper's bounds", preset))
+    room = V_b - level
+    outlooks = tuple(_course(name, learner, model, counts) for name, learner in learners) if room > 0.0 else ()
+    return Forecast(
+        learner=agent.name,
+        grounds=grounds,
+        kappa=room,
+        baseline=problem.in_user_units(V_b),
+        floor=problem.in_user_units(level),
+        scale=problem.units.scale,
+        outlooks=outlooks,
+        lemma=lemma_finite(problem, room) if problem.plain else math.inf,
+        covered=problem.plain,
+    )
+
+
+def lemma_finite(problem: Problem, kappa: float) -> float:
+    """The paper's Lemma (finite): of K episodes at most (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) are
+    not optimistic. The smallest K for which that is less than K."""
+    if kappa <= 0.0:
+        return math.inf
+    S, A, H = problem.S, problem.A, problem.H
+    c = (4608 * math.exp(26) / kappa**2 + 2688 * math.exp(13) * S / kappa) * H**3 * S * A
+    K = c
+    for _ in range(100):
+        K = c * math.log(K + 1) ** 2
+    return K
+
+
+def _called(agent: FloorAgent) -> str:
+    return "KL certificates" if isinstance(agent.bounds, KL) else "the paper's bounds"
+
+
+def _with(agent: FloorAgent, floor: float | Relative) -> FloorAgent:
+    """The same learner with this floor."""
+    return replace(agent, floor=floor)
+
+
+def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
+    """What is taken for the world: the frequencies seen; where nothing was seen, every possible next state alike."""
+    S, A = problem.S, problem.A
+    P = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
+    seen = np.full((1, S, A), 0.5)
+    start = np.full(S, 1.0 / S) if problem.start is None else problem.start
+    if counts is not None:
+        n = counts.n_sa
+        P = np.where(n[..., None] > 0, counts.n_sas / np.maximum(n, 1)[..., None], P)
+        if counts.x_sa is not None:
+            seen = np.where(n > 0, counts.x_sa / REWARD_UNITS / np.maximum(n, 1), seen)
+        if problem.start is None and counts.n_start.any():
+            start = counts.n_start / counts.n_start.sum()
+    P = P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, (problem.H, S, A, S))
+    if problem.r_next_rows is not None:
+        after = problem.r_next_rows.reshape(-1, S, A, S)
+        return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
+    r = np.where(problem.hidden, np.clip(seen, 0.0, 1.0), problem.r)
+    return TabularMDP(P, r, H=problem.H, start=start)
+
+
+class _Expected:
+    """Counts that need not be whole: what the planner's kernels read of them."""
+
+    def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
+        rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
+        self.pooled, self.logged = pooled, False
+        self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
+        self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
+        self.record = np.zeros(2) if counts is None else counts.record.astype(np.float64)
+        self.x_sa = None
+        if problem.unknown_rows is not None:
+            seen = None if counts is None else counts.x_sa
+            self.x_sa = np.zeros((rows, S, A)) if seen is None else seen.astype(np.float64)
+
+    @property
+    def as_counts(self) -> Counts:
+        """For signatures: only arrays are read."""
+        return cast(Counts, self)
+
+    def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
+        """The expected counts of n episodes of pi."""
+        d = n * occupancy(world, pi)
+        went = d[..., None] * world.P
+        rows = len(self.n_sas)
+        self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
+        self.n_start += n * world.start
+        if self.x_sa is not None:
+            paid = d * world.r * REWARD_UNITS
+            self.x_sa += paid.sum(axis=0, keepdims=True) if rows == 1 else paid
+
+
+def _course(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
+    """Plan, play a block in expectation, and so on, until the explorer is alone or patience ends."""
+    expected = _Expected(agent.problem, agent.pooled, counts)
+    V_b = value_of(world, agent.pi_b)
+    k, first_mixture, first_optimistic = 0.0, None, None
+    last: Decision | None = None
+    held: tuple[Binding, ...] = ()
+    while k <= MOST:
+        decision = agent.decide(agent.evidence(expected.as_counts))
+        source = exit_taken(decision.h, decision.rho, world.H)
+        if source != "baseline" and first_mixture is None:
+            first_mixture = round(k)
+            held = _held(agent, expected, last) if last is not None else ()
+        if source == "optimistic":
+            first_optimistic = round(k)
+            break
+        n = max(1.0, GROWTH * k)
+        policy = agent.policy_of(decision)
+        by_baseline = n if source == "baseline" else 0.0
+        if isinstance(policy, EpisodicMixture):
+            by_baseline = (1.0 - policy.rho) * n
+            expected.add(world, policy.second, policy.rho * n)
+            expected.add(world, policy.first, by_baseline)
+        else:
+            expected.add(world, policy, n)
+        expected.record += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
+        k += n
+        last = decision
+    if first_mixture is None and last is not None:
+        held = _held(agent, expected, last)
+    return Outlook(name, first_mixture, first_optimistic, held)
+
+
+def _held(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[Binding, ...]:
+    """The pairs that kept the baseline's certified value low."""
+    if not isinstance(agent.bounds, KL):
+        return ()
+    counts = expected.as_counts
+    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.pi_b, decision.V_low[:, -1]))

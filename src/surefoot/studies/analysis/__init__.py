@@ -1,0 +1,1 @@
+"""What came of a study: statistics, summary, verdict, claims, queries."""

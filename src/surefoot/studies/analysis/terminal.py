@@ -1,0 +1,115 @@
+"""A study's summary on standard output, in eighty columns."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from surefoot.studies.analysis.promises import UNCERTIFIED
+from surefoot.studies.analysis.summary import amount, summary
+from surefoot.studies.analysis.verdict import standing
+from surefoot.studies.run.store import Results
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLUMNS = (  # headings that fit, with their numbers, in eighty columns
+    ("learner", "learner"),
+    ("told", "told\nV^b"),
+    ("violations", "episodes\nbelow\nfloor"),
+    ("runs_below", "runs\nbelow\nfloor"),
+    ("regret", "regret\n(return)"),
+    ("mean_return", "return\nan\nepisode"),
+    ("off_baseline", "off the\nbaseline\nat"),
+    ("first_optimistic", "opti-\nmistic\nat"),
+)
+
+
+def moment(row: dict[str, Any], name: str) -> str:
+    """When something first happened: the median over trials, and in how many it never did."""
+    never, trials = row[f"{name}_never"], row["trials"]
+    if never == trials:
+        return "never"
+    median = "–" if row[name] is None else amount(row[name])
+    return f"{median} ({never} never)" if never else median
+
+
+def print_summary(results: Results) -> None:
+    """A table a panel on standard output, the baseline alone on top of each; then what is promised, and the verdict."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console()
+    rows = summary(results)
+    for panel in results.study.panels:
+        mine = [row for row in rows if row["panel"] == panel.id]
+        there = [row for row in mine if row["trials"]]
+        console.print(escape(panel.heading), style="bold", highlight=False)
+        if not there:
+            console.print("no trials yet\n", highlight=False)
+            continue
+        _print_panel(console, mine)
+    promises: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for words in row["promises"] or {}:
+            promises.setdefault(words, {})[row["label"]] = None
+    for words, labels in promises.items():
+        console.print(f"{', '.join(labels)}: {words}.", highlight=False, markup=False, soft_wrap=True)
+    if any(row["told"] for row in rows):
+        console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
+    said = standing([results])
+    styles = {UNCERTIFIED: "bold red"}
+    console.print()
+    console.print(said.word, style=styles.get(said.word, "bold"), highlight=False)
+    for line in (said.meaning, *said.found, *said.caveats):
+        console.print(line, highlight=False, markup=False)
+    for line in said.alarms:
+        console.print(line, style="bold red", highlight=False, markup=False)
+
+
+def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    there = [row for row in rows if row["trials"]]
+    first = there[0]
+    low, high = (f"{worth:.4g}" for worth in (first["baseline_low"], first["baseline_high"]))
+    worth = low if low == high else f"{low} to {high}"
+    console.print(
+        f"floor {first['floor']:.4g}, baseline worth {worth}, optimum {first['optimum']:.4g} an episode",
+        highlight=False,
+    )
+    told = any(row["told"] for row in there)
+    columns = [column for column in COLUMNS if told or column[0] != "told"]
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    for key, heading in columns:
+        left = key == "learner"
+        table.add_column(heading, justify="left" if left else "right", overflow="fold", min_width=12 if left else None)
+    # What the baseline alone would have had depends on how many episodes there were.
+    lengths = {row["episodes"]: row for row in reversed(there)}
+    for episodes, row in lengths.items():
+        alone = {
+            "learner": "baseline alone" + f", {episodes:,}" * (len(lengths) > 1),
+            "violations": amount(row["baseline_violations"]),
+            "runs_below": f"{row['baseline_below']} of {row['trials']}",
+            "regret": amount(row["baseline_regret"]),
+            "mean_return": f"{row['baseline_return']:.4f}",
+        }
+        table.add_row(*(alone.get(key, "–") for key, _ in columns))
+    for row in rows:
+        if not row["trials"]:
+            table.add_row(*(escape(row["label"]) if key == "learner" else "–" for key, _ in columns))
+            continue
+        shown = {
+            "learner": escape(row["label"]),
+            "told": "yes" if row["told"] else "no",
+            "violations": amount(row["violations"]),
+            "runs_below": f"{row['runs_below']} of {row['trials']}",
+            "regret": amount(row["regret"]),
+            "mean_return": f"{row['mean_return']:.4f}",
+            "off_baseline": "has none" if row["no_floor"] else moment(row, "off_baseline"),
+            "first_optimistic": moment(row, "first_optimistic"),
+        }
+        table.add_row(*(shown[key] for key, _ in columns))
+    console.print(table)
+    spans = " or ".join(f"{episodes:,}" for episodes in sorted(lengths))
+    means = f"Means over runs of {spans} episodes; moments are medians, counted from 0.\n"
+    console.print(means, highlight=False)

@@ -1,0 +1,1 @@
+"""Trials of a study: run one, run all that are missing, store them."""

@@ -1,0 +1,1 @@
+"""A study as data: the fields of its file, and the studies that come with the package."""

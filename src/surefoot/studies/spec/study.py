@@ -1,0 +1,441 @@
+"""Study: what is asked, as data. A TOML file, checked field by field; panels times learners are its cells.
+
+A panel is a place: a world, its baseline (or a log to learn one from) and a floor. A learner is a way to plan. Each
+pair of the two is a cell, `panel/learner`, and that is its name for ever. Trials of a cell differ in their draws only.
+"""
+
+import hashlib
+import json
+import re
+import stat
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from surefoot.agents import AGENTS, Blocks, EveryEpisode, Growth
+from surefoot.agents.replanning import Replan
+from surefoot.errors import InvalidSetting, InvalidStudy
+from surefoot.studies.spec.fields import (
+    Field,
+    a_word_or_one_key,
+    between,
+    label,
+    name,
+    number,
+    one_of,
+    read_table,
+    several,
+    shown,
+    text,
+    whole,
+    yes_or_no,
+)
+from surefoot.task.problem import LONGEST
+from surefoot.worlds.registry import family
+
+BOUNDS = ("paper", "kl")
+LOG_METHODS = ("vi-lcb", "robust", "clone", "spibb")
+FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations")
+CLAIMS = (  # how each is judged: claims.py
+    *("promise", "optimist-violates", "flat-then-rise", "epsmix-sooner", "higher-floor-delays"),
+    *("better-baseline-helps", "dope-leaves-first", "dope-regrets-more", "optpess-stays", "more-trajectories-help"),
+    *("log-is-enough", "tighter-floor-delays", "finite-mixtures", "mixing-leaves-sooner"),
+    *("fewer-violations-with-more-data", "sharp-leaves-sooner"),
+)
+AXES = ("linear", "log")
+LARGEST_FILE = 1_000_000  # bytes of a study's file: it is written by hand
+MOST_RUNS = 1_000_000  # cells times trials: a file each
+LARGEST_WORLD = 2**27  # transitions (H, S, A, S) to count: 1 GiB
+# Python's reader of TOML takes time by the square of the parts of a.dotted.name; a study needs three.
+MANY_DOTS = re.compile(
+    r"""(?<![\w"'-])(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){8}"""
+)
+
+Choice = str | tuple[str, float]  # "usual", or ("eta", 5.0)
+
+
+def _world(where: str, value: object) -> dict[str, Any]:
+    """A family by name, and its sizes as they are."""
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise InvalidStudy(
+            f'{where} is {shown(value)}, expected a table such as {{ name = "random", S = 5, seed = 1 }}.'
+        )
+    try:
+        chosen = family(text(f"{where}: name", value["name"])[:60])
+    except InvalidSetting as reason:
+        raise InvalidStudy(f"{where}: {reason}") from None
+    sizes: dict[str, Field] = {}
+    for size, default in chosen.sizes.items():
+        read = yes_or_no if isinstance(default, bool) else whole(0) if isinstance(default, int) else number
+        sizes[size] = Field(read, f"a size of {chosen.name}", default)
+    given = {key: entry for key, entry in value.items() if key != "name"}
+    found = read_table(where, given, sizes)
+    _require_room(where, found)
+    return {"name": chosen.name, **found}
+
+
+def _require_room(where: str, sizes: Mapping[str, Any]) -> None:
+    """A learner counts H S A S transitions: refused here, before any array is made, where they would not fit."""
+    S = max(sizes.get("S", 1), sizes.get("N", 1), sizes.get("places", 1))
+    H = max(sizes.get("H", 1), sizes.get("N", 1))
+    numbers = H * S * sizes.get("A", 1) * S
+    if numbers > LARGEST_WORLD or H > LONGEST:
+        raise InvalidStudy(
+            f"{where} is a world of {numbers:,} transitions over {H:,} steps, expected at most {LARGEST_WORLD:,} over "
+            f"{LONGEST:,}. Choose smaller sizes."
+        )
+
+
+_POSITIVE = between(0.0, float("inf"), "a number above 0")
+_SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
+_baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
+_replan = a_word_or_one_key(
+    ("every episode",), {"growth": between(1.0, float("inf"), "a factor above 1"), "blocks": _SHARE}
+)
+
+
+def _floor(where: str, value: object) -> float | Choice:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(where, value)
+    read = a_word_or_one_key(("usual",), {"of_baseline": _SHARE, "below_baseline": _POSITIVE})
+    try:
+        chosen: Choice = read(where, value)
+    except InvalidStudy as reason:
+        raise InvalidStudy(f"{str(reason).rstrip('.')} or a number in the world's units.") from None
+    return chosen
+
+
+LOG_FIELDS = {
+    "episodes": Field(whole(1, 10_000_000), "how many episodes are in the log"),
+    "behaviour": Field(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual"),
+    "method": Field(one_of(LOG_METHODS), f"how the baseline is learnt from it: {', '.join(LOG_METHODS)}", "vi-lcb"),
+}
+
+
+def _log(where: str, value: object) -> "Log":
+    return Log(**read_table(where, value, LOG_FIELDS))
+
+
+PANEL_FIELDS = {
+    "id": Field(name, "its name in cells and files, for ever"),
+    "title": Field(text, "what is written above its picture; what is particular about it, if left out", ""),
+    "world": Field(
+        _world,
+        'a family (`surefoot worlds` lists them) and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }',
+    ),
+    "baseline": Field(_baseline, '"usual" (the world\'s own) or { eta = 5.0 } (Boltzmann on Q*)', "usual"),
+    "floor": Field(
+        _floor,
+        "a number in the world's units, \"usual\", { of_baseline = 0.9 } (times the baseline's value) or "
+        "{ below_baseline = 0.2 }",
+        "usual",
+    ),
+    "log": Field(_log, 'instead of a baseline: { episodes = 5000, behaviour = { eta = 10 }, method = "vi-lcb" }', None),
+    "episodes": Field(whole(1), "episodes of a run here; the study's, if left out", None),
+}
+LEARNER_FIELDS = {
+    "id": Field(name, "its name in cells and files, for ever"),
+    "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
+    "agent": Field(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}"),
+    "bounds": Field(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates"),
+    "scale": Field(_POSITIVE, "of the bonus or radius. Anything but 1 is NOT CERTIFIED", 1.0),
+    "pooled": Field(
+        lambda where, value: value if value == "if stationary" else yes_or_no(where, value, ' or "if stationary"'),
+        'are counts pooled over steps? true, false or "if stationary"',
+        False,
+    ),
+    "replan": Field(
+        _replan, '"every episode", { growth = 1.03 } or { blocks = 0.01 }; the study\'s, if left out', None
+    ),
+    "episodes": Field(whole(1), "episodes of its runs; the panel's, if left out", None),
+}
+QUICK_FIELDS = {
+    "trials": Field(whole(1, 100_000), "trials of a quick run", None),
+    "episodes": Field(whole(1), "episodes of every cell in a quick run", None),
+    "replan": Field(_replan, "how every learner replans in a quick run", None),
+}
+
+
+def _panel(where: str, value: object) -> "Panel":
+    if isinstance(value, dict) and "log" in value and "baseline" in value:
+        raise InvalidStudy(f"{where} has a log and a baseline. With a log, the baseline is what is learnt from it.")
+    panel = Panel(**read_table(where, value, PANEL_FIELDS))
+    if panel.log is not None and isinstance(panel.floor, tuple):
+        raise InvalidStudy(f'{where}: with a log the floor is a number or "usual": what is learnt is not known before.')
+    return panel
+
+
+def _learner(where: str, value: object) -> "Learner":
+    return Learner(**read_table(where, value, LEARNER_FIELDS))
+
+
+def _quick(where: str, value: object) -> "Quick":
+    return Quick(**read_table(where, value, QUICK_FIELDS))
+
+
+STUDY_FIELDS = {
+    "name": Field(name, "the study's name, and its folder's"),
+    "title": Field(text, "one line"),
+    "question": Field(text, "what is asked, in a sentence or two"),
+    "seed": Field(whole(0), "of all draws. Trial i draws from child i of it", 0),
+    "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
+    "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
+    "episodes": Field(whole(1), "episodes of a run, where panel and learner do not say", None),
+    "replan": Field(_replan, "when learners plan anew, where they do not say", "every episode"),
+    "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
+    "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", FIGURES[:5]),
+    "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
+    "quick": Field(_quick, "what is different with --quick; 3 trials and plans in blocks, if left out", None),
+    "panels": Field(several(_panel), "the places, [[panels]] each"),
+    "learners": Field(several(_learner), "the ways to plan, [[learners]] each"),
+}
+TABLES = {
+    "": STUDY_FIELDS,
+    "quick": QUICK_FIELDS,
+    "panels": PANEL_FIELDS,
+    "panels.log": LOG_FIELDS,
+    "learners": LEARNER_FIELDS,
+}
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log of past episodes, drawn anew in every trial, from which the baseline is learnt."""
+
+    episodes: int
+    behaviour: Choice
+    method: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A place: a world, its baseline and a floor."""
+
+    id: str
+    title: str
+    world: dict[str, Any]
+    baseline: Choice
+    floor: float | Choice
+    log: Log | None
+    episodes: int | None
+
+    @property
+    def heading(self) -> str:
+        """Its title, or what is particular about it."""
+        if self.title:
+            return self.title
+        who = self.baseline if self.log is None else self.log.behaviour
+        words = [f"eta = {who[1]:g}"] if isinstance(who, tuple) else []
+        if self.log is not None:
+            words.append(f"n = {self.log.episodes:,}")
+        elif isinstance(self.floor, tuple):
+            kind, value = self.floor
+            words.append(f"floor = {value:g} V^b" if kind == "of_baseline" else f"floor = V^b - {value:g}")
+        elif not isinstance(self.floor, str):
+            words.append(f"floor = {self.floor}")
+        return ", ".join(words) or str(self.world["name"])
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to plan."""
+
+    id: str
+    label: str
+    agent: str
+    bounds: str
+    scale: float
+    pooled: bool | str
+    replan: Choice | None
+    episodes: int | None
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What is different with --quick; None: nothing."""
+
+    trials: int | None
+    episodes: int | None
+    replan: Choice | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A learner in a place: all that decides its runs, as plain data."""
+
+    study: str
+    panel: Panel
+    learner: Learner
+    seed: int
+    delta: float
+    episodes: int
+    replan: Choice
+
+    @property
+    def id(self) -> str:
+        """panel/learner."""
+        return f"{self.panel.id}/{self.learner.id}"
+
+    @property
+    def label(self) -> str:
+        """What legends call the learner."""
+        return self.learner.label or AGENTS[self.learner.agent].name
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the numbers: no titles, no labels, and the sizes that are used, wherever they were said."""
+        panel, learner = asdict(self.panel), asdict(self.learner)
+        places = {key: panel[key] for key in ("world", "baseline", "floor", "log")}
+        ways = {key: learner[key] for key in ("agent", "bounds", "scale", "pooled")}
+        same = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
+        return {**places, **ways, **same}
+
+    @property
+    def digest(self) -> str:
+        """Of the identity."""
+        return digest_of(self.identity())
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is asked. `read_study` makes one from a file."""
+
+    name: str
+    title: str
+    question: str
+    seed: int
+    trials: int
+    delta: float
+    episodes: int | None
+    replan: Choice
+    axis: str
+    figures: tuple[str, ...]
+    claims: tuple[str, ...]
+    quick: Quick | None
+    panels: tuple[Panel, ...]
+    learners: tuple[Learner, ...]
+    size: str = "full"
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every learner in every place."""
+        return tuple(
+            Cell(
+                study=self.name,
+                panel=panel,
+                learner=learner,
+                seed=self.seed,
+                delta=self.delta,
+                episodes=learner.episodes or panel.episodes or self.episodes or 0,
+                replan=learner.replan or self.replan,
+            )
+            for panel in self.panels
+            for learner in self.learners
+        )
+
+    def made_quick(self) -> "Study":
+        """The same question in minutes."""
+        less = self.quick or Quick(min(self.trials, 3), None, ("blocks", 0.01))
+        learners, panels = self.learners, self.panels
+        if less.replan is not None:
+            learners = tuple(replace(learner, replan=less.replan) for learner in learners)
+        if less.episodes is not None:
+            learners = tuple(replace(learner, episodes=None) for learner in learners)
+            panels = tuple(replace(panel, episodes=less.episodes) for panel in panels)
+        trials = less.trials or self.trials
+        return replace(self, learners=learners, panels=panels, trials=trials, quick=None, size="quick")
+
+    def as_table(self) -> dict[str, Any]:
+        """As in the file: `parse_study` reads it back. What is as if left out is left out."""
+        return {
+            **_table(self, STUDY_FIELDS, ("quick", "panels", "learners")),
+            **({} if self.quick is None else {"quick": _table(self.quick, QUICK_FIELDS)}),
+            "panels": [
+                {
+                    **_table(panel, PANEL_FIELDS, ("log",)),
+                    **({} if panel.log is None else {"log": _table(panel.log, LOG_FIELDS)}),
+                }
+                for panel in self.panels
+            ],
+            "learners": [_table(learner, LEARNER_FIELDS) for learner in self.learners],
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the numbers of every cell. Not the number of trials: more of them change none that are there."""
+        return {"name": self.name, "cells": {cell.id: cell.identity() for cell in self.cells}}
+
+    @property
+    def digest(self) -> str:
+        """Of the identity."""
+        return digest_of(self.identity())
+
+
+def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a record as TOML has them."""
+    given = {key: getattr(record, key) for key in fields if key not in but}
+    return {key: _as_written(key, value) for key, value in given.items() if value != fields[key].default}
+
+
+def _as_written(key: str, value: Any) -> Any:
+    if key in ("figures", "claims"):
+        return list(value)
+    return {value[0]: value[1]} if isinstance(value, tuple) else value
+
+
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """The same for the same data, whatever the order of keys."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def parse_study(given: object, where: str) -> Study:
+    """A study from a table as TOML or JSON gives it; `where` is named in messages."""
+    study = Study(**read_table(where, given, STUDY_FIELDS))
+    runs = len(study.panels) * len(study.learners) * study.trials
+    if runs > MOST_RUNS:
+        raise InvalidStudy(
+            f"{where} asks for {runs:,} runs ({len(study.panels):,} panels, {len(study.learners):,} learners, "
+            f"{study.trials:,} trials), expected at most {MOST_RUNS:,}. Make several studies of it."
+        )
+    for kind, entries in (("panels", study.panels), ("learners", study.learners)):
+        if not entries:
+            raise InvalidStudy(f"{where} has no {kind}. Give at least one [[{kind}]].")
+        ids = [entry.id.lower() for entry in entries]  # files of some systems do not tell A from a
+        twice = sorted(one for one, times in Counter(ids).items() if times > 1)
+        if twice:
+            raise InvalidStudy(f"{where}: two {kind} have the id {twice[0]!r}. Ids name cells: each must be its own.")
+    if any(cell.episodes == 0 for cell in study.cells):
+        raise InvalidStudy(f"{where} does not say how many episodes a run has. Write episodes = ... at its top.")
+    return study
+
+
+def read_study(path: str | Path) -> Study:
+    """A study from a TOML file."""
+    try:
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device has no size, and may have no end
+            raise InvalidStudy(f"{path} cannot be read: it is not a file. Expected a study's TOML file.")
+        if found.st_size > LARGEST_FILE:
+            raise InvalidStudy(f"{path} has more than {LARGEST_FILE:,} bytes, expected a study's TOML file.")
+        words = Path(path).read_bytes().decode()
+        if MANY_DOTS.search(words):
+            raise ValueError("a name has more than eight parts with dots between")
+        given = tomllib.loads(words)
+    except InvalidStudy:
+        raise
+    except FileNotFoundError:
+        raise InvalidStudy(f"{path} does not exist. Expected a study's TOML file.") from None
+    except OSError as reason:
+        raise InvalidStudy(f"{path} cannot be read ({reason.strerror}). Expected a study's TOML file.") from None
+    except (ValueError, RecursionError) as reason:  # among them tomllib's own, and numbers of thousands of digits
+        raise InvalidStudy(f"{path} is not TOML: {reason}") from None
+    return parse_study(given, str(path))
+
+
+def replan_of(choice: Choice) -> Replan:
+    """The rule that is meant."""
+    if isinstance(choice, str):
+        return EveryEpisode()
+    kind, value = choice
+    return Growth(value) if kind == "growth" else Blocks(value)

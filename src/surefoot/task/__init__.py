@@ -1,0 +1,1 @@
+"""What a learner may know: the problem, policies, episodes and counts."""

@@ -1,0 +1,447 @@
+"""Counts: everything a plan may depend on. It is the learner's whole state: saving it saves the learner."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.validation import (
+    REWARD_UNITS,
+    as_array,
+    require_bool,
+    require_integer,
+    require_room,
+    where,
+)
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
+from surefoot.task.episode import Episode, require_indices, require_problem
+from surefoot.task.problem import LONGEST, Problem
+
+LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
+LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
+OPTIONAL = ("H", "s1", "n_start", "record", "record_of", "logged", "ledger", "ledger_of", "basis", "x_sa")  # in a file
+PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
+
+
+class Counts:
+    """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
+
+    Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
+    and number and sum of the returns of whole baseline episodes (record). Rewards are summed in whole multiples of
+    2^-20, so no sum depends on the order of its parts. A learner that keeps a sum above the floor, not each episode,
+    remembers in the ledger what it has played; one that plans by a linear programme, in which basis the last ended.
+
+    `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
+    """
+
+    __slots__ = (
+        "H",
+        "basis",
+        "ledger",
+        "ledger_of",
+        "logged",
+        "n_sas",
+        "n_start",
+        "planned",
+        "pooled",
+        "record",
+        "record_of",
+        "s1",
+        "x_sa",
+    )
+    n_sas: Ints
+    x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
+    n_start: Ints  # (S,) how often each state was the first
+    record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    record_of: str | None  # whose returns these are, and by which rewards (`agent.mark`); None where nobody said
+    ledger: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
+    ledger_of: str | None  # whose account it is: of which learner, floor, bounds and baseline (`agent.ledger_mark`)
+    basis: Ints | None  # in which the last linear programme ended; None: none was solved
+    planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
+    logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
+    pooled: bool  # one row for all steps?
+    H: int | None  # steps in an episode; None where pooled counts were made without saying
+    s1: int | None  # where episodes start; None where nobody said
+
+    def __init__(
+        self,
+        n_sas: ArrayLike,
+        H: int | None = None,
+        s1: int | None = None,
+        *,
+        x_sa: ArrayLike | None = None,
+        n_start: ArrayLike | None = None,
+        record: ArrayLike | None = None,
+        record_of: str | None = None,
+        logged: bool = False,
+        ledger: ArrayLike | None = None,
+        ledger_of: str | None = None,
+        basis: ArrayLike | None = None,
+        copy: bool = True,
+    ) -> None:
+        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied, or
+        handed over (copy=False).
+
+        With H > 1 given, (1, S, A, S) is pooled, too.
+        """
+        given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
+        if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
+            raise InvalidCounts(
+                f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
+            )
+        given = _whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
+        if H is not None:
+            H = require_integer("H", H, 1, InvalidCounts)
+            if given.ndim == 4 and given.shape[0] == 1:
+                given = given if H == 1 else given[0]
+            if given.ndim == 4 and given.shape[0] != H:
+                raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
+        self.pooled = given.ndim == 3
+        self.H = H if self.pooled else given.shape[0]
+        self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
+        self.n_sas = given[None] if self.pooled else given
+        rows, S, A, _ = self.n_sas.shape
+        self.x_sa = None
+        if x_sa is not None:
+            sums = np.asarray(x_sa)
+            sums = sums[None] if sums.ndim == 2 else sums
+            self.x_sa = _whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
+            if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
+                raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
+        self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
+        self.record = _whole("record", np.zeros(2) if record is None else record, (2,), LARGEST_SUM)
+        if self.H is not None and int(self.record[1]) > int(self.record[0]) * self.H * REWARD_UNITS:
+            raise InvalidCounts(
+                f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
+            )
+        self.ledger = _whole("ledger", np.zeros(3) if ledger is None else ledger, (3,), LARGEST_SUM)
+        if self.H is not None and int(self.ledger[2]) > int(self.ledger[1]) * self.H * REWARD_UNITS:
+            raise InvalidCounts(f"ledger is {self.ledger}: values of more than {self.H} in episodes of {self.H} steps.")
+        self.ledger_of = ledger_of
+        self.basis = None if basis is None else _basis(basis)
+        self.record_of = record_of
+        self.logged = require_bool("logged", logged)
+        self.planned = None
+
+    @classmethod
+    def zeros(cls, problem: Problem, pooled: bool = False) -> Self:
+        """No episode seen. `pooled` needs a problem that is stationary."""
+        require_problem(problem)
+        if require_bool("pooled", pooled):
+            require_stationary(problem)
+        steps = () if pooled else (problem.H,)
+        sums = None if problem.unknown_rows is None else np.zeros((*steps, problem.S, problem.A), dtype=np.int64)
+        start = problem.s1 if problem.one_start else None
+        shape = (*steps, problem.S, problem.A, problem.S)
+        require_room("The counts", shape, InvalidCounts)
+        n_sas = np.zeros(shape, dtype=np.int64)
+        return cls(n_sas, problem.H, start, x_sa=sums)
+
+    @classmethod
+    def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
+        """Counts of logged episodes, to start a learner warm. By calling this you vouch for four things:
+
+        - the log is complete: no episode was left out because of how it went;
+        - whoever chose the actions used no information about the next state that is not in the recorded state;
+        - the process is still the one that wrote the log;
+        - alpha, support and the coding of states were not chosen by looking at it.
+
+        KL certificates then hold for any baseline, also one made from this very log. The paper's bounds do not cover
+        that, so learners with Bernstein refuse these counts. Baseline marks in the log are ignored.
+        """
+        counts = cls.zeros(problem, pooled)
+        for episode in episodes:
+            if not isinstance(episode, Episode):
+                raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
+            counts.add(Episode(episode.states, episode.actions, episode.rewards))
+        counts.logged = True
+        return counts
+
+    @property
+    def n_sa(self) -> Ints:
+        """Visits per pair, (H or 1, S, A)."""
+        return np.asarray(self.n_sas.sum(axis=-1))
+
+    @property
+    def episodes(self) -> int:
+        """Episodes counted so far."""
+        if self.H is None:
+            raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
+        return int(self.n_sas.sum()) // self.H
+
+    def add(self, episode: Episode) -> Self:
+        """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
+        if not isinstance(episode, Episode):
+            raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
+        rows, S, A, _ = self.n_sas.shape
+        H = episode.actions.size
+        if self.H is not None and self.H != H:
+            raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
+        for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
+            require_indices(name, values, size)
+        if self.s1 is not None and episode.states[0] != self.s1:
+            raise InvalidEpisode(
+                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
+                "is about episodes that start there."
+            )
+        paid = None
+        if self.x_sa is not None or episode.baseline:
+            paid = self._paid(episode)
+        steps = np.arange(H) % rows
+        pairs = steps, episode.states[:-1], episode.actions
+        np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
+        self.n_start[episode.states[0]] += 1
+        if paid is not None:
+            if self.x_sa is not None:
+                np.add.at(self.x_sa, pairs, paid)
+            if episode.baseline:
+                self.record += np.array([1, paid.sum()])
+        if episode.entry is not None:
+            self.ledger += entered(episode.baseline, episode.entry)
+        return self
+
+    def _paid(self, episode: Episode) -> Ints:
+        """The rewards in whole multiples of 2^-20, rounded down."""
+        if episode.rewards is None:
+            why = "its rewards are unknown" if self.x_sa is not None else "it is marked as played by the baseline"
+            raise InvalidEpisode(
+                f"The episode has no rewards, but {why}: build it with sf.Episode.of(problem, states, actions, "
+                "rewards). The episode was not counted."
+            )
+        bad = np.flatnonzero((episode.rewards < 0.0) | (episode.rewards > 1.0))
+        if bad.size:
+            raise InvalidEpisode(
+                f"rewards[{bad[0]}] is {episode.rewards[bad[0]]:g}, expected a reward in [0, 1]. Use "
+                "sf.Episode.of(problem, ...) for rewards in your own units. The episode was not counted."
+            )
+        return np.floor(episode.rewards * REWARD_UNITS).astype(np.int64)
+
+    def merge(self, other: "Counts") -> "Counts":
+        """New counts of both. Sound only for complete logs: nothing selected by what came out."""
+        if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H) or (
+            self.x_sa is None
+        ) != (other.x_sa is None):
+            raise InvalidCounts(f"{self} and {other} do not belong together.")
+        both = self.copy()
+        both.n_sas += other.n_sas
+        both.n_start += other.n_start
+        whose = [counts.record_of for counts in (self, other) if counts.record[0]]
+        accounts = [counts.ledger_of for counts in (self, other) if counts.ledger.any()]
+        entries = all(counts.ledger[1] for counts in (self, other))  # proved on two events: together at 2 delta
+        if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
+            raise InvalidCounts(
+                "These counts hold returns of different baselines, or two accounts of learners. Use "
+                "forget_returns() on one of them."
+            )
+        both.record += other.record
+        both.ledger += other.ledger
+        both.record_of = whose[0] if whose else self.record_of
+        both.ledger_of = accounts[0] if accounts else self.ledger_of
+        both.basis = None
+        both.logged |= other.logged
+        if both.x_sa is not None and other.x_sa is not None:
+            both.x_sa += other.x_sa
+        return both
+
+    def pool(self) -> "Counts":
+        """New counts with all steps added up: for stationary worlds only."""
+        return self._like(self.n_sas.sum(axis=0), None if self.x_sa is None else self.x_sa.sum(axis=0))
+
+    def copy(self) -> "Counts":
+        """New counts with the same numbers, and no plan in force."""
+        if self.pooled:
+            return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
+        return self._like(self.n_sas, self.x_sa)
+
+    def forget_returns(self) -> "Counts":
+        """New counts without the returns of baseline episodes, and without the ledger: for another baseline."""
+        kept = self.copy()
+        kept.record[:] = 0
+        kept.ledger[:] = 0
+        kept.record_of = kept.ledger_of = None
+        return kept
+
+    def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
+        return Counts(
+            n_sas,
+            self.H,
+            self.s1,
+            x_sa=x_sa,
+            n_start=self.n_start,
+            record=self.record,
+            record_of=self.record_of,
+            logged=self.logged,
+            ledger=self.ledger,
+            ledger_of=self.ledger_of,
+            basis=self.basis,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
+
+        The counts of the plan in force are part of it, so that a learner goes on with that very plan.
+        """
+        write_arrays(path, "counts", self.arrays())
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """All of it as named arrays."""
+        known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
+        arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
+        arrays |= {"n_start": self.n_start, "record": self.record, "logged": np.bool_(self.logged)}
+        arrays["ledger"] = self.ledger
+        if self.basis is not None:
+            arrays["basis"] = self.basis
+        for name, mark in (("record_of", self.record_of), ("ledger_of", self.ledger_of)):
+            if mark is not None:
+                arrays[name] = np.array(mark)
+        if self.x_sa is not None:
+            arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
+        if self.planned is not None:
+            arrays |= {f"planned_{name}": array for name, array in self.planned.arrays().items()}
+        return {name: np.asarray(array) for name, array in arrays.items()}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; validated like any other input."""
+        return cls.from_arrays(path, read_arrays(path, {"counts": ("n_sas",)}, (*OPTIONAL, *PLANNED))[1])
+
+    @classmethod
+    def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
+        """What `arrays` gave."""
+        kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U"}
+        for name, kind in kinds.items():
+            if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
+                meaning = "text" if kind == "U" else "one whole number"
+                raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
+        H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
+        _require_small(path, arrays, H)
+        record_of, ledger_of = (str(arrays[name]) if name in arrays else None for name in ("record_of", "ledger_of"))
+        counts = cls(
+            arrays["n_sas"],
+            H,
+            s1,
+            x_sa=arrays.get("x_sa"),
+            n_start=arrays.get("n_start"),
+            record=arrays.get("record"),
+            record_of=record_of,
+            logged=bool(arrays.get("logged", False)),
+            ledger=arrays.get("ledger"),
+            ledger_of=ledger_of,
+            basis=arrays.get("basis"),
+        )
+        before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
+        if "n_sas" in before:
+            counts.planned = Counts.from_arrays(path, before)
+            if counts.planned.n_sas.shape != counts.n_sas.shape or (counts.planned.n_sas > counts.n_sas).any():
+                raise InvalidFile(f"{path}: its plan is of other counts: the file is damaged. Restore a copy.")
+        if counts.s1 is not None and counts.s1 >= counts.n_sas.shape[-1]:
+            raise InvalidFile(f"{path}: s1 is {counts.s1}, no state of these counts: the file is damaged.")
+        return counts
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        same = same and (self.ledger_of == other.ledger_of or not (self.ledger.any() or other.ledger.any()))
+        mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
+        pairs = [(self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its)]
+        end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
+        pairs += [(self.ledger, other.ledger), (end, its_end)]
+        return same and all(np.array_equal(x, y) for x, y in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        _, S, A, _ = self.n_sas.shape
+        over = "pooled over " * self.pooled + f"{'?' if self.H is None else self.H} steps"
+        return f"Counts({over}, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
+
+
+def require_stationary(problem: Problem) -> None:
+    """Pooling counts over steps is sound only where the dynamics do not depend on the step."""
+    if not problem.stationary:
+        raise InvalidCounts(
+            "Counts pooled over steps need dynamics that are the same at every step; this problem does not claim so. "
+            "If they are, use TabularMDP(P, r, H=...) with P of shape (S, A, S), or Problem(..., stationary=True)."
+        )
+
+
+def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
+    """Do these counts belong to this problem, and are they pooled or not as the learner expects?"""
+    if not isinstance(counts, Counts):
+        raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
+    expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+        raise InvalidCounts(
+            "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
+            "Begin with Counts.zeros(problem) and add episodes with their rewards."
+        )
+    if counts.n_sas.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+        raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
+    if counts.n_sas.shape != expected or counts.pooled != pooled:
+        raise InvalidCounts(
+            f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
+        )
+    _require_possible(counts, problem)
+
+
+def _require_possible(counts: Counts, problem: Problem) -> None:
+    """A transition that the owner called impossible shows that the premise is false: nothing rests on it any more."""
+    if problem.support_rows is None:
+        return
+    bad = np.argwhere((counts.n_sas > 0) & ~problem.possible)
+    if bad.size:
+        row, s, a, s_next = bad[0]
+        raise InvalidCounts(
+            f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
+            "says is impossible. The premise is false: correct the mask, or leave it out."
+        )
+
+
+def _require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | None) -> None:
+    """Sums of what a file holds are those of int64: totals are looked at before anything is added up in it."""
+    if H is not None and H > LONGEST:
+        raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
+    n_sas = arrays["n_sas"]
+    total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
+    # In a record or a ledger the first numbers are of episodes, which are worth at most H each.
+    of_episodes = [arrays[name].reshape(-1)[:-1] for name in ("record", "ledger") if name in arrays]
+    most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
+    if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
+        raise InvalidFile(f"{path}: its numbers are of no episodes that were played: the file is damaged.")
+
+
+def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:
+    """Whole numbers of this shape in 0..most, as int64; new ones, or those given where they are just that."""
+    given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
+    if given.shape != shape:
+        raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
+    if given.dtype.kind == "f":
+        bad = np.argwhere(~(np.isfinite(given) & (given == np.floor(given))))
+        if bad.size:
+            raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
+    if given.size and (given.min() < 0 or given.max() > most):
+        bad = np.argwhere((given < 0) | (given > most))
+        limit = "2^53" if most == LARGEST_COUNT else "2^62"
+        raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
+    return np.array(given, dtype=np.int64, order="C", copy=True if copy else None)
+
+
+def entered(baseline: bool, entry: float) -> Ints:
+    """What one episode adds to a ledger: values are rounded down."""
+    if baseline:
+        return np.array([1, 0, 0])
+    return np.array([0, 1, int(np.floor(entry * REWARD_UNITS))])
+
+
+def _basis(given: ArrayLike) -> Ints:
+    """A plain list of HiGHS's five kinds of status."""
+    kinds = as_array("basis", given, "iu", "numbers in 0..4", InvalidCounts)
+    if kinds.ndim != 1 or ((kinds < 0) | (kinds > 4)).any():
+        raise InvalidCounts("basis is damaged, expected a plain list of numbers in 0..4. Leave it out.")
+    return kinds.astype(np.int8)

@@ -1,0 +1,388 @@
+"""Problem: everything a learner may know before the first episode."""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import AnyArray, Bools, Floats
+from surefoot.base.validation import (
+    Record,
+    as_array,
+    as_floats,
+    freeze,
+    require_bool,
+    require_distributions,
+    require_finite,
+    require_integer,
+    require_number,
+    where,
+)
+from surefoot.errors import InvalidModel, SurefootError
+
+LONGEST = 10**6  # steps in an episode; more is a slip of the pen
+
+
+@dataclass(frozen=True)
+class Units:
+    """The user's own units: rewards in [low, high] were rescaled to [0, 1] at each of `steps` steps."""
+
+    low: float = 0.0
+    high: float = 1.0
+    steps: int = 0  # 0: those of the problem
+
+    def __post_init__(self) -> None:
+        low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
+        if not -math.inf < low < high < math.inf:
+            raise InvalidModel(f"units are ({low:g}, {high:g}), expected the lowest and the highest reward of a step.")
+        freeze(self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel))
+
+    @property
+    def scale(self) -> float:
+        """What one unit of this library is worth."""
+        return self.high - self.low
+
+    @property
+    def own(self) -> bool:
+        """Do the user's units differ from this library's?"""
+        return self.scale != 1.0 or self.steps * self.low != 0.0
+
+    def to_user(self, value: float) -> float:
+        """A value of this library in the user's units."""
+        return self.steps * self.low + self.scale * value
+
+    def from_user(self, value: float) -> float:
+        """A value (a floor, say) in the user's units, as this library counts."""
+        return (value - self.steps * self.low) / self.scale
+
+    def of_a_step(self, rewards: Floats) -> Floats:
+        """Rewards of single steps rescaled to [0, 1]; an ulp outside the range is forgiven."""
+        return np.clip((rewards - self.low) / self.scale, 0.0, 1.0)
+
+    def admits(self, reward: float) -> bool:
+        """Is this reward of one step within the declared range, an ulp or so forgiven?"""
+        slack = 1e-9 * self.scale
+        return self.low - slack <= reward <= self.high + slack
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem(Record):
+    """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
+
+    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step; in [0, 1].
+    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or the
+      word "unknown" where only that they are drawn independently, always alike, is known. Floors are then about the
+      value averaged over the start.
+    - r_next: instead of r, rewards (S, A, S) or (H, S, A, S) that depend on the next state.
+    - unknown: where rewards are not known, only that they lie in [0, 1] and have a fixed mean for each pair: True
+      (everywhere), or a mask (S, A) or (H, S, A). What r says there is ignored.
+    - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
+    - rewards_at_least: True where what is given as rewards is what is paid at least: lower values hold, upper ones do
+      not. (A log says nothing of pairs that it never tried.)
+    - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
+      may counts be pooled.
+
+    All of this is the owner's word: certificates rest on it, and `plan.explain()` lists it beside them.
+    """
+
+    H: int
+    S: int
+    A: int
+    r: Floats  # (H, S, A), read-only; 0 where rewards are unknown or depend on the next state
+    start: Floats | None  # (S,) probabilities; None: unknown
+    stationary: bool
+    rewards_at_least: bool  # are rewards given as what is paid at least?
+    units: Units  # how values translate into the user's own units
+    r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
+    r_next_rows: Floats | None  # (H or 1, S*A, S)
+    unknown_rows: Bools | None  # (H or 1, S*A)
+    support_rows: Bools | None  # (H or 1, S*A, S)
+
+    def __init__(
+        self,
+        r: ArrayLike | None = None,
+        s1: int = 0,
+        H: int | None = None,
+        stationary: bool = False,
+        units: Units = Units(),  # noqa: B008  (frozen)
+        *,
+        start: ArrayLike | str | None = None,
+        r_next: ArrayLike | None = None,
+        unknown: ArrayLike | bool | None = None,
+        support: ArrayLike | None = None,
+        rewards_at_least: bool = False,
+    ) -> None:
+        """Validate once; nothing is repaired."""
+        after = None
+        if (r is None) == (r_next is None):
+            raise InvalidModel(
+                "Give the rewards either as r (they depend on state and action) or as r_next. Where they are unknown, "
+                "give r=np.zeros((S, A)): only its shape is read."
+            )
+        if r_next is not None:
+            given, steps = per_step("r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H)
+            _require_rewards("r_next", given, np.ndim(r_next))
+            if given.shape[1] != given.shape[3]:
+                raise InvalidModel(f"r_next has shape {np.shape(r_next)}, expected rewards over as many next states.")
+            after, rewards = given, np.zeros_like(given[..., 0])
+        else:
+            table = as_floats("r", r, InvalidModel)
+            rewards, steps = per_step("r", table, ("S", "A"), H)
+            _require_rewards("r", rewards, table.ndim)
+        rows, S, A = rewards.shape
+        hidden = _mask("unknown", unknown, (S, A), steps)
+        possible = _mask("support", support, (S, A, S), steps)
+        if possible is not None and not possible.any(axis=-1).all():
+            place = np.argwhere(~possible.any(axis=-1))[0][-2:]
+            raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
+        if hidden is not None and after is not None:
+            raise InvalidModel("Rewards are either unknown or given as r_next. Leave one of the two out.")
+        stationary = require_bool("stationary", stationary)
+        if stationary:
+            for name, mask in (("support", possible), ("unknown", hidden)):
+                if mask is not None and len(mask) > 1:
+                    raise InvalidModel(f"{name} has a mask for each step, but the problem is stationary: give one.")
+        if hidden is not None:
+            rewards = np.where(np.broadcast_to(hidden, (max(rows, len(hidden)), S, A)), 0.0, rewards)
+            rows = len(rewards)
+        r_rows = rewards.reshape(rows, S * A).copy()
+        freeze(
+            self,
+            H=steps,
+            S=S,
+            A=A,
+            r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
+            start=_start(start, s1, S),
+            stationary=stationary,
+            rewards_at_least=require_bool("rewards_at_least", rewards_at_least),
+            units=_checked_units(units, steps),
+            r_rows=r_rows,
+            r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
+            unknown_rows=None if hidden is None else hidden.reshape(len(hidden), S * A).copy(),
+            support_rows=None if possible is None else possible.reshape(len(possible), S * A, S).copy(),
+        )
+
+    @property
+    def s1(self) -> int:
+        """The state in which every episode starts, where there is just one."""
+        if self.start is None or not self.one_start:
+            raise InvalidModel("Episodes of this problem start in several states; see problem.start.")
+        return int(self.start.argmax())
+
+    @property
+    def one_start(self) -> bool:
+        """Does every episode start in the same state?"""
+        return self.start is not None and int(np.count_nonzero(self.start)) == 1
+
+    @property
+    def plain(self) -> bool:
+        """Is this the paper's setting: rewards known for each state and action, one start?"""
+        return self.one_start and self.unknown_rows is None and self.r_next_rows is None
+
+    @property
+    def rest(self) -> int | None:
+        """The state in which an episode rests after an early end, where there is just one that can be: by the mask it
+        leads nowhere else, and it pays nothing in the user's units."""
+        if self.support_rows is None or (self.unknown_rows is not None and self.hidden.all()):
+            return None
+        S, A = self.S, self.A
+        nothing = float(self.units.of_a_step(np.zeros(())))
+        pays = self.r if self.r_next_rows is None else self.r_next_rows.reshape(-1, S, A, S)
+        found = [
+            s
+            for s in range(S)
+            if (self.possible[:, s].sum(axis=-1) == 1).all()
+            and self.possible[:, s, :, s].all()
+            and not self.hidden[:, s].any()
+            and bool((np.abs((pays[:, s] if pays.ndim == 3 else pays[:, s, :, s]) - nothing) < 1e-12).all())
+        ]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def possible(self) -> Bools:
+        """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
+        if self.support_rows is None:
+            return np.ones((1, self.S, self.A, self.S), dtype=np.bool_)
+        return self.support_rows.reshape(-1, self.S, self.A, self.S)
+
+    @property
+    def hidden(self) -> Bools:
+        """Where rewards are unknown (H or 1, S, A); nowhere if all are known."""
+        if self.unknown_rows is None:
+            return np.zeros((1, self.S, self.A), dtype=np.bool_)
+        return self.unknown_rows.reshape(-1, self.S, self.A)
+
+    def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
+        """The same task for somebody who knows less: no rewards, no start distribution, no support."""
+        known = self.arguments()
+        if rewards:
+            known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
+        if start:
+            known |= {"start": "unknown"}
+        if support:
+            known |= {"support": None}
+        return Problem(**known)
+
+    def in_user_units(self, value: float) -> float:
+        """A value of this library (0..H) in the units the rewards came in."""
+        return self.units.to_user(value)
+
+    def from_user_units(self, value: float) -> float:
+        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        return self.units.from_user(value)
+
+    def same_as(self, other: "Problem") -> bool:
+        """Do both say the same, to the last number?"""
+        mine, its = self.arguments(), other.arguments()
+        return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
+
+    @property
+    def mark(self) -> str:
+        """By this a problem is known again, to the last number."""
+        digest = hashlib.sha256()
+        for word, value in sorted(self.arguments().items()):
+            plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            digest.update(f"{word} {np.shape(value)} ".encode() + plain)
+        return digest.hexdigest()[:16]
+
+    def arguments(self) -> dict[str, Any]:
+        """What a copy is built with."""
+
+        def given(rows: AnyArray | None, *shape: int) -> AnyArray | None:
+            if rows is None:
+                return None
+            return rows.reshape(shape) if len(rows) == 1 else rows.reshape(len(rows), *shape)
+
+        S, A = self.S, self.A
+        return {
+            "r": None if self.r_next_rows is not None else given(self.r_rows, S, A),
+            "H": self.H,
+            "stationary": self.stationary,
+            "units": self.units,
+            "rewards_at_least": self.rewards_at_least,
+            "start": "unknown" if self.start is None else self.start,
+            "r_next": given(self.r_next_rows, S, A, S),
+            "unknown": given(self.unknown_rows, S, A),
+            "support": given(self.support_rows, S, A, S),
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.arguments(),)
+
+    def __repr__(self) -> str:
+        kind = "stationary" if self.stationary else "step-dependent"
+        start = f"s1={self.s1}" if self.one_start else "start unknown" if self.start is None else "several starts"
+        more = [
+            word
+            for word, rows in (
+                ("rewards by next state", self.r_next_rows),
+                ("rewards unknown", self.unknown_rows),
+                ("support known", self.support_rows),
+                ("rewards at least as given", self.rewards_at_least or None),
+            )
+            if rows is not None
+        ]
+        return f"Problem({', '.join([f'S={self.S}, A={self.A}, H={self.H}', start, kind, *more])})"
+
+
+def _rebuilt(arguments: dict[str, Any]) -> Problem:
+    """What a copy is made with."""
+    return Problem(**arguments)
+
+
+def _checked_units(units: object, H: int) -> Units:
+    """The user's units for episodes of H steps."""
+    if not isinstance(units, Units):
+        raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
+    if units.steps not in (0, H, H - 1):  # one less where a common start was added
+        raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
+    return Units(units.low, units.high, H) if units.steps == 0 and units.low != 0.0 else units
+
+
+def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
+    """Finite and in [0, 1]; the place is named as in the array that was given (ndim axes)."""
+    bad = np.argwhere(~np.isfinite(rewards))
+    if bad.size:
+        require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
+    bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
+    if bad.size:
+        raise InvalidModel(
+            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
+            "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
+            "floor' = (floor - H low) / (high - low)."
+        )
+
+
+def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
+    """A mask (1 or H, ...), or None."""
+    if given is None or given is False:
+        return None
+    if given is True:
+        return np.ones((1, *shape), dtype=np.bool_)
+    mask = as_array(name, given, "b", f"True or False for each of {shape}", InvalidModel)
+    if mask.shape not in (shape, (H, *shape)):
+        raise InvalidModel(f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step.")
+    return np.asarray(mask[None] if mask.ndim == len(shape) else mask, dtype=np.bool_)
+
+
+def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
+    """The probabilities of the first state; None where they are unknown."""
+    first = require_integer("s1", s1, 0, InvalidModel)
+    if start is not None and first != 0:
+        raise InvalidModel(f"s1 is {first}, but start was given, too. Leave one of them out.")
+    if start is None:
+        if first >= S:
+            raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
+        weights = np.zeros(S)  # a row of np.eye(S) would need S times the room
+        weights[first] = 1.0
+        return weights
+    if isinstance(start, str):
+        if start != "unknown":
+            raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')
+        return None
+    weights = as_floats("start", start, InvalidModel)
+    if weights.shape != (S,):
+        raise InvalidModel(f"start has shape {weights.shape}, expected probabilities of the {S} states.")
+    require_distributions("start", weights, "a distribution over first states", InvalidModel)
+    return weights.copy()
+
+
+def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
+    """The array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
+    shape = f"({', '.join(axes)})"
+    if 0 in array.shape:
+        raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
+    if H is not None:
+        H = require_integer("H", H, 1, InvalidModel)
+        if H > LONGEST:
+            raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
+    if array.ndim == len(axes):
+        if H is None:
+            raise InvalidModel(
+                f"{name} has shape {array.shape}. An array {shape} holds for all steps: say how many with H=..."
+            )
+        return array[None], H
+    if array.ndim == len(axes) + 1:
+        if H is not None and array.shape[0] != H:
+            raise InvalidModel(
+                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H out, or make them "
+                "agree."
+            )
+        return array, array.shape[0]
+    raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")
+
+
+def signal(name: str, values: ArrayLike, problem: Problem, error: type[SurefootError]) -> Floats:
+    """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
+    array = as_floats(name, values, error)
+    require_finite(name, array, error)
+    shape = (problem.H, problem.S, problem.A)
+    if array.shape not in (shape, shape[1:]):
+        raise error(f"{name} has shape {array.shape}, expected {shape} or {shape[1:]}.")
+    bad = np.argwhere((array < 0.0) | (array > 1.0))
+    if bad.size:
+        raise error(f"{where(name, bad[0])} is {array[tuple(bad[0])]:.10g}, expected a number in [0, 1].")
+    return np.broadcast_to(array.copy(), shape)

@@ -1,0 +1,1 @@
+"""The TRUE worlds: tabular models, exact values, families by name, Gymnasium environments."""

@@ -1,0 +1,59 @@
+"""The best that costs within a budget allow, in a known world: the yardstick for learners with costs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import Record, freeze, require_number
+from surefoot.errors import InvalidModel, InvalidSetting
+from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
+from surefoot.task.problem import signal
+from surefoot.worlds.exact import cost_of, solve, value_of
+from surefoot.worlds.tabular_mdp import TabularMDP, require_world
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class ConstrainedOptimum(Record):
+    """The best policy (H, S, A) whose expected cost is within the budget; it may have to mix actions.
+
+    Where no policy is that cheap, `feasible` is False, the value -inf and the policy None.
+    """
+
+    value: float  # its exact value, in units of return
+    policy: Floats | None
+    cost: float  # its exact expected cost; where there is none, that of the cheapest policy
+    budget: float
+    feasible: bool
+
+    def __init__(self, value: float, policy: Floats | None, cost: float, budget: float, feasible: bool) -> None:
+        """Fields as named; arrays become read-only."""
+        freeze(self, value=value, policy=policy, cost=cost, budget=budget, feasible=feasible)
+
+    def __repr__(self) -> str:
+        if not self.feasible:
+            return f"ConstrainedOptimum(infeasible: the cheapest policy costs {self.cost:.10g}, budget {self.budget:g})"
+        return f"ConstrainedOptimum(value={self.value:.10g}, cost={self.cost:.10g}, budget={self.budget:g})"
+
+
+def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None = None) -> ConstrainedOptimum:
+    """max V^pi over policies whose expected cost is at most `budget`, by linear programming over visits.
+
+    Where no policy is that cheap the answer is not an error: `feasible` is False, value -inf, policy None.
+    `cost` is (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
+    """
+    require_world(world)
+    limit = require_number("budget", budget, "a number: the expected cost of an episode")
+    table = world.cost if cost is None else signal("cost", cost, world.problem, InvalidSetting)
+    if table is None:
+        raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
+    start = np.asarray(world.start)
+    cheapest = cheapest_in_box(world.P, world.P, start, table)
+    if cheapest > limit + 1e-9:
+        return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
+    answer = best_occupancy(world.P, start, world.r, table, max(limit, cheapest))
+    if answer.status == "optimal":
+        policy = policy_from(answer.q, solve(world).policy)
+        return ConstrainedOptimum(value_of(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
+    raise InvalidSetting(f"The solver gave up on this programme: {answer.words}. Try a budget a little different.")

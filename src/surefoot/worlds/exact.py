@@ -1,0 +1,89 @@
+"""Exact values in a known world: no randomness, the yardstick for everything else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import Record, freeze
+from surefoot.numerics import kernels
+from surefoot.task.policy import EpisodicMixture, check_policy, greedy
+from surefoot.worlds.tabular_mdp import TabularMDP, require_world
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Solution(Record):
+    """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1],
+    or V[0] averaged over the start."""
+
+    policy: Floats
+    Q: Floats
+    V: Floats
+    value: float
+
+    def __init__(self, policy: Floats, Q: Floats, V: Floats, value: float) -> None:
+        """Fields as named; arrays become read-only."""
+        freeze(self, policy=policy, Q=Q, V=V, value=value)
+
+    def __repr__(self) -> str:
+        return f"Solution(value={self.value:.10g}, shape={self.policy.shape})"
+
+
+def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
+    """V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
+    (`world.at_start(V[0])` where there are several first states).
+
+    For an EpisodicMixture, the coin-averaged values.
+    """
+    require_world(world)
+    if isinstance(policy, EpisodicMixture):
+        V_first, V_second = policy_value(world, policy.first), policy_value(world, policy.second)
+        return (1.0 - policy.rho) * V_first + policy.rho * V_second
+    pi = check_policy(policy, world.problem)
+    V = np.zeros((world.H + 1, world.S))
+    kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
+    return V
+
+
+def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
+    """The value of a policy at the start of the world: one number. For an EpisodicMixture the coin's average."""
+    if isinstance(policy, EpisodicMixture):
+        first, second = (value_of(world, side) for side in (policy.first, policy.second))
+        return (1.0 - policy.rho) * first + policy.rho * second
+    return world.at_start(policy_value(world, policy)[0])
+
+
+def cost_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture, cost: Floats) -> float:
+    """The expected cost of a policy in this world, by a table of costs (H, S, A) in [0, 1]."""
+    d = occupancy(world, policy)
+    return float((d * cost).sum())
+
+
+def solve(world: TabularMDP) -> Solution:
+    """Backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie.
+
+    Sums run in the same order for every pair: a matrix product may round equal rows differently and so break ties.
+    """
+    require_world(world)
+    Q = np.zeros((world.H, world.S, world.A))
+    V = np.zeros((world.H + 1, world.S))
+    for h in reversed(range(world.H)):
+        Q[h] = world.r[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
+        V[h] = Q[h].max(axis=1)
+    return Solution(policy=greedy(Q), Q=Q, V=V, value=world.at_start(V[0]))
+
+
+def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
+    """d[h, s, a]: the probability that the policy is in s at step h and takes a there. Each step sums to 1."""
+    require_world(world)
+    if isinstance(policy, EpisodicMixture):
+        d_first, d_second = occupancy(world, policy.first), occupancy(world, policy.second)
+        return (1.0 - policy.rho) * d_first + policy.rho * d_second
+    pi = check_policy(policy, world.problem)
+    d = np.zeros((world.H, world.S, world.A))
+    reach = np.asarray(world.start)
+    for h in range(world.H):
+        d[h] = reach[:, None] * pi[h]
+        reach = np.einsum("sa,sat->t", d[h], world.P[h])
+    return d

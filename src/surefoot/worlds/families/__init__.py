@@ -1,0 +1,1 @@
+"""Families of worlds: one file per kind."""

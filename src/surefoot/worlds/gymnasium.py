@@ -1,0 +1,427 @@
+"""Gymnasium both ways: an environment becomes a world or a problem, and our worlds become environments.
+
+Importing this module registers our worlds, so `gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")` works by itself.
+
+How an environment with n states becomes a problem with exactly H steps:
+- state n is where an episode rests after `terminated`: it stays there and earns 0 in the user's units;
+- where episodes start in several states, state n+1 is the start of all of them. Its one step, before the H real ones,
+  draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
+- rewards are rescaled from the declared range to [0, 1]; `problem.in_user_units` and `from_user_units` translate.
+"""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import Bools, Floats
+from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
+from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
+from surefoot.task.policy import draw
+from surefoot.task.problem import Problem, Units
+from surefoot.worlds.registry import FAMILIES, Size, world
+from surefoot.worlds.tabular_mdp import TabularMDP
+
+Env = gymnasium.Env[Any, Any]
+EnvOrId = Env | str
+Transition = tuple[float, int, float, bool]
+
+
+class Coder:
+    """How the states and actions of an environment are numbered in its problem."""
+
+    def __init__(self, env: Env) -> None:
+        """Refuses spaces that are not Discrete."""
+        spaces = (("observation", env.observation_space), ("action", env.action_space))
+        for name, space in spaces:
+            if not isinstance(space, Discrete):
+                raise InvalidModel(
+                    f"The {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many states "
+                    f"and actions: wrap the environment so that each {name} is a number."
+                )
+        states, actions = env.observation_space, env.action_space
+        assert isinstance(states, Discrete)
+        assert isinstance(actions, Discrete)
+        self.n, self.A = int(states.n), int(actions.n)
+        self.first_state, self.first_action = int(states.start), int(actions.start)
+
+    @property
+    def rest(self) -> int:
+        """The state in which an episode rests after its end."""
+        return self.n
+
+    @property
+    def start(self) -> int:
+        """The common start, where there are several first states."""
+        return self.n + 1
+
+    def state(self, observation: Any) -> int:
+        """The number of an observation, which may be any kind of integer."""
+        try:
+            s = operator.index(observation) - self.first_state
+        except TypeError:
+            raise InvalidModel(f"The environment showed {observation!r}, expected an integer.") from None
+        if not 0 <= s < self.n:
+            raise InvalidModel(f"The environment showed {observation!r}, outside its own space of {self.n} states.")
+        return s
+
+    def action(self, a: int) -> int:
+        """What the environment calls action a."""
+        return a + self.first_action
+
+
+def make(env: EnvOrId) -> Env:
+    """The environment itself, or a new one of this id."""
+    if isinstance(env, gymnasium.Env):
+        return env
+    if not isinstance(env, str):
+        raise InvalidModel(f"Expected a Gymnasium environment or its id, found {type(env).__name__}.")
+    try:
+        return gymnasium.make(env)
+    except gymnasium.error.Error as reason:
+        raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}") from None
+
+
+# What gymnasium.make puts around an environment, and what only watches. Any other wrapper may change actions, rewards
+# or observations, and then the model of the bare environment is not the one that answers.
+HARMLESS = (
+    gymnasium.wrappers.TimeLimit,
+    gymnasium.wrappers.OrderEnforcing,
+    gymnasium.wrappers.PassiveEnvChecker,
+    gymnasium.wrappers.RecordEpisodeStatistics,
+)
+
+
+def shown_model(env: Env) -> Any:
+    """`env.unwrapped.P`, if it is the model of what answers through the wrappers; None if there is none."""
+    P: Any = getattr(env.unwrapped, "P", None)
+    if P is None and not isinstance(env.unwrapped, TabularEnv):
+        return None
+    if getattr(env.unwrapped, "fickle_passenger", False):
+        raise InvalidModel("Taxi's P does not know fickle_passenger=True, so it is not the model of what answers.")
+    inner: Any = env
+    while isinstance(inner, gymnasium.Wrapper):
+        if not isinstance(inner, HARMLESS):
+            raise InvalidModel(
+                f"The environment is wrapped in {type(inner).__name__}, which may change what it does, but its model P "
+                "speaks of the bare environment. Use env.unwrapped, or put what the wrapper does into the environment."
+            )
+        inner = inner.env
+    return P
+
+
+def from_gymnasium(
+    env: EnvOrId,
+    *,
+    horizon: int,
+    reward_range: tuple[float, float] | None = None,
+    rewards: ArrayLike | None = None,
+    start: int | None = None,
+    stationary: bool = False,
+) -> TabularMDP | Problem:
+    """A TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn in live.
+
+    - `horizon`: how many steps an episode has for us. A time limit of the environment must not be shorter.
+    - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must contain 0, which is
+      what an episode earns after its end. Found from P where there is one.
+    - `rewards`: without P, the reward (n, A) or (horizon, n, A) of each state and action, in the environment's units.
+      Left out, rewards are unknown: they are learnt, and may be random.
+    - `start`: without P, the observation in which every episode starts, if there is just one.
+    - `stationary`: without P, your word that the dynamics do not depend on the step: a premise that nothing checks, and
+      that lets a learner pool its counts.
+
+    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover:
+    `world.averaged()` tells learners their means instead. `world.with_support()` tells learners which transitions are
+    possible.
+    """
+    made = make(env)
+    H = require_integer("horizon", horizon, 1, InvalidModel)
+    coder = Coder(made)
+    require_time(made, H)
+    P = shown_model(made)
+    declared = None if reward_range is None else _range(reward_range)
+    if P is None and not isinstance(made.unwrapped, TabularEnv):
+        return _problem(coder, H, declared, rewards, start, stationary)
+    if rewards is not None or start is not None:
+        raise InvalidModel(
+            "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
+        )
+    if isinstance(made.unwrapped, TabularEnv):
+        return _own(made.unwrapped, H)
+    try:
+        return _world(made, coder, P, H, declared)
+    except (TypeError, KeyError, IndexError, ValueError) as reason:
+        if isinstance(reason, SurefootError):
+            raise
+        raise InvalidModel(f"P is not a table of (probability, next state, reward, terminated): {reason}") from None
+
+
+def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
+    """A policy for the environment's own n states as a policy for its problem.
+
+    rule is (n, A) or (horizon, n, A). In the added states (rest, common start) actions do not matter: they are uniform.
+    """
+    given = as_floats("rule", rule, InvalidPolicy)
+    n = given.shape[-2] if given.ndim in (2, 3) else -1
+    extra = problem.S - n - 1  # 1 with a common start, 0 without
+    H = problem.H - extra
+    if (
+        given.ndim not in (2, 3)
+        or extra not in (0, 1)
+        or given.shape[-1] != problem.A
+        or given.shape[:-2] not in ((), (H,))
+    ):
+        raise InvalidPolicy(
+            f"rule has shape {given.shape}, which fits no environment behind {problem}. Expected (n, A) or (H, n, A)."
+        )
+    policy = np.full((problem.H, problem.S, problem.A), 1.0 / problem.A)
+    policy[extra:, :n] = given
+    return policy
+
+
+def time_limit(env: Env) -> int | None:
+    """The steps after which the environment cuts an episode, if it does."""
+    limits = [env.spec.max_episode_steps] if env.spec is not None else []
+    inner: Any = env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, gymnasium.wrappers.TimeLimit):
+            limits.append(inner._max_episode_steps)
+        inner = inner.env
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def require_time(env: Env, H: int) -> None:
+    """A time limit below the horizon would cut episodes that we count as whole."""
+    shortest = time_limit(env)
+    if shortest is not None and shortest < H:
+        raise InvalidModel(
+            f"The environment cuts episodes after {shortest} steps, before the horizon of {H}. "
+            f"Use horizon={shortest} or less, or gymnasium.make(..., max_episode_steps={H})."
+        )
+
+
+def _range(given: object) -> tuple[float, float]:
+    """Two numbers."""
+    meaning = "two numbers: the lowest and the highest reward of a step"
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidModel(f"reward_range is {given!r}, expected {meaning}.")
+    low, high = (require_number("reward_range", number, meaning, InvalidModel) for number in given)
+    return low, high
+
+
+def _units(low: float, high: float, steps: int) -> Units:
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
+    if not low <= 0.0 <= high:
+        raise InvalidModel(
+            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0 a step: "
+            f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
+        )
+    return Units(low, high, steps)
+
+
+def _world(
+    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
+) -> TabularMDP:
+    """Duplicate successors are added up, `terminated` is taken from the transition.
+
+    Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
+    """
+    if reward_range is not None:
+        _units(*reward_range, H)
+    first = _start_distribution(env, coder)
+    several = bool(np.count_nonzero(first) > 1)
+    S = coder.n + 1 + several
+    transitions, earned = np.zeros((S, coder.A, S)), np.zeros((S, coder.A, S))
+    lowest, highest, varied = 0.0, 0.0, False
+    for s in range(coder.n):
+        for a in range(coder.A):
+            outcomes = _outcomes(P, coder, s, a)
+            varied |= len({float(reward) for p, _, reward, _ in outcomes if p > 0.0}) > 1
+            for p, s_next, reward, terminated in outcomes:
+                place = coder.rest if terminated else coder.state(s_next)
+                transitions[s, a, place] += p
+                earned[s, a, place] += p * reward
+                lowest, highest = min(lowest, reward), max(highest, reward)
+                if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
+                    declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
+                    pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
+                    raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
+    transitions[coder.rest, :, coder.rest] = 1.0
+    low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
+    units = _units(low, high, H)
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards. Where a
+    # pair never leads, nothing is paid.
+    seen = np.where(transitions > 0.0, transitions, 1.0)
+    after = np.clip((earned / seen - low) / (high - low), 0.0, 1.0)
+    r = np.clip((earned.sum(axis=-1) - low) / (high - low), 0.0, 1.0)
+    s1 = int(first.argmax())
+    if several:
+        s1 = coder.start
+        transitions[s1, :, : coder.n] = first
+        r[s1], after[s1] = 0.0, 0.0
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    return TabularMDP(
+        transitions,
+        None if varied else r,
+        s1=s1,
+        H=H + int(several),
+        r_next=after if varied else None,
+        support=_structure(coder, S, several),
+        units=units,
+        name=name,
+    )
+
+
+def _structure(coder: Coder, S: int, several: bool) -> Bools:
+    """What is possible by how a problem is made of an environment: rest is for ever, nothing leads to the start."""
+    possible = np.ones((S, coder.A, S), dtype=np.bool_)
+    possible[coder.rest] = False
+    possible[coder.rest, :, coder.rest] = True
+    if several:
+        possible[coder.start, :, coder.n :] = False
+        possible[:, :, coder.start] = False
+    return possible
+
+
+def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
+    """What P says of a pair, as Gymnasium's toy environments write it."""
+    try:
+        return [(p, s_next, reward, ended) for p, s_next, reward, ended in P[s + coder.first_state][coder.action(a)]]
+    except (LookupError, TypeError, ValueError) as reason:
+        raise InvalidModel(
+            f"P[{s + coder.first_state}][{coder.action(a)}] is missing or not a list of (probability, next state, "
+            f"reward, terminated): {type(reason).__name__}: {reason}."
+        ) from None
+
+
+def _start_distribution(env: Env, coder: Coder) -> Floats:
+    """Where episodes start: said by the environment, or, if it does not say, asked once with a fixed seed."""
+    said = getattr(env.unwrapped, "initial_state_distrib", None)
+    if said is not None:
+        first = as_floats("initial_state_distrib", said, InvalidModel)
+        if first.shape != (coder.n,) or abs(first.sum() - 1.0) > 1e-9 or (first < 0).any():
+            raise InvalidModel(f"initial_state_distrib is not a distribution over the {coder.n} states.")
+        return np.asarray(first / first.sum())
+    seen = {coder.state(env.reset(seed=seed)[0]) for seed in range(20)}
+    if len(seen) > 1:
+        raise InvalidModel(
+            f"The environment starts in several states ({sorted(seen)[:5]}...) and does not say how likely each is. "
+            "Set env.unwrapped.initial_state_distrib to the probabilities."
+        )
+    first = np.zeros(coder.n)
+    first[seen.pop()] = 1.0
+    return first
+
+
+def _problem(
+    coder: Coder,
+    H: int,
+    reward_range: tuple[float, float] | None,
+    rewards: ArrayLike | None,
+    start: int | None,
+    stationary: bool,
+) -> Problem:
+    """What a learner is told about an environment that does not show its model."""
+    if reward_range is None:
+        raise InvalidModel(
+            "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
+        )
+    low, high = reward_range
+    units = _units(low, high, H)
+    table = np.zeros((coder.n, coder.A)) if rewards is None else as_floats("rewards", rewards, InvalidModel)
+    require_finite("rewards", table, InvalidModel)
+    if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
+        raise InvalidModel(
+            f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, {coder.A})."
+        )
+    bad = np.argwhere((table < low) | (table > high))
+    if bad.size:
+        place = where("rewards", bad[0])
+        raise InvalidModel(
+            f"{place} is {table[tuple(bad[0])]:g}, outside the declared reward_range ({low:g}, {high:g}). Widen it."
+        )
+    several = start is None
+    S = coder.n + 1 + several
+    steps = () if table.ndim == 2 else (H + several,)
+    r = np.full((*steps, S, coder.A), (0.0 - low) / (high - low))
+    r[(slice(several, None),) if steps else ()][..., : coder.n, :] = (table - low) / (high - low)
+    if several:
+        r[..., coder.start, :] = 0.0
+    unknown = None
+    if rewards is None:
+        unknown = np.zeros((S, coder.A), dtype=np.bool_)
+        unknown[: coder.n] = True
+    s1 = coder.start if start is None else coder.state(start)
+    return Problem(
+        r,
+        s1=s1,
+        H=H + several,
+        stationary=stationary,
+        units=units,
+        unknown=unknown,
+        support=_structure(coder, S, several),
+    )
+
+
+class TabularEnv(Env):
+    """One of our worlds behind reset and step. After H steps an episode is truncated: that is its time limit."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (gymnasium's own declaration)
+
+    def __init__(self, model: TabularMDP, render_mode: str | None = None) -> None:
+        """Rewards are paid in the world's own units."""
+        self.model = model
+        self.observation_space = Discrete(model.S)
+        self.action_space = Discrete(model.A)
+        self.render_mode = render_mode
+        self._s, self._h = int(model.start.argmax()), 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Back to s1, or to a first state drawn anew."""
+        super().reset(seed=seed)
+        one = self.model.problem.one_start
+        self._s, self._h = self.model.s1 if one else draw(self.model.start, self.np_random), 0
+        return self._s, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """One step; the dynamics may depend on how many were taken."""
+        h, s = self._h, self._s
+        if not self.action_space.contains(action):
+            raise InvalidModel(f"The action is {action!r}, expected one of 0..{self.model.A - 1}.")
+        a = int(action)
+        if h >= self.model.H:
+            raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
+        s_next = draw(self.model.P[h, s, a], self.np_random)
+        self._s, self._h = s_next, h + 1
+        after, units = self.model.problem.r_next_rows, self.model.problem.units
+        x = self.model.r[h, s, a] if after is None else after[h % len(after), s * self.model.A + a, s_next]
+        if self.model.random_rewards:
+            x = float(self.np_random.random() < x)
+        return s_next, float(x * units.scale + units.low), False, self._h == self.model.H, {}
+
+
+def _own(env: TabularEnv, H: int) -> TabularMDP:
+    if env.model.H != H:
+        raise InvalidModel(f"This world has {env.model.H} steps, not {H}. Use horizon={env.model.H}.")
+    return env.model
+
+
+def _builder(name: str) -> Any:
+    def build(render_mode: str | None = None, **sizes: Size) -> TabularEnv:
+        return TabularEnv(world(name, **sizes), render_mode)
+
+    return build
+
+
+def env_id(name: str) -> str:
+    """The id under which a family is registered: "river-swim" is RiverSwim-v0."""
+    return "".join(part.capitalize() for part in name.split("-")) + "-v0"
+
+
+for _name in FAMILIES:
+    gymnasium.register(id=env_id(_name), entry_point=_builder(_name))

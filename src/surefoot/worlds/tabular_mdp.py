@@ -1,0 +1,245 @@
+"""TabularMDP: the TRUE world. Learners never see one; simulation and exact evaluation do."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.arrays import AnyArray, Bools, Floats, read_only
+from surefoot.base.validation import (
+    Record,
+    as_floats,
+    freeze,
+    require_bool,
+    require_distributions,
+    require_floor,
+    require_integer,
+    require_room,
+    where,
+)
+from surefoot.errors import InvalidModel
+from surefoot.numerics import kernels
+from surefoot.task.policy import check_policy
+from surefoot.task.problem import Problem, Units, per_step, signal
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class TabularMDP(Record):
+    """An episodic world with H steps, S states, A actions, and rewards in [0, 1]. Frozen; arrays are read-only.
+
+    P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
+    stored once, and `P` is a view of that. r is (H, S, A) or (S, A); or `r_next` (H, S, A, S) or (S, A, S), where the
+    reward depends on the next state, and then r is its mean. Every episode starts in s1, or in a state drawn from
+    `start` (S,). With `random_rewards` each reward is 1 with the probability that r or r_next says, else 0.
+
+    `problem` is what a learner is told: all but P. `problem.forget(rewards=True)` makes one that knows less, and
+    `with_support()` a world whose learners know which transitions are possible.
+    """
+
+    P: Floats  # (H, S, A, S)
+    P_rows: Floats  # (H or 1, S, A, S)
+    r: Floats  # (H, S, A): mean rewards
+    r_rows: Floats  # (H or 1, S*A)
+    start: Floats  # (S,)
+    random_rewards: bool
+    problem: Problem
+    name: str
+    cost: Floats | None  # (H, S, A): a second signal in [0, 1], where the world has one
+    baseline: Floats | None  # (H, S, A): the policy people start from here
+    suggested_floor: float | None  # a floor under that baseline
+
+    def __init__(
+        self,
+        P: ArrayLike,
+        r: ArrayLike | None = None,
+        s1: int = 0,
+        H: int | None = None,
+        *,
+        start: ArrayLike | None = None,
+        r_next: ArrayLike | None = None,
+        random_rewards: bool = False,
+        support: ArrayLike | None = None,
+        units: Units = Units(),  # noqa: B008  (frozen)
+        name: str = "",
+        cost: ArrayLike | None = None,
+        baseline: ArrayLike | None = None,
+        suggested_floor: float | None = None,
+    ) -> None:
+        """Validate once; nothing is repaired."""
+        given_P = as_floats("P", P, InvalidModel)
+        if (r is None) == (r_next is None):
+            raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
+        word, axes = ("r", 2) if r_next is None else ("r_next", 3)
+        rewards = as_floats(word, r if r_next is None else r_next, InvalidModel)
+        if H is None and given_P.ndim == 4:
+            H = given_P.shape[0]
+        if H is None and rewards.ndim == axes + 1:
+            H = rewards.shape[0]
+        transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
+        if rewards.ndim == axes + 1 and len(rewards) != steps:
+            raise InvalidModel(f"{word} has {len(rewards)} steps, but P has {steps}. Make them agree.")
+        _, S, A, S_next = transitions.shape
+        if S_next != S:
+            raise InvalidModel(
+                f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
+            )
+        require_distributions("P", given_P, "distributions over next states", InvalidModel)
+        if isinstance(start, str):
+            raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for learners.")
+        stationary = given_P.ndim == 3
+        problem = Problem(
+            r if r_next is None else None,
+            s1=s1,
+            H=steps,
+            stationary=stationary,
+            units=units,
+            start=start,
+            r_next=r_next,
+            support=support,
+        )
+        if (problem.S, problem.A) != (S, A):
+            raise InvalidModel(
+                f"{word} is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. "
+                f"Expected {word} of shape {(steps, S, A, S)[: axes + 1]}."
+            )
+        own = transitions.copy()
+        mean = problem.r_rows
+        if problem.r_next_rows is not None:
+            mean = (own.reshape(len(own), S * A, S) * problem.r_next_rows).sum(axis=-1)
+        _require_inside(own, problem.possible)
+        assert problem.start is not None
+        freeze(
+            self,
+            P=np.broadcast_to(own, (steps, S, A, S)),
+            P_rows=own,
+            r=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
+            r_rows=mean,
+            start=problem.start,
+            random_rewards=require_bool("random_rewards", random_rewards),
+            problem=problem,
+            name=name,
+            cost=None if cost is None else signal("cost", cost, problem, InvalidModel),
+            baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
+            suggested_floor=None if suggested_floor is None else require_floor(suggested_floor, steps),
+        )
+
+    @property
+    def H(self) -> int:
+        """Steps in an episode."""
+        return self.problem.H
+
+    @property
+    def S(self) -> int:
+        """States."""
+        return self.problem.S
+
+    @property
+    def A(self) -> int:
+        """Actions."""
+        return self.problem.A
+
+    @property
+    def s1(self) -> int:
+        """Where every episode starts, if there is just one such state."""
+        return self.problem.s1
+
+    @property
+    def stationary(self) -> bool:
+        """Are the dynamics the same at every step (and stored once)?"""
+        return self.problem.stationary
+
+    def at_start(self, V: Floats) -> float:
+        """The value of values V (S,) of the first step: at s1, or averaged over the start."""
+        return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
+
+    def with_support(self) -> "TabularMDP":
+        """The same world, whose learners know which transitions are possible: those with P > 0."""
+        return _rebuilt(self._arguments() | {"support": self._short(self.P_rows > 0.0)})
+
+    def averaged(self) -> "TabularMDP":
+        """The same world, whose learners are told the mean reward of each pair instead of r_next.
+
+        For bounds that need r(s, a), such as the paper's. That the means are known is then a premise of its own.
+        """
+        mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)  # a mean of ones may be an ulp above 1
+        return _rebuilt(self._arguments() | {"r": self._short(mean), "r_next": None})
+
+    def _short(self, rows: AnyArray) -> AnyArray:
+        return rows[0] if len(rows) == 1 else rows
+
+    def in_user_units(self, value: float) -> float:
+        """A value of this library (0..H) in the units the rewards came in."""
+        return self.problem.in_user_units(value)
+
+    def from_user_units(self, value: float) -> float:
+        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        return self.problem.from_user_units(value)
+
+    @cached_property
+    def P_pairs(self) -> Floats:
+        """P_rows with the pair (s, a) last, the layout of the kernels; made on first use."""
+        return read_only(kernels.pairs_last(self.P_rows))
+
+    @property
+    def paid_rows(self) -> Floats:
+        """r_next as the kernels read it, (H or 1, S*A, S); of size 0 where rewards do not depend on the next state."""
+        after = self.problem.r_next_rows
+        return read_only(np.zeros((0, 0, 0))) if after is None else after
+
+    def _arguments(self) -> dict[str, Any]:
+        known = self.problem.arguments()
+        return {
+            "P": self.P_rows[0] if self.stationary else self.P_rows,
+            **{word: known[word] for word in ("r", "r_next", "H", "start", "support", "units")},
+            "random_rewards": self.random_rewards,
+            "name": self.name,
+            "cost": self.cost,
+            "baseline": self.baseline,
+            "suggested_floor": self.suggested_floor,
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self._arguments(),)
+
+    def __repr__(self) -> str:
+        random = ", random rewards)" if self.random_rewards else ")"
+        return repr(self.problem).replace("Problem", "TabularMDP")[:-1] + random
+
+
+def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
+    """What a copy is made with."""
+    return TabularMDP(**arguments)
+
+
+def _require_inside(P: Floats, support: Bools) -> None:
+    """A mask that the true world does not keep is not knowledge."""
+    P = np.broadcast_to(P, np.broadcast_shapes(P.shape, support.shape))
+    bad = np.argwhere((P > 0.0) & ~support)
+    if bad.size:
+        raise InvalidModel(f"{where('P', bad[0])} is {P[tuple(bad[0])]:g}, but support says it is impossible.")
+
+
+def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:
+    """The paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the simplex, start in state 0.
+
+    rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
+    """
+    sizes = [require_integer(name, size, 1, InvalidModel) for name, size in (("S", S), ("A", A), ("H", H))]
+    require_room("P", (1 if stationary else sizes[2], *sizes[:2], sizes[0]), InvalidModel)
+    require_room("r", sizes, InvalidModel)
+    rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
+    steps = () if stationary else (H,)
+    r = rng.random((*steps, S, A))
+    P = rng.dirichlet(np.ones(S), size=(*steps, S, A))
+    return TabularMDP(P, r, s1=0, H=H)
+
+
+def require_world(world: object) -> None:
+    """Exact values need the true model."""
+    if not isinstance(world, TabularMDP):
+        raise InvalidModel(
+            f"Expected a TabularMDP, found {type(world).__name__}. Exact values and simulation need the true "
+            "transition probabilities, which a Problem does not have."
+        )
