@@ -10,7 +10,7 @@ import pytest
 from surefoot.studies.run.trial import check_study_cells
 from surefoot.studies.spec.study import parse_study
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ALGORITHMS.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```python( continuation)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of one reader with atheris: python tests/interface/fuzz/guided.py counts --seconds 60.
+"""Coverage-guided fuzzing of one reader with atheris: python tests/interface/files/fuzz/guided.py counts --seconds 60.
 
 atheris keeps the inputs that reach new lines of surefoot and changes those. The same property as in test_hostile_files:
 a valid object, or an error of surefoot's own; within 2 GiB and 20 s. The exit code is 0 if nothing else happened.
