@@ -63,15 +63,15 @@ def side_by_side(where: Setting, names: tuple[str, ...], phase: Phase, rounds: t
 def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     """What `simulate` does for a splice agent, with a look at the clock after every window."""
     world, agent = where.world, learner(name, where, phase.scale)
-    problem, pace, counts = agent.problem, agent.when.pace, sf.Counts(n_sas)
-    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    evidence, start, record_b = agent.evidence(counts)
+    problem, pace, counts = agent.problem, agent.replan_rule.rule, sf.Counts(n_sas)
+    told = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    evidence, start, returns_b = agent.evidence(counts)
     splices = splices_of(agent, aligned=False)  # the unlucky layout
     value_b = world.at_start(sf.policy_value(world, agent.pi_b)[0])
-    course = kernels.empty_course(pace.growth < math.inf, *evidence.n_sa.shape, counts.episodes, value_b)
+    course = kernels.empty_loop_state(pace.growth < math.inf, *evidence.n_sa.shape, counts.episodes, value_b)
     kernels.refresh_all(evidence)
-    given = (the_world(world), told, evidence, splices, start, record_b, agent.rule, pace)
-    desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
+    given = (the_world(world), told, evidence, splices, start, returns_b, agent.rule, pace)
+    desk = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
     given += (tally, math.nan if agent.floor is None else agent.floor)

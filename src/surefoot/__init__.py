@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surefoot.agents import Growth as Growth
     from surefoot.agents import OptPessLP as OptPessLP
     from surefoot.agents import Plan as Plan
+    from surefoot.agents import Promise as Promise
     from surefoot.agents import Relative as Relative
     from surefoot.agents import Returns as Returns
     from surefoot.agents import StepMix as StepMix
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from surefoot.simulation.simulate import simulate as simulate
     from surefoot.simulation.simulate import simulate_many as simulate_many
     from surefoot.simulation.simulate import simulate_plainly as simulate_plainly
+    from surefoot.simulation.simulate import simulate_reference as simulate_reference
     from surefoot.task.counts import Counts as Counts
     from surefoot.task.episode import Episode as Episode
     from surefoot.task.policy import EpisodicMixture as EpisodicMixture
@@ -128,6 +130,7 @@ _MODULES = {
         "Growth",
         "OptPessLP",
         "Plan",
+        "Promise",
         "Relative",
         "Returns",
         "StepMix",
@@ -196,7 +199,7 @@ _MODULES = {
     "task.problem": ("Problem", "Units"),
     "simulation.run": ("Curve", "Run", "Trace"),
     "simulation.sample_log": ("sample_log",),
-    "simulation.simulate": ("simulate", "simulate_many", "simulate_plainly"),
+    "simulation.simulate": ("simulate", "simulate_many", "simulate_plainly", "simulate_reference"),
     "assurance.watchdog": ("Alarm", "Watch", "Watchdog"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -33,7 +33,7 @@ def described(runs):
         counts = run.counts
         paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**20
         joint = np.zeros(0) if counts.x_sa is None else paid * counts.n_sa
-        returns = counts.record / np.array([1.0, 2.0**32])
+        returns = counts.baseline_returns / np.array([1.0, 2.0**32])
         parts = [[run.regret], firsts, list(run.sources.values()), counts.n_sas, counts.n_start, paid, joint, returns]
         row = np.concatenate([np.ravel(part) for part in parts]).astype(float)
         rows.append(np.concatenate([row, row**2]))
@@ -65,7 +65,7 @@ def played(request, case_of):
     case = case_of(kind, pooled)
     settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(share), "returns": sf.Returns()}
     agent = learner(case.problem, case.baseline, case.floor, **settings)
-    return case.world, agent, [sf.simulate_plainly(case.world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
+    return case.world, agent, [sf.simulate_reference(case.world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
 
 
 def drawn(world, agent):
@@ -100,7 +100,7 @@ def alike(world, problem, pi, n, counts, rng, baseline):
     DRAW(world, problem, pi, min(n, 1), once, rng, baseline)
     counts.n_sas += n * once.n_sas
     counts.n_start += n * once.n_start
-    counts.record += n * once.record
+    counts.baseline_returns += n * once.record
     if counts.x_sa is not None:
         counts.x_sa += n * once.x_sa
 
@@ -122,7 +122,7 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     case = case_of("unknown-random", False)
     settings = {"delta": 0.3, "returns": sf.Returns()}
     growth = sf.StepMix(case.problem, case.baseline, case.floor, replan=sf.Growth(2.0), **settings)
-    runs = [sf.simulate_plainly(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
+    runs = [sf.simulate_reference(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._blocks)
@@ -146,7 +146,7 @@ def test_a_block_is_as_long_in_both(share, case_of, monkeypatch):
     sf.simulate(case.world, agent, 50, seed=0)
     drawn_at = list(planned)
     planned.clear()
-    sf.simulate_plainly(case.world, agent, 50, seed=1)
+    sf.simulate_reference(case.world, agent, 50, seed=1)
     assert drawn_at == planned
     expected, k = [], 0
     while k < 50:
@@ -186,7 +186,7 @@ def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert
     case = case_of(kind, pooled)
     settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(0.2)}
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
-    plain = sf.simulate_plainly(case.world, agent, 150, seed=2)
+    plain = sf.simulate_reference(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
     monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)

@@ -32,7 +32,7 @@ def test_plain_is_fused(name, sizes, assert_same_run):
     agent = build(name, world, baseline, 0.9 * value, bounds=sf.Bernstein(1e-4), delta=0.1)
     floor = 0.9 * value
     fused = sf.simulate(world, agent, 1500, seed=11, floor=floor)
-    plain = sf.simulate_plainly(world, agent, 1500, seed=11, floor=floor)
+    plain = sf.simulate_reference(world, agent, 1500, seed=11, floor=floor)
     assert_same_run(fused, plain)
     if name == "stepmix" and sizes == (5, 5, 3):
         assert fused.sources["mixture"] > 0
@@ -49,7 +49,7 @@ def test_plain_is_fused_with_kl(name, sizes, assert_same_run):
     floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
     agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1)
     fused = sf.simulate(world, agent, 600, seed=11, floor=floor)
-    assert_same_run(fused, sf.simulate_plainly(world, agent, 600, seed=11, floor=floor))
+    assert_same_run(fused, sf.simulate_reference(world, agent, 600, seed=11, floor=floor))
     if name == "stepmix" and sizes == (5, 5, 3):
         assert fused.off_baseline is not None
 
@@ -62,7 +62,7 @@ def test_plain_is_fused_in_a_stationary_world(name, pooled, assert_same_run):
     floor = sf.policy_value(world, baseline)[0, 0] - 0.2
     agent = build(name, world, baseline, floor, bounds=sf.Bernstein(1e-3), delta=0.1, pooled=pooled)
     fused = sf.simulate(world, agent, 1500, seed=5, floor=floor)
-    assert_same_run(fused, sf.simulate_plainly(world, agent, 1500, seed=5, floor=floor))
+    assert_same_run(fused, sf.simulate_reference(world, agent, 1500, seed=5, floor=floor))
     assert fused.counts.pooled == pooled
 
 
@@ -72,7 +72,7 @@ def test_plain_is_fused_where_rho_rounds_to_one(floor, assert_same_run):
     world = sf.random_mdp(3, 2, 2, seed=0)
     agent = sf.EpsMix(world.problem, sf.uniform(2, 3, 2), floor, bounds=sf.Bernstein(0.002))
     fused = sf.simulate(world, agent, 400, seed=0)
-    assert_same_run(fused, sf.simulate_plainly(world, agent, 400, seed=0))
+    assert_same_run(fused, sf.simulate_reference(world, agent, 400, seed=0))
     assert fused.sources["mixture"] > 0
 
 
@@ -122,7 +122,7 @@ def test_kernels_are_compiled_once(paper_world):
         for bounds in (sf.Bernstein(), sf.KL()):
             agent = build(name, paper_world, baseline, 2.0, bounds=bounds)
             sf.simulate(paper_world, agent, 5, seed=0)
-            sf.simulate_plainly(paper_world, agent, 5, seed=0)
+            sf.simulate_reference(paper_world, agent, 5, seed=0)
     # Rewards that are one row for all steps, and not known: their bounds are one for each.
     stationary = sf.random_mdp(5, 5, 3, seed=0, stationary=True)
     hidden = stationary.problem.forget(rewards=True)

@@ -30,7 +30,7 @@ def build(kind, case, pooled, replan, **changes):
 def assert_drivers_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
     """The run, after comparing both; counts are compared array by array, beyond their ==."""
     fused = sf.simulate(world, agent, episodes, seed=3, **settings)
-    plain = sf.simulate_plainly(world, agent, episodes, seed=3, **settings)
+    plain = sf.simulate_reference(world, agent, episodes, seed=3, **settings)
     assert_same_run(fused, plain)
     one, other = fused.counts.arrays(), plain.counts.arrays()
     assert one.keys() == other.keys()
@@ -55,7 +55,7 @@ def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
             assert counts.n_start.sum() == counts.episodes == EPISODES
             assert (counts.x_sa is not None) == (case.problem.unknown_rows is not None)
             if learner is not sf.BPIUCBVI:
-                assert counts.record[0] >= run.sources["baseline"]
+                assert counts.baseline_returns[0] >= run.sources["baseline"]
     assert min(seen.values()) > 0
 
 
@@ -98,7 +98,7 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     run = assert_drivers_agree(case.world, agent, assert_same_run, episodes=60, counts=first.counts)
     assert first.counts == before
     assert run.counts.episodes == 120
-    assert before.record[0] > 0
+    assert before.baseline_returns[0] > 0
     assert (run.counts.x_sa >= before.x_sa).all()
     assert run.counts != sf.simulate(case.world, agent, 60, seed=3).counts.merge(before)  # control: warmth matters
 

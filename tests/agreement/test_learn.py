@@ -722,7 +722,7 @@ def test_an_end_is_spent_at_rest(learner):
 
 def test_an_end_needs_a_state_to_rest_in():
     _, _, agent = walk()
-    assert sf.Learner(agent, seed=0).rest == agent.problem.rest == 2  # the mask says so
+    assert sf.Learner(agent, seed=0).rest == agent.problem.absorbing_state == 2  # the mask says so
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()

@@ -15,7 +15,7 @@ def build(case, explorer="optimist", **changes):
     return sf.StepMix(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
 
 
-def go_on(learner, world, episodes):
+def continue_plan(learner, world, episodes):
     """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
     out = []
     for _ in range(episodes):
@@ -45,19 +45,19 @@ def test_saved_in_the_middle_of_a_plan(kind, explorer, case_of, tmp_path):
     """Counts keep those of the plan in force: a learner that loads them goes on with that very plan."""
     case = case_of(kind, False)
     agent = build(case, explorer)
-    whole = go_on(sf.Learner(agent, 5), case.world, 90)
+    whole = continue_plan(sf.Learner(agent, 5), case.world, 90)
     middles = 0
     for stop in (1, 30, 47, 60):
         learner = sf.Learner(agent, 5)
-        first = go_on(learner, case.world, stop)
+        first = continue_plan(learner, case.world, stop)
         learner.counts.save(tmp_path / f"{stop}.npz")
         loaded = sf.Counts.load(tmp_path / f"{stop}.npz")
         assert loaded == learner.counts
         assert loaded.planned == learner.counts.planned
         middles += loaded.planned.episodes < stop - 1
-        assert same(first + go_on(sf.Learner(agent, 5, loaded), case.world, 90 - stop), whole)
+        assert same(first + continue_plan(sf.Learner(agent, 5, loaded), case.world, 90 - stop), whole)
     assert middles > 0
-    assert not same(whole, go_on(sf.Learner(agent, 6), case.world, 90))  # control
+    assert not same(whole, continue_plan(sf.Learner(agent, 6), case.world, 90))  # control
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
@@ -65,7 +65,7 @@ def test_an_abandoned_episode_is_played_again(explorer, case_of, tmp_path):
     """From the same numbers: also where an explorer drew for its plan first, and also after loading."""
     case = case_of("plain", False)
     agent = build(case, explorer, floor=2.9)  # the baseline, whose actions are drawn
-    whole = go_on(sf.Learner(agent, 5), case.world, 40)
+    whole = continue_plan(sf.Learner(agent, 5), case.world, 40)
     for reload in (False, True):
         learner, played = sf.Learner(agent, 5), []
         for _ in range(40):
@@ -75,7 +75,7 @@ def test_an_abandoned_episode_is_played_again(explorer, case_of, tmp_path):
             if reload:
                 learner.counts.save(tmp_path / "counts.npz")
                 learner = sf.Learner(agent, 5, sf.Counts.load(tmp_path / "counts.npz"))
-            played += go_on(learner, case.world, 1)
+            played += continue_plan(learner, case.world, 1)
         assert same(played, whole)
 
 
@@ -84,7 +84,7 @@ def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
     case = case_of("plain", False)
     agent = build(case)
     learner = sf.Learner(agent, 5)
-    go_on(learner, case.world, 47)
+    continue_plan(learner, case.world, 47)
     assert learner.counts.planned.episodes < 47
     other = sf.Learner(agent, 5, learner.counts, episodes=0)
     np.testing.assert_array_equal(other.begin().candidates, agent.plan(learner.counts).candidates)
@@ -167,7 +167,7 @@ def test_warm_starts(case_of, assert_same_run):
     known, hidden = case_of("plain", False), case_of("unknown-random", False)
     told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor)
     counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts  # they hold sums of rewards, now known
-    both = [run(hidden.world, told, 20, 1, counts=counts) for run in (sf.simulate, sf.simulate_plainly)]
+    both = [run(hidden.world, told, 20, 1, counts=counts) for run in (sf.simulate, sf.simulate_reference)]
     assert_same_run(*both)
     with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
         sf.simulate(hidden.world, build(hidden), 20, 1, counts=sf.simulate(known.world, build(known), 9, 0).counts)

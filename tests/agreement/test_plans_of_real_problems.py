@@ -64,7 +64,7 @@ def test_the_kernel_plans_by_the_book(kind, pooled, case_of):
             known = build(learner, case, pooled, 0.0).plan(counts).candidates
             for floor in floors_of(known, case)[: FLOORS.get(learner)]:
                 agent = build(learner, case, pooled, floor)
-                plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+                plan, book = agent.plan(counts), agent.plan_reference(counts)
                 assert not differences(plan, book), (learner, floor, plan, book)
                 seen.add((learner, plan.source))
         assert counts == before  # planning reads
@@ -78,7 +78,7 @@ def test_the_kernel_plans_by_the_book_with_every_setting(kind, setting, case_of)
     for counts in data_of(case, False):
         for learner in LEARNERS[:3]:
             agent = build(learner, case, False, case.floor, **SETTINGS[setting])
-            plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+            plan, book = agent.plan(counts), agent.plan_reference(counts)
             found = differences(plan, book)
             if setting in ("vouched", "declared returns") and found:  # the book does not say whose word it is
                 assert plan.safety == "trusted"
@@ -98,7 +98,7 @@ def test_a_relative_floor_is_planned_by_the_book(kind, pooled, case_of):
         for learner in LEARNERS[:3]:
             for give, settings in ((0.05, {}), (0.5, {"returns": sf.Returns()})):
                 agent = build(learner, case, pooled, sf.Relative(give), **settings)
-                plan, book = agent.plan(counts), agent.plan_by_the_book(counts)
+                plan, book = agent.plan(counts), agent.plan_reference(counts)
                 assert (plan.source, plan.h) == (book.source, book.h), (plan, book)
                 np.testing.assert_allclose(plan.candidates[:-1], book.candidates[:-1], rtol=0.0, atol=CLOSE)
                 assert abs(plan.upper - book.upper) <= CLOSE
@@ -113,7 +113,7 @@ def test_differences_are_seen(case_of):
     case = case_of("all-together", False)
     few, more = list(data_of(case, False))[-2:]
     agent = build(sf.StepMix, case, False, 0.2)
-    book = agent.plan_by_the_book(more)
+    book = agent.plan_reference(more)
     told = case._replace(problem=case.world.problem)
     for other, counts in (
         (agent, few),

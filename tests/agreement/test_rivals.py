@@ -26,12 +26,12 @@ class Own:
     def plan(self, counts, rng):
         H, S, A = self.baseline.shape
         if counts.episodes < 20:
-            return sf.Plan(self.baseline, "baseline", H, 0.0, 0.0, H, [0.0], "no floor", lasts=7, entry=0.25)
+            return sf.Plan(self.baseline, "baseline", H, 0.0, 0.0, H, [0.0], "no floor", max_episodes=7, entry=0.25)
         bold = np.eye(A)[rng.integers(A, size=(H, S))]
         if counts.episodes % 2:
             coin = sf.EpisodicMixture(self.baseline, bold, 0.6)
             return sf.Plan(coin, "mixture", 0, 0.6, 0.0, H, [0.0], "no floor", entry=0.5)
-        return sf.Plan(bold, "optimistic", 0, 1.0, 0.0, H, [0.0], "no floor", lasts=3)
+        return sf.Plan(bold, "optimistic", 0, 1.0, 0.0, H, [0.0], "no floor", max_episodes=3)
 
 
 def setting(pooled):
@@ -69,7 +69,7 @@ def same(assert_same_run):
         assert_same_run(one, other)
         for field in ("min_cumulative", "told", "budget", "baseline_cost", "max_cost"):
             assert getattr(one, field) == getattr(other, field), field
-        assert one.counts.record_of == other.counts.record_of
+        assert one.counts.returns_of == other.counts.returns_of
         if one.counts.basis is None or other.counts.basis is None:
             assert one.counts.basis is other.counts.basis
         else:
@@ -84,7 +84,7 @@ def same_plan(one, other):
         (plan.policy.first, plan.policy.second) if isinstance(plan.policy, sf.EpisodicMixture) else (plan.policy,)
         for plan in (one, other)
     ]
-    fields = ("source", "h", "rho", "lower", "upper", "safety", "cost", "lasts", "entry")
+    fields = ("source", "h", "rho", "lower", "upper", "safety", "cost", "max_episodes", "entry")
     bases = [b"-" if plan.basis is None else plan.basis.tobytes() for plan in (one, other)]
     return (
         all(getattr(one, field) == getattr(other, field) for field in fields)
@@ -104,7 +104,7 @@ def same_plan(one, other):
 def test_plain_is_compiled(name, rule, pooled, same):
     world, _, _, floor = setting(pooled)
     agent = build(name, pooled, RULES[rule])
-    runs = [run(world, agent, 300, seed=4, floor=floor) for run in (sf.simulate, sf.simulate_plainly)]
+    runs = [run(world, agent, 300, seed=4, floor=floor) for run in (sf.simulate, sf.simulate_reference)]
     same(*runs)
     run = runs[0]
     assert run.off_baseline is not None
@@ -112,10 +112,10 @@ def test_plain_is_compiled(name, rule, pooled, same):
     assert run.sources["baseline"] > 0 or name == "ucbvi"
     assert run.counts.pooled == pooled
     if name in ("budget-exploration", "told", "conservative-ucbvi"):
-        assert run.counts.ledger[0] == run.sources["baseline"]
-        assert run.counts.ledger[1] == run.sources["optimistic"]
+        assert run.counts.account[0] == run.sources["baseline"]
+        assert run.counts.account[1] == run.sources["optimistic"]
     with pytest.raises(AssertionError):  # control: the comparison tells runs apart
-        same(run, sf.simulate_plainly(world, agent, 300, seed=5, floor=floor))
+        same(run, sf.simulate_reference(world, agent, 300, seed=5, floor=floor))
 
 
 @pytest.mark.parametrize("name", ["dope", "budget-exploration", "conservative-ucbvi", "own"])
@@ -133,12 +133,12 @@ def test_warm_starts_are_the_same_in_both(name, same):
     agent = build(name)
     first = sf.simulate(world, agent, 250, seed=4).counts
     before = first.copy()
-    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (sf.simulate, sf.simulate_plainly)]
+    runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (sf.simulate, sf.simulate_reference)]
     same(*runs)
     assert first == before
     assert runs[0].counts.episodes == 310
     if name in ("budget-exploration", "conservative-ucbvi"):
-        assert runs[0].counts.ledger[:2].sum() == 310
+        assert runs[0].counts.account[:2].sum() == 310
 
 
 @pytest.mark.parametrize("name", PROGRAMMES)
@@ -149,7 +149,7 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
     settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
     agent = PROGRAMMES[name](world.problem, baseline, **settings)
-    runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_plainly)]
+    runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_reference)]
     same(*runs)
     assert runs[0].sources["optimistic"] > 20
     assert runs[0].budget == spent + 0.4
@@ -188,12 +188,12 @@ def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
     counts.save(tmp_path / "counts.npz")
     loaded = sf.Counts.load(tmp_path / "counts.npz")
     assert loaded == counts
-    np.testing.assert_array_equal(loaded.ledger, counts.ledger)
+    np.testing.assert_array_equal(loaded.ledger, counts.account)
     if name in PROGRAMMES:
         np.testing.assert_array_equal(loaded.basis, counts.basis)
         assert loaded.basis.dtype == counts.basis.dtype
     else:
-        assert counts.ledger[0] > 0
+        assert counts.account[0] > 0
     assert same_plan(agent.plan(counts), agent.plan(loaded))
     assert not same_plan(agent.plan(counts), agent.plan(sf.Counts.zeros(agent.problem)))  # control
     if name not in PROGRAMMES:
@@ -280,7 +280,7 @@ def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
 # ---- a shell that is interrupted
 
 
-def go_on(learner, world, episodes):
+def continue_plan(learner, world, episodes):
     """Play in the world; episode k of the world draws from k alone, so what differs is the learner's doing."""
     out = []
     for _ in range(episodes):
@@ -304,12 +304,12 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     agent = build(name, replan=sf.Growth(1.3) if rule == "growth" else sf.EveryEpisode())
     episodes = 230 if name in PROGRAMMES else 60
     steady = sf.Learner(agent, 5)
-    whole = go_on(steady, world, episodes)
+    whole = continue_plan(steady, world, episodes)
     assert 0 < sum(by_baseline for _, _, by_baseline, _, _ in whole) < episodes
     middles = 0
     for stop in (1, 17, episodes - 40, episodes - 33, episodes - 7):
         learner = sf.Learner(agent, 5)
-        first = go_on(learner, world, stop)
+        first = continue_plan(learner, world, stop)
         learner.begin()
         learner.act(world.s1)
         learner.rewind()
@@ -318,12 +318,12 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
         assert loaded == learner.counts
         middles += loaded.planned.episodes < stop
         resumed = sf.Learner(agent, 5, loaded)
-        assert first + go_on(resumed, world, episodes - stop) == whole
+        assert first + continue_plan(resumed, world, episodes - stop) == whole
         assert resumed.counts == steady.counts
         if name in PROGRAMMES:
             np.testing.assert_array_equal(resumed.counts.basis, steady.counts.basis)
     assert middles > 0 or rule == "every episode"
-    assert go_on(sf.Learner(agent, 6), world, episodes) != whole  # control
+    assert continue_plan(sf.Learner(agent, 6), world, episodes) != whole  # control
 
 
 @pytest.mark.parametrize("name", ["budget-exploration", "conservative-ucbvi", "dope"])
@@ -340,14 +340,14 @@ def test_an_episode_given_up_is_paid_for(name):
         learner.begin()
         learner.act(world.s1)
         learner.abandon()
-        paid = learner.counts.ledger - before.ledger
+        paid = learner.counts.account - before.account
         if name == "dope" or on_baseline:
             assert learner.counts == before
         else:
             off += 1
             assert paid.tolist() == [0, 1, 0]
             assert learner.counts.planned is None
-        go_on(learner, world, 1)
+        continue_plan(learner, world, 1)
     assert off > 3 or name == "dope"
 
 
@@ -412,14 +412,14 @@ def test_blocks_add_up(name, pooled):
     assert sum(run.sources.values()) == run.by_h.sum() == run.curve.episodes.sum() == episodes
     assert run.sources["optimistic"] > 0
     np.testing.assert_array_equal(counts.n_sas.sum(axis=(1, 2, 3)), episodes * (world.H if pooled else 1))
-    assert counts.record[0] == run.sources["baseline"]
+    assert counts.baseline_returns[0] == run.sources["baseline"]
     if name in ("dope", "optpess-lp", "ucbvi"):
-        assert not counts.ledger.any()
+        assert not counts.account.any()
         return
-    assert counts.ledger[:2].tolist() == [run.sources["baseline"], run.sources["optimistic"]]
-    assert counts.ledger[:2].sum() == episodes
-    assert 0 < counts.ledger[2] <= counts.ledger[1] * world.H * REWARD_UNITS
-    proved = counts.ledger[2] / REWARD_UNITS
-    earned = run.mean_value * episodes - counts.ledger[0] * value
+    assert counts.account[:2].tolist() == [run.sources["baseline"], run.sources["optimistic"]]
+    assert counts.account[:2].sum() == episodes
+    assert 0 < counts.account[2] <= counts.account[1] * world.H * REWARD_UNITS
+    proved = counts.account[2] / REWARD_UNITS
+    earned = run.mean_value * episodes - counts.account[0] * value
     assert proved <= earned + 1e-6  # what was proved of the learner's episodes is below what they were worth
-    assert proved + world.H * 0.5 * counts.ledger[1] > earned  # control: the comparison is not for ever true
+    assert proved + world.H * 0.5 * counts.account[1] > earned  # control: the comparison is not for ever true

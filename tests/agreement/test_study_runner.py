@@ -18,7 +18,7 @@ import pytest
 
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.analysis.sql import answer
-from surefoot.studies.run.runner import Pace, run_study
+from surefoot.studies.run.runner import ReplanRule, run_study
 from surefoot.studies.run.store import TIMES, begin, read_results, versions
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
@@ -372,7 +372,7 @@ def test_the_time_left_is_in_proportion(monkeypatch):
     """From the first finished on: until then there was compiling."""
     clock = iter([100.0, 110.0, 130.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    pace = Pace([5.0, 1.0, 3.0])
+    pace = ReplanRule([5.0, 1.0, 3.0])
     assert pace.left() is None
     pace.finished(5.0)  # at 100
     assert pace.left() is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from surefoot.bounds import KL, Bernstein, Certificate, Model
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.bounds.kl import SEARCH, TIE, dirichlet_radius, first_best, mean_bounds, worst_mean
 from surefoot.bounds.model import evaluate, margin
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -53,7 +53,7 @@ def test_a_model_is_the_estimate():
             assert model.P_hat[place].tolist() == [k / n for k in n_sas[place]]
     assert (model.H, model.delta_prime, model.pooled) == (H, 0.125, False)
     assert model.x_sa.shape == (H, S, A) and not model.x_sa.any()
-    assert model.possible.shape == (H, S, A, S) and model.possible.all()
+    assert model.support.shape == (H, S, A, S) and model.support.all()
     assert model.n_start.tolist() == [0, 0]
 
 
@@ -544,20 +544,20 @@ def test_a_certificate():
     for wrong in (-1e-9, math.inf, math.nan, None):
         with pytest.raises(InvalidSetting, match=r"value is .* expected a certified value, at least 0"):
             Certificate(wrong, 0.1, "x")
-    with pytest.raises(InvalidSetting, match="mark is 5, expected the mark of a policy"):
+    with pytest.raises(InvalidSetting, match="fingerprint is 5, expected the fingerprint of a policy"):
         Certificate(1.0, 0.1, 5)
     with pytest.raises(InvalidSetting, match="delta is 1"):
         Certificate(1.0, 1.0, "x")
 
 
-def test_the_mark_of_a_policy():
-    """Sixteen digits of a hash of the problem's mark, the shape and the numbers, to the last bit."""
+def test_the_fingerprint_of_a_policy():
+    """Sixteen digits of a hash of the problem's fingerprint, the shape and the numbers, to the last bit."""
     pi = np.full((H, S, A), 1 / 3)
     known = problem()
-    text = f"{known.mark} {(H, S, A)} ".encode() + pi.tobytes()
-    assert mark_of(pi, known) == sha256(text).hexdigest()[:16]
-    assert mark_of(pi[..., ::-1], known) == mark_of(pi, known)
+    text = f"{known.fingerprint} {(H, S, A)} ".encode() + pi.tobytes()
+    assert fingerprint_of(pi, known) == sha256(text).hexdigest()[:16]
+    assert fingerprint_of(pi[..., ::-1], known) == fingerprint_of(pi, known)
     other = pi.copy()
     other[0, 0, 0] = math.nextafter(1 / 3, 1)
-    assert mark_of(other, known) != mark_of(pi, known)
-    assert mark_of(pi, problem(s1=0)) != mark_of(pi, known)
+    assert fingerprint_of(other, known) != fingerprint_of(pi, known)
+    assert fingerprint_of(pi, problem(s1=0)) != fingerprint_of(pi, known)

@@ -18,7 +18,7 @@ from surefoot.numerics.kernels.mixing import (
     weight,
 )
 from surefoot.numerics.kernels.splices import bound_splices, empty_splices
-from surefoot.numerics.kernels.standing import Record, start_from
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, start_from
 
 ULP = Fraction(1, 2**53)
 
@@ -88,10 +88,10 @@ def test_a_candidate_is_mixed_with_its_bolder_neighbour():
 # ---- What the candidates are held against ---------------------------------------------------------------------------
 
 
-def record(lowest=0.0, rounding=0.0, vouched=-math.inf, episodes=0):
+def record(lowest=0.0, rounding=0.0, asserted=-math.inf, episodes=0):
     """Returns that are all the same, so that their bounds are exact: lowest, and lowest + rounding."""
     log_union = 1.0 if episodes else math.inf
-    return Record(np.array([episodes, 0]), lowest, 0.0, rounding, log_union, 1.0, 0.0, vouched, np.zeros(4))
+    return BaselineReturns(np.array([episodes, 0]), lowest, 0.0, rounding, log_union, 1.0, 0.0, asserted, np.zeros(4))
 
 
 def standing(h0, final=0.0, first=1):
@@ -124,10 +124,10 @@ def test_without_a_final_margin_values_are_as_they_are():
 def test_other_evidence_speaks_of_the_baseline_alone():
     """The last candidate's value is the largest of model, returns and the owner's word; the others stay."""
     for other, expected in (
-        (record(vouched=1.5), 1.5),
+        (record(asserted=1.5), 1.5),
         (record(lowest=1.25, episodes=3), 1.25),
-        (record(lowest=1.25, vouched=1.5, episodes=3), 1.5),
-        (record(lowest=0.5, vouched=0.25, episodes=3), 0.875),
+        (record(lowest=1.25, asserted=1.5, episodes=3), 1.5),
+        (record(lowest=0.5, asserted=0.25, episodes=3), 0.875),
     ):
         L = np.zeros(3)
         assert candidate_values(*standing([0, 1, 2]), other, Rule(0.75, True, False), L) == 0.75
@@ -136,18 +136,18 @@ def test_other_evidence_speaks_of_the_baseline_alone():
 
 def test_where_no_candidate_is_the_baseline_no_evidence_speaks_of_it():
     L = np.zeros(1)
-    assert candidate_values(*standing([0]), record(vouched=1.5), Rule(0.25, False, False, 0.5), L) == 0.25
+    assert candidate_values(*standing([0]), record(asserted=1.5), Rule(0.25, False, False, 0.5), L) == 0.25
     assert L.tolist() == [0.125]
 
 
 def test_a_baseline_of_one_step_is_the_baseline():
     L = np.zeros(2)
-    candidate_values(*standing([0, 1]), record(vouched=1.5), Rule(0.25, True, False), L)
+    candidate_values(*standing([0, 1]), record(asserted=1.5), Rule(0.25, True, False), L)
     assert L.tolist() == [0.125, 1.5]
 
 
 @pytest.mark.parametrize(
-    ("give", "offset", "final", "up", "U"),
+    ("max_loss", "offset", "final", "up", "U"),
     [
         (0.25, 1.0, 0.0, math.inf, 3.0),  # V_up[0, 2, 1] = 7/8 + 17/8
         (0.25, 1.0, 1.0, math.inf, 4.0),  # and the final margin
@@ -157,12 +157,12 @@ def test_a_baseline_of_one_step_is_the_baseline():
         (0.0, 1.0, 0.0, 2.0, 2.0),  # nothing may be given up, but that is relative, too
     ],
 )
-def test_a_relative_floor(give, offset, final, up, U):
-    """(1 - give) U - give offset, rounded up by 4 units of 2^-53 of U; and U stands for the baseline."""
+def test_a_relative_floor(max_loss, offset, final, up, U):
+    """(1 - max_loss) U - max_loss offset, rounded up by 4 units of 2^-53 of U; and U stands for the baseline."""
     returns = record() if up == math.inf else record(lowest=up - 0.25, rounding=0.25, episodes=1)
     L = np.zeros(3)
-    floor = candidate_values(*standing([0, 1, 2], final), returns, Rule(9.0, True, False, give, offset), L)
-    exact = (1 - Fraction(give)) * Fraction(U) - Fraction(give) * Fraction(offset) + 4 * ULP * Fraction(U)
+    floor = candidate_values(*standing([0, 1, 2], final), returns, Rule(9.0, True, False, max_loss, offset), L)
+    exact = (1 - Fraction(max_loss)) * Fraction(U) - Fraction(max_loss) * Fraction(offset) + 4 * ULP * Fraction(U)
     assert Fraction(floor) == exact
     assert L[2] == U
 

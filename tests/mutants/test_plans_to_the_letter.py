@@ -24,7 +24,7 @@ from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.agents.step_no_mix import StepNoMix, step_no_mix
 from surefoot.agents.stepmix import StepMix, stepmix
 from surefoot.bounds import KL, Bernstein, Certificate
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidCounts, InvalidPolicy, InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.episode import Episode
@@ -53,7 +53,7 @@ def build(kind, floor, **settings):
 def both(agent, counts=None):
     """The kernel's plan and the readable one."""
     counts = Counts.zeros(agent.problem) if counts is None else counts
-    return agent.plan(counts), agent.plan_by_the_book(counts)
+    return agent.plan(counts), agent.plan_reference(counts)
 
 
 def mixed(h, rho):
@@ -136,9 +136,9 @@ def test_the_optimist_alone():
         assert (plan.source, plan.h, plan.rho, plan.lower, plan.upper) == ("optimistic", 0, 1.0, 0.5, UPPER)
         assert (plan.candidates.tolist(), plan.safety) == ([0.5], "no floor")
         np.testing.assert_array_equal(plan.policy, PI_BAR)
-    assert BPIUCBVI(problem()).promise == "no floor promised"
+    assert str(BPIUCBVI(problem()).promise) == "no floor promised"
     scaled = BPIUCBVI(problem(), bounds=KL(scale=0.5))
-    assert scaled.promise == "NOT CERTIFIED: bonus scaled by 0.5, and no floor promised at any scale"
+    assert str(scaled.promise) == "NOT CERTIFIED: bonus scaled by 0.5, and no floor promised at any scale"
     assert scaled.plan(Counts.zeros(problem())).safety == "NOT CERTIFIED"
 
 
@@ -150,13 +150,13 @@ def test_what_is_not_said():
         agent = build(kind, 0.75)
         assert (agent.delta, agent.bounds, agent.pooled) == (0.05, KL(), False)
         assert agent.replan is agent.returns is agent.baseline_at_least is agent.certificate is agent.explorer is None
-        assert agent.when == Growth() and agent.rule[:2] == (0.75, kind is not StepNoMix)
+        assert agent.replan_rule == Growth() and agent.rule[:2] == (0.75, kind is not StepNoMix)
         assert agent.rule[2:] == (kind is EpsMix, -1.0, 0.0, 0)
         assert agent.plans_itself
         paper = kind.paper(Problem(R), PI_B, 0.75)
         assert (paper.delta, paper.bounds, paper.pooled, paper.replan) == (0.05, Bernstein(), False, EveryEpisode())
-        assert build(kind, 0.75, problem=Problem(R), bounds=Bernstein()).when == EveryEpisode()
-        assert build(kind, 0.75, replan=Growth(2.0)).when == Growth(2.0)
+        assert build(kind, 0.75, problem=Problem(R), bounds=Bernstein()).replan_rule == EveryEpisode()
+        assert build(kind, 0.75, replan=Growth(2.0)).replan_rule == Growth(2.0)
     assert build(StepMix, 0.75).bisections == 0
     optimist = BPIUCBVI(problem())
     assert (optimist.delta, optimist.bounds, optimist.pooled, optimist.replan) == (0.05, KL(), False, None)
@@ -182,7 +182,7 @@ def test_how_delta_is_divided():
 
 
 def certificate(value=0.75, delta=0.125, baseline=PI_B):
-    return Certificate(value, delta, mark_of(baseline, problem()))
+    return Certificate(value, delta, fingerprint_of(baseline, problem()))
 
 
 def test_a_certificate_comes_on_top():
@@ -191,7 +191,7 @@ def test_a_certificate_comes_on_top():
     assert (agent.proved_before, agent.known_before) == (0.75, 0.75)
     assert build(StepMix, 0.75).proved_before == build(StepMix, 0.75).known_before == -math.inf
     assert build(StepMix, 0.75, baseline_at_least=0.5).known_before == 0.5
-    assert build(StepMix, 0.75, baseline_at_least=0.5).vouched == 0.5
+    assert build(StepMix, 0.75, baseline_at_least=0.5).asserted == 0.5
     assert build(StepMix, 0.75, baseline_at_least=0.5).proved_before == -math.inf
     assert build(StepMix, 0.75, baseline_at_least=0.5, certificate=certificate()).known_before == 0.75
     build(StepMix, 0.75, certificate=certificate(2.0))
@@ -238,7 +238,7 @@ def test_the_promise_in_words():
     """With what is presumed of the baseline, and how well that is known."""
     for settings, mark in (
         ({}, "unknown"),
-        ({"baseline_at_least": 0.75}, "vouched for"),
+        ({"baseline_at_least": 0.75}, "asserted by the user"),
         ({"baseline_at_least": 0.5}, "unknown"),
         ({"certificate": certificate(0.75)}, "certified by data"),
         ({"certificate": certificate(0.5)}, "unknown"),
@@ -247,8 +247,8 @@ def test_the_promise_in_words():
         assert agent.premise == mark
         delta = "0.375" if "certificate" in settings else "0.25"
         scope = "every episode's coin-averaged value"
-        assert agent.promise == f"certified at delta = {delta} for {scope}; baseline above the floor: {mark}"
-    assert build(StepMix, 0.75, bounds=KL(scale=0.5)).promise == "NOT CERTIFIED: bonus scaled by 0.5"
+        assert str(agent.promise) == f"certified at delta = {delta} for {scope}; baseline above the floor: {mark}"
+    assert str(build(StepMix, 0.75, bounds=KL(scale=0.5)).promise) == "NOT CERTIFIED: bonus scaled by 0.5"
     assert build(StepMix, 0.0).premise == build(StepMix, Relative(0.1)).premise == "none needed"
 
 
@@ -259,12 +259,12 @@ def test_rows_that_miss_1():
     more = np.array(PI_B)
     more[0, 1] = (1.0 - 8e-10, 0.0)
     agent = build(StepMix, 0.5, baseline=off)
-    assert agent.slop(None) == pytest.approx(5e-10, rel=1e-6)
-    assert agent.slop(more) == pytest.approx(8e-10, rel=1e-6)
-    assert build(StepMix, 0.5).slop(PI_B) == 0.0
+    assert agent.row_sum_error(None) == pytest.approx(5e-10, rel=1e-6)
+    assert agent.row_sum_error(more) == pytest.approx(8e-10, rel=1e-6)
+    assert build(StepMix, 0.5).row_sum_error(PI_B) == 0.0
     several = problem(start=[0.5, 0.5 + 9e-10])
-    assert build(StepMix, 0.5, problem=several).slop(None) == pytest.approx(9e-10, rel=1e-6)
-    assert build(StepMix, 0.5, problem=problem(start="unknown")).slop(None) == 0.0
+    assert build(StepMix, 0.5, problem=several).row_sum_error(None) == pytest.approx(9e-10, rel=1e-6)
+    assert build(StepMix, 0.5, problem=problem(start="unknown")).row_sum_error(None) == 0.0
 
 
 # ---- More evidence of the baseline ----------------------------------------------------------------------------------
@@ -272,8 +272,8 @@ def test_rows_that_miss_1():
 
 def with_returns(known, episodes=20, each=0.875, mark=None):
     counts = Counts.zeros(known)
-    counts.record[:] = (episodes, int(episodes * each * UNITS))
-    counts.record_of = mark
+    counts.baseline_returns[:] = (episodes, int(episodes * each * UNITS))
+    counts.returns_of = mark
     return counts
 
 
@@ -298,7 +298,7 @@ def wide():
 def test_returns_are_evidence():
     """20 returns of 7/8 in [1/4, 7/8]: x = 20 heads. Their share of delta is 1/4 of 1/2."""
     agent = build(EpsMix, 0.5, problem=wide(), delta=0.5, returns=Returns(0.25))
-    counts = with_returns(wide(), mark=agent.mark)
+    counts = with_returns(wide(), mark=agent.fingerprint)
     low = 0.25 + 0.625 * by_hand(20, 20.0, math.log(8))
     assert agent.by_returns(counts) == pytest.approx((low, 0.875), abs=1e-9)
     assert agent.of_baseline(counts) == pytest.approx((low, 0.875), abs=1e-9)
@@ -306,12 +306,12 @@ def test_returns_are_evidence():
     plan, book = both(agent, counts)
     for found in (plan, book):
         assert found.candidates == pytest.approx([0.5, low], abs=1e-9)
-    assert (plan.grounds.by_model, plan.grounds.vouched) == (0.25, -math.inf)
+    assert (plan.grounds.by_model, plan.grounds.asserted) == (0.25, -math.inf)
     assert plan.grounds.by_returns == pytest.approx(low, abs=1e-9)
     assert build(EpsMix, 0.5, problem=wide()).by_returns(counts) == (-math.inf, math.inf)
     assert agent.by_returns(with_returns(wide(), 0)) == (-math.inf, math.inf)
     assert agent.by_returns(with_returns(wide(), 1, 0.25))[1] < 0.875
-    other = with_returns(wide(), 20, 0.5, agent.mark)  # x = (10 - 5) / (5/8) = 8
+    other = with_returns(wide(), 20, 0.5, agent.fingerprint)  # x = (10 - 5) / (5/8) = 8
     assert agent.by_returns(other)[0] == pytest.approx(0.25 + 0.625 * by_hand(20, 8.0, math.log(8)), abs=1e-9)
 
 
@@ -325,7 +325,7 @@ def test_returns_of_others_are_refused():
     agent = build(EpsMix, 0.5, problem=wide(), returns=Returns())
     with pytest.raises(InvalidCounts, match="returns of another baseline"):
         agent.plan(with_returns(wide(), mark="other"))
-    agent.plan(with_returns(wide(), mark=agent.mark))
+    agent.plan(with_returns(wide(), mark=agent.fingerprint))
     agent.plan(with_returns(wide(), mark=None))
     build(EpsMix, 0.5, problem=wide()).plan(with_returns(wide(), mark="other"))  # not read
     for each in (0.25, 0.875):
@@ -342,7 +342,7 @@ def test_returns_of_others_are_refused():
     declared.check_counts(with_returns(wide(), 10, 0.25))
     tenths = Problem(np.full((2, 2, 2), 0.1))
     counts = with_returns(tenths, 1, 0.0)
-    counts.record[1] = 2 * math.floor(0.1 * UNITS)  # as they are summed: rounded down
+    counts.baseline_returns[1] = 2 * math.floor(0.1 * UNITS)  # as they are summed: rounded down
     build(EpsMix, 0.1, problem=tenths, returns=Returns()).check_counts(counts)
 
 
@@ -369,7 +369,7 @@ def test_the_owners_word_is_trusted_and_a_certificate_is_not(settings, mark, low
     """The floor is reached by pi_b alone, exactly at what is known of it: nothing is mixed."""
     floor = last if last > 0.25 else 0.75
     if "certificate" in settings:
-        settings = settings | {"certificate": Certificate(settings["certificate"], 0.1, mark_of(PI_B, wide()))}
+        settings = settings | {"certificate": Certificate(settings["certificate"], 0.1, fingerprint_of(PI_B, wide()))}
     plan = build(EpsMix, floor, problem=wide(), **settings).plan(Counts.zeros(wide()))
     assert (plan.source, plan.safety, plan.lower) == ("baseline", mark, lower)
     assert plan.candidates.tolist() == [0.5, last]
@@ -398,14 +398,14 @@ def test_a_declared_range_is_trusted_where_it_matters():
         agent = build(EpsMix, floor, problem=wide(), delta=0.5, returns=returns)
         assert agent.plan(with_returns(wide())).safety == mark
     # The certificate says more than returns do: nothing leans on the range.
-    known = Certificate(0.8125, 0.1, mark_of(PI_B, wide()))
+    known = Certificate(0.8125, 0.1, fingerprint_of(PI_B, wide()))
     agent = build(EpsMix, 0.75, problem=wide(), returns=Returns(0.25, low=0.25, high=0.875), certificate=known)
     assert agent.plan(with_returns(wide(), 20, 0.5)).safety == "certified"
     # Returns say exactly as much as a certificate: the certificate is enough.
     settings = {"problem": wide(), "delta": 0.5, "returns": Returns(0.25, low=0.25, high=0.875)}
     low = build(EpsMix, 0.75, **settings).plan(with_returns(wide())).grounds.by_returns
     for value, mark in ((low, "certified"), (math.nextafter(low, 0.0), "trusted")):
-        agent = build(EpsMix, 0.75, **settings, certificate=Certificate(value, 0.1, mark_of(PI_B, wide())))
+        agent = build(EpsMix, 0.75, **settings, certificate=Certificate(value, 0.1, fingerprint_of(PI_B, wide())))
         assert agent.plan(with_returns(wide())).safety == mark
 
 
@@ -413,11 +413,15 @@ def test_how_well_the_premise_is_known_after_data():
     for settings, counts, expected in (
         ({}, with_returns(wide(), 0), "unknown"),
         ({"returns": Returns(0.25)}, with_returns(wide()), "certified by data"),
-        ({"returns": Returns(0.25, low=0.25, high=0.875)}, with_returns(wide()), "vouched for"),
-        ({"baseline_at_least": 0.75}, with_returns(wide(), 0), "vouched for"),
+        ({"returns": Returns(0.25, low=0.25, high=0.875)}, with_returns(wide()), "asserted by the user"),
+        ({"baseline_at_least": 0.75}, with_returns(wide(), 0), "asserted by the user"),
         ({"baseline_at_least": 0.5}, with_returns(wide(), 0), "unknown"),
-        ({"certificate": Certificate(0.75, 0.1, mark_of(PI_B, wide()))}, with_returns(wide(), 0), "certified by data"),
-        ({"bounds": KL(scale=0.5), "baseline_at_least": 0.75}, with_returns(wide(), 0), "vouched for"),
+        (
+            {"certificate": Certificate(0.75, 0.1, fingerprint_of(PI_B, wide()))},
+            with_returns(wide(), 0),
+            "certified by data",
+        ),
+        ({"bounds": KL(scale=0.5), "baseline_at_least": 0.75}, with_returns(wide(), 0), "asserted by the user"),
         ({"bounds": KL(scale=0.5), "returns": Returns(0.25)}, with_returns(wide()), "unknown"),
     ):
         plan = build(EpsMix, 0.75, problem=wide(), **{"delta": 0.5, **settings}).plan(counts)
@@ -542,7 +546,12 @@ def test_the_grounds_of_a_plan():
     agent = build(StepMix, 0.75)
     grounds = agent.plan(counts).grounds
     assert grounds.agent is agent and grounds.counts is not counts and grounds.counts == counts
-    assert (grounds.floor, grounds.by_model, grounds.by_returns, grounds.vouched) == (0.75, 0.875, -math.inf, -math.inf)
+    assert (grounds.floor, grounds.by_model, grounds.by_returns, grounds.asserted) == (
+        0.75,
+        0.875,
+        -math.inf,
+        -math.inf,
+    )
     np.testing.assert_array_equal(grounds.bolder, PI_BAR)
     np.testing.assert_array_equal(grounds.explorer, PI_BAR)
     assert grounds.V_low[:, 0].tolist() == [0.5, 0.75, 0.0]
@@ -551,7 +560,7 @@ def test_the_grounds_of_a_plan():
     assert grounds.V_low[0, 0] == 1.0
     grounds = build(StepMix, 0.5).plan(counts).grounds
     np.testing.assert_array_equal(grounds.bolder, PI_BAR)
-    assert build(StepMix, 0.75, baseline_at_least=0.5).plan(counts).grounds.vouched == 0.5
+    assert build(StepMix, 0.75, baseline_at_least=0.5).plan(counts).grounds.asserted == 0.5
 
 
 def test_an_upper_value_of_what_is_paid_at_least_is_unknown():
@@ -581,8 +590,8 @@ def test_what_kernels_are_told():
     assert start.margin == record.margin == evidence.margin == pytest.approx(2e-12, rel=1e-12)
     assert (record.lowest, record.span, record.rounding) == (0.0, 0.875, 0.0)
     assert record.log_union == pytest.approx(math.log(8), rel=1e-14)
-    assert (record.scale, record.vouched, record.room.shape) == (1.0, 0.375, (4,))
-    assert record.seen is counts.record and not evidence.uppers
+    assert (record.scale, record.asserted, record.room.shape) == (1.0, 0.375, (4,))
+    assert record.seen is counts.baseline_returns and not evidence.uppers
     assert build(EpsMix, Relative(0.1)).evidence(counts)[0].uppers
     evidence, start, record = build(EpsMix, 0.5, problem=Problem(R), bounds=Bernstein(0.5)).evidence(counts)
     assert start.final == start.margin == pytest.approx(2e-12, rel=1e-12) and start.alpha == 0.5
@@ -598,9 +607,9 @@ def test_what_kernels_are_told():
 def test_a_plan_is_checked():
     pi = np.full((2, 2, 2), 0.5)
     plan = Plan(pi, "mixture", 1, 0.5, 0.25, 1.0, [0.25], "certified")
-    assert plan.grounds is plan.cost is plan.lasts is plan.entry is plan.basis is plan.alarm is None
+    assert plan.grounds is plan.cost is plan.max_episodes is plan.entry is plan.basis is plan.alarm is None
     assert not plan.frozen and plan.certified
-    assert Plan(pi, "mixture", 0, 0.0, 0.25, 1.0, [0.25], "trusted", lasts=1).lasts == 1
+    assert Plan(pi, "mixture", 0, 0.0, 0.25, 1.0, [0.25], "trusted", max_episodes=1).max_episodes == 1
     assert not Plan(pi, "mixture", 0, 1.0, 0.25, 1.0, [0.25], "trusted").certified
     for change, message in (
         ({"source": "other"}, "source is 'other'"),
@@ -608,7 +617,7 @@ def test_a_plan_is_checked():
         ({"h": -1}, "h is -1"),
         ({"rho": 1.5}, "rho is 1.5"),
         ({"rho": -0.5}, "rho is -0.5"),
-        ({"lasts": 0}, "lasts is 0"),
+        ({"max_episodes": 0}, "max_episodes is 0"),
     ):
         fields = {"source": "mixture", "h": 1, "rho": 0.5, "safety": "certified"} | change
         with pytest.raises(InvalidSetting, match=message):

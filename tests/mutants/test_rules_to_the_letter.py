@@ -39,11 +39,11 @@ def test_a_share_of_the_baseline():
     assert str(Relative(0.05)) == "95 % of the baseline"
 
 
-@pytest.mark.parametrize("give", [0.0, 1.0, -0.5, 1.5, math.nan, "x"])
-def test_a_share_is_between_0_and_1(give):
-    with pytest.raises(InvalidSetting, match=r"give is .* expected a share strictly between 0 and 1"):
-        Relative(give)
-    assert Relative(1e-9).give == 1e-9 and Relative(1 - 1e-9).give == 1 - 1e-9
+@pytest.mark.parametrize("max_loss", [0.0, 1.0, -0.5, 1.5, math.nan, "x"])
+def test_a_share_is_between_0_and_1(max_loss):
+    with pytest.raises(InvalidSetting, match=r"max_loss is .* expected a share strictly between 0 and 1"):
+        Relative(max_loss)
+    assert Relative(1e-9).max_loss == 1e-9 and Relative(1 - 1e-9).max_loss == 1 - 1e-9
 
 
 def test_a_share_needs_values_that_are_not_negative():
@@ -149,9 +149,9 @@ def test_three_steps_and_one_row():
 
 
 def test_the_pace_of_each_rule():
-    assert tuple(EveryEpisode().pace) == (0.0, math.inf)
-    assert tuple(Growth().pace) == (math.inf, 1.1) and tuple(Growth(2.0).pace) == (math.inf, 2.0)
-    assert tuple(Blocks().pace) == (0.01, math.inf) and tuple(Blocks(0.5).pace) == (0.5, math.inf)
+    assert tuple(EveryEpisode().rule) == (0.0, math.inf)
+    assert tuple(Growth().rule) == (math.inf, 1.1) and tuple(Growth(2.0).rule) == (math.inf, 2.0)
+    assert tuple(Blocks().rule) == (0.01, math.inf) and tuple(Blocks(0.5).rule) == (0.5, math.inf)
 
 
 def test_settings_of_the_rules():

@@ -19,7 +19,7 @@ def test_stepmix(check_values, i, by_the_book):
     case = check_values[i]
     problem, baseline, counts = built(case)
     agent = sf.StepMix.paper(problem, baseline, case["floor"], delta=case["delta"])
-    plan = agent.plan_by_the_book(counts) if by_the_book else agent.plan(counts)
+    plan = agent.plan_reference(counts) if by_the_book else agent.plan(counts)
     expected = case["stepmix"]
     assert (plan.source, plan.h) == (expected["source"], expected["h"])
     assert plan.rho == pytest.approx(expected["rho_of_less_conservative"], abs=1e-9)
@@ -35,7 +35,7 @@ def test_epsmix(check_values, i, by_the_book):
     case = check_values[i]
     problem, baseline, counts = built(case)
     agent = sf.EpsMix.paper(problem, baseline, case["floor"], delta=case["delta"])
-    plan = agent.plan_by_the_book(counts) if by_the_book else agent.plan(counts)
+    plan = agent.plan_reference(counts) if by_the_book else agent.plan(counts)
     expected = case["epsmix"]
     assert plan.source == expected["source"]
     assert plan.rho == pytest.approx(expected["rho_of_optimistic"], abs=1e-9)

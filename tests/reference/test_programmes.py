@@ -644,7 +644,7 @@ def test_without_a_bonus_the_estimate_is_believed(kind, seed):
     assert (d * tiny.world.r).sum() == pytest.approx(best.value, abs=1e-7)
     assert (d * tiny.cost).sum() <= C
     assert (plan.source, plan.safety, plan.certified) == ("optimistic", "NOT CERTIFIED", False)
-    assert "NOT CERTIFIED" in agent.promise
+    assert "NOT CERTIFIED" in str(agent.promise)
     assert "NOT CERTIFIED" in plan.explain()
     wrong = np.where(tiny.n_sas.sum(axis=-1)[..., None] > 0, P_hat, np.eye(S)[0])  # control: unseen rows matter
     if S > 1 and H > 1 and (tiny.n_sas.sum(axis=-1)[0] == 0).all():

@@ -387,7 +387,7 @@ def test_plain_floats_are_not_on_the_safe_side(draw, cases):
         world = draw(rng)
         if world.problem.S > 100 or (draw is draw_world and world.problem.r.size > 12):
             continue  # the readable version takes its time
-        plan = world.agent(0.0).plan_by_the_book(world.counts)
+        plan = world.agent(0.0).plan_reference(world.counts)
         values = Exact(world).candidates(world.baseline, plan.policy, ABOVE)
         found = plan.candidates.tolist()
         tried += len(set(found))

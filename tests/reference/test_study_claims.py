@@ -43,7 +43,7 @@ def promise_of(learner: Learner) -> str:
         return "no floor promised"
     if AGENTS[learner.agent].in_sum:
         return "certified at delta = 0.1 for the sum of all episodes so far; baseline above the floor: unknown"
-    known = "vouched for" if learner.agent in ("dope", "optpess-lp") else "unknown"
+    known = "asserted by the user" if learner.agent in ("dope", "optpess-lp") else "unknown"
     return f"certified at delta = 0.1 for {AGENTS[learner.agent].floor_scope}; baseline above the floor: {known}"
 
 

@@ -57,7 +57,7 @@ def runs_with_wrong_returns(scale):
             counts = sf.simulate(world, agent, length, seed, counts=counts, progress=False).counts
             spoilt |= wrong_about_the_baseline(agent, counts, value)
         wrong += spoilt
-        partly += bool(0 < counts.record[0] < counts.episodes)
+        partly += bool(0 < counts.baseline_returns[0] < counts.episodes)
     return wrong, partly
 
 
@@ -80,7 +80,7 @@ def test_the_kernel_and_the_readable_bound_agree():
     counts = sf.simulate(world, agent, 60, seed=3).counts
     plan = agent.plan(counts)
     readable, _ = agent.of_baseline(counts)
-    assert counts.record[0] >= 10
+    assert counts.baseline_returns[0] >= 10
     assert plan.grounds.by_returns == pytest.approx(readable, abs=1e-9)
     assert plan.grounds.by_returns <= readable
 

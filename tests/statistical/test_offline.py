@@ -180,11 +180,11 @@ def test_a_learner_that_starts_from_a_log_keeps_the_floor(kind, warm):
 
 def test_control_a_false_certificate_lets_the_learner_fall():
     """A certificate of more than the baseline is worth is what the learner believes: then it falls below the floor."""
-    from surefoot.bounds.certificate import mark_of
+    from surefoot.bounds.certificate import fingerprint_of
 
     world = sf.world("trap")
     pi = sf.check_policy(world.baseline, world.problem)
-    false = sf.Certificate(float(world.H), 0.05, mark_of(pi, world.problem))
+    false = sf.Certificate(float(world.H), 0.05, fingerprint_of(pi, world.problem))
     floor = world.suggested_floor
     settings = {"delta": 0.05, "pooled": world.stationary}
     agents = [sf.EpsMix(world.problem, pi, floor, certificate=given, **settings) for given in (None, false)]

@@ -129,6 +129,6 @@ def untouched(agent, plan, counts):
 def test_control_sabotaged_plans(trap, baseline, kind, alter, breaks):
     """rho inverted, and Q_up for Q_low: each breaks the floor; the untouched learner, in the same loop, does not."""
     agent = Sabotaged(kind(trap.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(0.003)), alter)
-    run = sf.simulate_plainly(trap, agent, 2500, seed=0)
+    run = sf.simulate_reference(trap, agent, 2500, seed=0)
     assert (run.violations > 0) == breaks
     assert run.off_baseline is not None

@@ -143,5 +143,5 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
         assert run.off_baseline == 0
         assert run.min_value < run.baseline
     level = (1 - GIVE) * world.at_start(sf.policy_value(world, world.baseline)[0])
-    broken = sf.simulate_plainly(world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False)
+    broken = sf.simulate_reference(world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False)
     assert broken.violations >= 10  # control: by the lower bound the same explorer breaks it

@@ -22,11 +22,11 @@ class Case:
     learner: str
     family: str
     floor: float
-    give: float | None = None  # a relative floor: what share of the baseline's value may be given up
+    max_loss: float | None = None  # a relative floor: what share of the baseline's value may be given up
 
     @property
     def asked(self) -> "float | sf.Relative":
-        return self.floor if self.give is None else sf.Relative(self.give)
+        return self.floor if self.max_loss is None else sf.Relative(self.max_loss)
 
     def bounds(self, scale: float = 1.0) -> sf.KL | sf.Bernstein:
         if self.family == "Bernstein":

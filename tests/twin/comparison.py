@@ -49,7 +49,7 @@ def complaints(case: Case, seen: Seen, twin: Twin | None = None) -> list[str]:
             found.append(f"candidate {c} is {float(true.hi - low):.3g} below the exact lower value")
     if not 0 <= seen.rho <= 1:
         found.append(f"rho is {seen.rho}")
-    if case.give is None:
+    if case.max_loss is None:
         found += about_the_choice(case, seen) + about_the_value(case, seen, twin, exact)
     else:
         found += about_the_share(case, seen, exact, twin.upper(pi_b), close)
@@ -117,7 +117,7 @@ def about_the_share(case: Case, seen: Seen, exact: list[Between], U: Between, cl
     """A relative floor: a candidate is played if L >= (1-a) U with U >= V^b; pi_b may be mixed with something worth at
     least x by up to rho = a U / (U - x). Both fall short of the exact by no more than values do."""
     found = []
-    give, rho = Fraction(case.give), Fraction(seen.rho)
+    give, rho = Fraction(case.max_loss), Fraction(seen.rho)
     splices = splices_of(case.learner, case.task.H)
     c, last = splices.index(seen.h), len(splices) - 1
     if any(low.lo >= (1 - give) * U.hi + 2 * close for low in exact[: min(c, last)]):

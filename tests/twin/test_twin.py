@@ -355,7 +355,7 @@ def sample(count: int, wanted: str) -> list[Case]:
     found: list[Case] = []
     while len(found) < count:
         case = random_case(rng)
-        if case.family.startswith(wanted) and case.give is None:
+        if case.family.startswith(wanted) and case.max_loss is None:
             found.append(case)
     return found
 

@@ -59,14 +59,14 @@ class Task:
         """Where the counts of step h are."""
         return 0 if self.pooled else h
 
-    def hidden(self, h: int, s: int, a: int) -> bool:
+    def is_unknown(self, h: int, s: int, a: int) -> bool:
         return self.unknown is not None and bool(self.unknown[h, s, a])
 
     def begins(self, s: int) -> bool:
         """May an episode start here?"""
         return self.start is None or bool(self.start[s] > 0)
 
-    def possible(self, h: int, s: int, a: int) -> list[int]:
+    def next_states(self, h: int, s: int, a: int) -> list[int]:
         """Next states that the owner did not rule out."""
         return [i for i in range(self.S) if self.support is None or self.support[h, s, a, i]]
 
@@ -220,16 +220,16 @@ class Sharp:
         H, S, A = task.H, task.S, task.A
         rows = 1 if task.pooled else H
         pairs = [(h, s, a) for h in range(rows) for s in range(S) for a in range(A)]
-        self.events = sum(task.support is None or len(task.possible(*pair)) > 1 for pair in pairs)
-        self.events += sum(task.hidden(*pair) for pair in pairs) + (task.start is None)
+        self.events = sum(task.support is None or len(task.support(*pair)) > 1 for pair in pairs)
+        self.events += sum(task.unknown(*pair) for pair in pairs) + (task.start is None)
         self.events = max(1, self.events)
         delta_0 = Fraction(task.delta) / self.events
         self.balls, self.coins = {}, {}
         for h, s, a in pairs:
-            states = task.possible(h, s, a)
+            states = task.next_states(h, s, a)
             counts = [Fraction(int(task.n_sas[h, s, a, i])) for i in states]
             self.balls[h, s, a] = ball(counts, states, alpha, delta_0)
-            if task.hidden(h, s, a):
+            if task.is_unknown(h, s, a):
                 heads = Fraction(int(task.x_sa[h, s, a]), UNITS)
                 self.coins[h, s, a] = ball([sum(counts) - heads, heads], [0, 1], alpha, delta_0)
         if task.start is None:
@@ -246,7 +246,7 @@ class Sharp:
         """r + the worst mean; an unknown reward is a coin with V = (0, 1)."""
         pair = (self.task.row(h), s, a)
         found = worst_mean(self.balls[pair].p_hat, self._after(h, s, a, V), self.balls[pair].eps)
-        if self.task.hidden(h, s, a):
+        if self.task.is_unknown(h, s, a):
             return found + worst_mean(self.coins[pair].p_hat, [ZERO, between(1)], self.coins[pair].eps)
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))
 
@@ -255,7 +255,7 @@ class Sharp:
         mean may be that much larger than what the coin shows."""
         pair = (self.task.row(h), s, a)
         found = best_mean(self.balls[pair].p_hat, self._after(h, s, a, V), self.balls[pair].eps)
-        if self.task.hidden(h, s, a):
+        if self.task.is_unknown(h, s, a):
             most = best_mean(self.coins[pair].p_hat, [ZERO, between(1)], self.coins[pair].eps) + Fraction(1, UNITS)
             return found + Between(min(most.lo, Fraction(1)), min(most.hi, Fraction(1)))
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))

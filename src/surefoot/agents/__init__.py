@@ -10,6 +10,7 @@ from surefoot.agents.epsmix import EpsMix as EpsMix
 from surefoot.agents.explorers import Thompson as Thompson
 from surefoot.agents.floors import Relative as Relative
 from surefoot.agents.plan import Plan as Plan
+from surefoot.agents.promise import Promise as Promise
 from surefoot.agents.replanning import Blocks as Blocks
 from surefoot.agents.replanning import EveryEpisode as EveryEpisode
 from surefoot.agents.replanning import Growth as Growth

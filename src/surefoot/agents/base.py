@@ -9,10 +9,12 @@ import numpy as np
 
 from surefoot.agents.floors import Floor
 from surefoot.agents.plan import Plan
-from surefoot.agents.premises import Grade
+from surefoot.agents.premises import PremiseStatus
+from surefoot.agents.promise import Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, read_only
-from surefoot.base.validation import Record, require_bool
+from surefoot.base.validation import FrozenRecord, require_bool
 from surefoot.bounds import KL, Bernstein
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, check_counts, require_stationary
@@ -34,15 +36,15 @@ class Agent(Protocol):
     @property
     def pooled(self) -> bool: ...  # noqa: D102
     @property
-    def promise(self) -> str: ...  # noqa: D102
+    def promise(self) -> Promise | str: ...  # noqa: D102
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
 
 
-class CountingAgent(Record, ABC):
+class CountingAgent(FrozenRecord, ABC):
     """A learner of ours: frozen configuration, and a plan that depends on counts alone."""
 
     name: ClassVar[str]  # as the literature writes it
-    floor_scope: ClassVar[str] = "every episode's policy"  # whose value is promised
+    floor_scope: ClassVar[Scope] = "every episode's policy"  # whose value is promised
     in_sum: ClassVar[bool] = False  # is the floor kept in the sum of all episodes, and not in each?
     problem: Problem
     delta: float
@@ -61,42 +63,41 @@ class CountingAgent(Record, ABC):
 
     @property
     @abstractmethod
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """How well it is known, before any data, that the baseline is above the floor."""
         return "unknown"
-
-    @property
-    def premise_in_words(self) -> str:
-        """The end of every promise: what it presumes of the baseline, and how well that is known."""
-        where = "above the floor" if self.cost_budget is None else "within the budget"
-        return f"baseline {where}: {self.premise}"
 
     @abstractmethod
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode. Depends on the counts (and what is drawn from rng) and on nothing else."""
 
     @property
-    def when(self) -> Replan:
+    def replan_rule(self) -> Replan:
         """The rule of replanning in force."""
         return Growth() if self.replan is None else self.replan
 
-    def go_on(self, plan: Plan, counts: Counts) -> Plan | None:
+    def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
         """What follows a plan that has lasted its episodes, where nothing need be computed again; None: plan anew."""
         return None
 
     @property
-    def told_value(self) -> float | None:
+    def known_baseline_value(self) -> float | None:
         """What the learner was told of the baseline's value, where it was told at all."""
         return None
 
     @property
-    def vouched(self) -> float | None:
+    def asserted(self) -> float | None:
         """What the owner says the baseline is worth at least, where safety leans on it."""
         return None
+
+    when = alias("replan_rule")
+    told_value = alias("known_baseline_value")
+    vouched = alias("asserted")
+    ledger_mark = alias("account_fingerprint")
 
     @property
     def most_episodes(self) -> int | None:
@@ -135,7 +136,7 @@ class CountingAgent(Record, ABC):
             )
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """By this returns are known to be of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
@@ -170,10 +171,10 @@ class CountingAgent(Record, ABC):
 
     def claim(self, counts: Counts) -> None:
         """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""
-        if counts.record_of not in (None, self.mark):
-            counts.record[:] = 0
+        if counts.returns_of not in (None, self.fingerprint):
+            counts.baseline_returns[:] = 0
             counts.planned = None
-        counts.record_of = self.mark
+        counts.returns_of = self.fingerprint
 
 
 class WithoutFloor(CountingAgent):
@@ -185,7 +186,7 @@ class WithoutFloor(CountingAgent):
         return None
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """Nothing is promised, and nothing presumed."""
         return "none needed"
 
@@ -202,6 +203,11 @@ class CostBudget(NamedTuple):
     budget: float  # the expected cost of an episode stays at or below it
 
 
+def promise_of(agent: Agent) -> Promise:
+    """What the agent promises; the words of a user's own agent are taken as they are."""
+    return agent.promise if isinstance(agent.promise, Promise) else stated(agent.promise)
+
+
 def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
     """The agent's plan; one that draws at random is handed the generator."""
     draws = "rng" in inspect.signature(agent.plan).parameters
@@ -214,15 +220,15 @@ def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
     return plan
 
 
-def go_on(agent: Agent, plan: Plan, counts: Counts) -> Plan | None:
+def continue_plan(agent: Agent, plan: Plan, counts: Counts) -> Plan | None:
     """What follows a plan that has lasted, without a new one being computed; None: plan anew."""
-    return agent.go_on(plan, counts) if isinstance(agent, CountingAgent) else None
+    return agent.continue_plan(plan, counts) if isinstance(agent, CountingAgent) else None
 
 
-def when_to_plan(agent: Agent) -> Replan:
+def replan_rule_of(agent: Agent) -> Replan:
     """The agent's rule of replanning; every episode where it has none."""
     if isinstance(agent, CountingAgent):
-        return agent.when
+        return agent.replan_rule
     rule = getattr(agent, "replan", None)
     if rule is None:
         return EveryEpisode()

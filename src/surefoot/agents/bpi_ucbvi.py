@@ -57,10 +57,10 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
         """Any lower value will do."""
         return kernels.Rule(-np.inf, mixes=False, by_coin=False)
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above."""
         return bpi_ucbvi(self.model(counts), self.bounds)
 
     def __repr__(self) -> str:
-        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.when}"
+        settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.replan_rule}"
         return f"BPIUCBVI({self.problem}, {settings})"

@@ -62,7 +62,7 @@ class EpsMix(FloorAgent):
         """Both are mixed by a coin for the whole episode."""
         return self.make_rule(mixes=True, by_coin=True)
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above: of the optimist, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)

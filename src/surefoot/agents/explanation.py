@@ -7,7 +7,7 @@ import numpy as np
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Floor, Relative
 from surefoot.agents.plan import Plan
-from surefoot.agents.premises import Grade, grade
+from surefoot.agents.premises import PremiseStatus, premise_status
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import at_least, at_most
@@ -42,7 +42,7 @@ class Planner(Protocol):
     @property
     def rule(self) -> "kernels.Rule": ...  # noqa: D102
     @property
-    def premise(self) -> Grade: ...  # noqa: D102
+    def premise(self) -> PremiseStatus: ...  # noqa: D102
     @property
     def proved_before(self) -> float: ...  # noqa: D102
     @property
@@ -53,10 +53,10 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
-    def evidence(self, counts: Counts, bold: Floats | None = None) -> "Known": ...  # noqa: D102
+    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "Known": ...  # noqa: D102
 
 
-Known = tuple["kernels.Evidence", "kernels.Start", "kernels.Record"]
+Known = tuple["kernels.Evidence", "kernels.Start", "kernels.BaselineReturns"]
 
 
 class Grounds(NamedTuple):
@@ -67,21 +67,23 @@ class Grounds(NamedTuple):
     floor: float  # what lower values were held against; of a relative floor, what it came to
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
-    vouched: float  # by the owner's word; -inf where there is none
+    asserted: float  # by the owner's word; -inf where there is none
     bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
     U: float  # of a relative floor: the baseline's value is at most this
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent = self.agent
         declared = agent.returns is not None and agent.returns.declared  # then returns lean on somebody's word
         by_data, by_word = (-np.inf, self.by_returns) if declared else (self.by_returns, -np.inf)
         if not agent.bounds.certified:
             return agent.premise
-        return grade(agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.vouched, by_word))
+        return premise_status(
+            agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.asserted, by_word)
+        )
 
     def explain(self, plan: Plan) -> str:
         """In words."""
@@ -132,10 +134,10 @@ def _verdict(plan: Plan, grounds: Grounds) -> str:
         "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
         "no floor": "No floor is kept",
     }[plan.safety]
-    if plan.safety == "trusted" and grounds.vouched > -np.inf and grounds.vouched >= grounds.floor:
+    if plan.safety == "trusted" and grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
         why = (
             f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
-            f"{_shown(grounds, grounds.vouched)}, for which the owner vouches"
+            f"{_shown(grounds, grounds.asserted)}, for which the owner vouches"
         )
     if plan.source == "baseline" and relative is not None and plan.safety == "certified":
         why = "Certified by definition: the floor is measured from the baseline itself"
@@ -156,15 +158,15 @@ def _evidence(grounds: Grounds) -> str:
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
     if agent.returns is not None:
-        n = int(counted.record[0])
+        n = int(counted.baseline_returns[0])
         value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
         low, span, _ = returns_range(agent.problem, agent.pi_b, agent.returns)
         within = f"which lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}]"
         lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
     if agent.certificate is not None:
         lines.append(f"  {_proved(grounds, agent.certificate.value):>10}  by the certificate it came with")
-    if grounds.vouched > -np.inf:
-        lines.append(f"  {_shown(grounds, grounds.vouched):>10}  by the owner's word (trusted)")
+    if grounds.asserted > -np.inf:
+        lines.append(f"  {_shown(grounds, grounds.asserted):>10}  by the owner's word (trusted)")
     return "\n".join(lines)
 
 
@@ -228,9 +230,9 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
         lines.append("  baseline episodes were marked as such before they began, and are of this baseline")
         if agent.returns.declared:
             lines.append("  returns lie in the range declared for them")
-    if grounds.vouched > -np.inf:
-        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.vouched)}: the owner's word")
-    if plan.safety == "trusted" and grounds.vouched < grounds.floor:
+    if grounds.asserted > -np.inf:
+        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.asserted)}: the owner's word")
+    if plan.safety == "trusted" and grounds.asserted < grounds.floor:
         lines.append("  the baseline is at or above the floor")
     if grounds.counts.logged:
         lines.append("  the log is complete and of the same process (the baseline may have been made from it)")

@@ -40,7 +40,7 @@ class Thompson:
         """The best policy of one sampled world."""
         p = self.problem
         rows, S, A, _ = counts.n_sas.shape
-        weights = np.where(p.possible, rng.standard_gamma(counts.n_sas + self.prior), 0.0)
+        weights = np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0)
         # Gamma(0.05) may underflow to 0 everywhere; then any row will do
         P = (weights + 1e-300) / (weights + 1e-300).sum(axis=-1, keepdims=True)
         r = self._rewards(counts, rng)
@@ -60,7 +60,7 @@ class Thompson:
             return p.r
         heads = counts.x_sa / REWARD_UNITS
         drawn = rng.beta(heads + self.prior, np.maximum(counts.n_sa - heads, 0.0) + self.prior)
-        return np.where(p.hidden, drawn, p.r)
+        return np.where(p.unknown, drawn, p.r)
 
     def __repr__(self) -> str:
         return f"Thompson(prior={self.prior:g})"

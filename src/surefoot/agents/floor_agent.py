@@ -13,7 +13,7 @@ from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_floor
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.policy import check_policy
@@ -85,7 +85,7 @@ class FloorAgent(SpliceAgent):
         """Is it of this baseline, and can it be had together with the rest?"""
         if not isinstance(self.certificate, Certificate):
             raise InvalidSetting(f"certificate is {self.certificate!r}, expected learnt.certificate, or None.")
-        if self.certificate.mark != mark_of(self.baseline, self.problem):
+        if self.certificate.fingerprint != fingerprint_of(self.baseline, self.problem):
             raise InvalidSetting(
                 "The certificate is of another policy than the baseline, or for another problem (rewards, start, "
                 "units): it says nothing here. Give the policy and the problem that it was made for."
@@ -125,14 +125,14 @@ class FloorAgent(SpliceAgent):
     def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
         """The rule with this floor."""
         if isinstance(self.floor, Relative):
-            give, offset = self.floor.give, user_zero(self.problem)
-            return kernels.Rule(0.0, mixes, by_coin, give, offset, bisections)
+            max_loss, offset = self.floor.max_loss, user_zero(self.problem)
+            return kernels.Rule(0.0, mixes, by_coin, max_loss, offset, bisections)
         return kernels.Rule(self.floor, mixes, by_coin, -1.0, 0.0, bisections)
 
     def __repr__(self) -> str:
         floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
-        settings += [f"replan={self.when}"]
+        settings += [f"replan={self.replan_rule}"]
         extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}

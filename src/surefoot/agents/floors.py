@@ -2,31 +2,35 @@
 
 from dataclasses import dataclass
 
+from surefoot.base.aliases import alias, either
 from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Relative:
-    """A floor relative to the baseline: never below 1 - `give` of what it is worth, though nobody knows how much that
-    is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
+    """A floor relative to the baseline: never below 1 - `max_loss` of what it is worth, though nobody knows how much
+    that is. `Relative(0.05)` is "95 % of what we have today". The user's units must have no negative rewards."""
 
-    give: float
+    max_loss: float
 
-    def __post_init__(self) -> None:
+    def __init__(self, max_loss: float | None = None, *, give: float | None = None) -> None:
+        """`give` is the former name of `max_loss`."""
         meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
-        give = require_number("give", self.give, meaning)
-        if not 0.0 < give < 1.0:
-            raise InvalidSetting(f"give is {give:g}, expected {meaning}.")
-        freeze(self, give=give)
+        max_loss = require_number("max_loss", either("max_loss", max_loss, "give", give), meaning)
+        if not 0.0 < max_loss < 1.0:
+            raise InvalidSetting(f"max_loss is {max_loss:g}, expected {meaning}.")
+        freeze(self, max_loss=max_loss)
+
+    give = alias("max_loss")
 
     def of(self, value: float, problem: Problem) -> float:
         """The floor, were this the baseline's value. Shares are of values in the user's units."""
-        return max(0.0, (1.0 - self.give) * value - self.give * user_zero(problem))
+        return max(0.0, (1.0 - self.max_loss) * value - self.max_loss * user_zero(problem))
 
     def __str__(self) -> str:
-        return f"{100 * (1 - self.give):g} % of the baseline"
+        return f"{100 * (1 - self.max_loss):g} % of the baseline"
 
 
 Floor = float | Relative

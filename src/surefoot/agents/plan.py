@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base.aliases import alias, either
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import Record, freeze, require_integer, require_number
+from surefoot.base.validation import FrozenRecord, freeze, require_integer, require_number
 from surefoot.bounds import Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
@@ -20,7 +21,7 @@ SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")  # in the or
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Plan(Record):
+class Plan(FrozenRecord):
     """The next episode's policy.
 
     - source: which of the paper's three exits was taken; h and rho are the paper's (baseline: h = H, rho = 0;
@@ -33,7 +34,7 @@ class Plan(Record):
       not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
       floor" comes from a learner without one.
     - cost: of a learner that keeps costs within a budget, the expected cost proved for this policy
-    - lasts: how many episodes it may be played at most; None: until the rule of replanning says otherwise
+    - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
     - entry: what each of its episodes enters in the counts' ledger of certified values; None: nothing
     - basis: where the next linear programme may begin
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog gave alarm
@@ -49,7 +50,7 @@ class Plan(Record):
     safety: Safety
     grounds: "Explains | None"  # what `explain` speaks about
     cost: float | None
-    lasts: int | None
+    max_episodes: int | None
     entry: float | None
     basis: Ints | None
     alarm: str | None
@@ -67,12 +68,14 @@ class Plan(Record):
         grounds: "Explains | None" = None,
         *,
         cost: float | None = None,
-        lasts: int | None = None,
+        max_episodes: int | None = None,
         entry: float | None = None,
         basis: Ints | None = None,
         alarm: str | None = None,
+        lasts: int | None = None,
     ) -> None:
-        """Fields as named; arrays become read-only."""
+        """Fields as named; arrays become read-only. `lasts` is the former name of `max_episodes`."""
+        max_episodes = either("max_episodes", max_episodes, "lasts", lasts)
         if source not in SOURCES:
             raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
         if safety not in get_args(Safety):
@@ -92,11 +95,15 @@ class Plan(Record):
             safety=safety,
             grounds=grounds,
             cost=cost,
-            lasts=None if lasts is None else require_integer("lasts", lasts, 1, InvalidSetting),
+            max_episodes=None
+            if max_episodes is None
+            else require_integer("max_episodes", max_episodes, 1, InvalidSetting),
             entry=entry,
             basis=basis,
             alarm=alarm,
         )
+
+    lasts = alias("max_episodes")
 
     @classmethod
     def plain(cls, policy: ArrayLike) -> "Plan":

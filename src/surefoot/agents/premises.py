@@ -1,11 +1,11 @@
-"""The premise of every promise here, that the baseline is above the floor, and how well it is known: its grade."""
+"""The premise of every promise: the baseline is above the floor. How well that is known is its status."""
 
 from typing import Literal
 
-Grade = Literal["certified by data", "vouched for", "unknown", "none needed"]
+PremiseStatus = Literal["certified by data", "asserted by the user", "unknown", "none needed"]
 
 
-def grade(floor: float, proved: float, word: float) -> Grade:
+def premise_status(floor: float, proved: float, word: float) -> PremiseStatus:
     """What is known of a baseline: `proved` by data, or by somebody's word (-inf: nothing); a floor of 0 asks nothing.
 
     A relative floor is one of 0 here: it is measured from the baseline, which cannot be below it.
@@ -14,4 +14,4 @@ def grade(floor: float, proved: float, word: float) -> Grade:
         return "none needed"
     if proved >= floor:
         return "certified by data"
-    return "vouched for" if word >= floor else "unknown"
+    return "asserted by the user" if word >= floor else "unknown"

@@ -22,9 +22,9 @@ class EveryEpisode:
     """Plan before every episode, as the paper does."""
 
     @property
-    def pace(self) -> "kernels.Pace":
+    def rule(self) -> "kernels.ReplanRule":
         """A block of one episode."""
-        return kernels.Pace(0.0, math.inf)
+        return kernels.ReplanRule(0.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Growth:
         freeze(self, factor=factor)
 
     @property
-    def pace(self) -> "kernels.Pace":
+    def rule(self) -> "kernels.ReplanRule":
         """Growth alone."""
-        return kernels.Pace(math.inf, self.factor)
+        return kernels.ReplanRule(math.inf, self.factor)
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Blocks:
         freeze(self, share=share)
 
     @property
-    def pace(self) -> "kernels.Pace":
+    def rule(self) -> "kernels.ReplanRule":
         """Blocks alone."""
-        return kernels.Pace(self.share, math.inf)
+        return kernels.ReplanRule(self.share, math.inf)
 
 
 Replan = EveryEpisode | Growth | Blocks
@@ -74,21 +74,21 @@ Replan = EveryEpisode | Growth | Blocks
 
 def block_length(replan: Replan, episodes: int) -> int | None:
     """How many episodes the plan made now is in force; None where that is not fixed."""
-    share = replan.pace.share
+    share = replan.rule.share
     return max(1, math.ceil(share * episodes)) if share < math.inf else None
 
 
 def limits(replan: Replan, n_sa: Ints) -> Ints:
     """The visits of each pair that end a plan made now; of size 0 where they do not matter."""
-    growth = replan.pace.growth
+    growth = replan.rule.growth
     if growth == math.inf:
         return np.zeros((0, 0), dtype=np.int64)
     return np.asarray(np.maximum(n_sa + 1, np.ceil(growth * n_sa)).astype(np.int64))
 
 
-def is_due(replan: Replan, then: Counts, now: Counts, H: int, lasts: int | None = None) -> bool:
-    """Is it time for another plan, `then` being the counts of the last one, which `lasts` so many episodes at most?"""
-    if lasts is not None and int(now.n_sas.sum()) - int(then.n_sas.sum()) >= lasts * H:
+def is_due(replan: Replan, then: Counts, now: Counts, H: int, max_episodes: int | None = None) -> bool:
+    """Is it time to replan? `then` are the counts of the last plan, which may be played for `max_episodes` at most."""
+    if max_episodes is not None and int(now.n_sas.sum()) - int(then.n_sas.sum()) >= max_episodes * H:
         return True
     length = block_length(replan, int(then.n_sas.sum()) // H)
     if length is not None:

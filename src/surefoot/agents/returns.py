@@ -59,12 +59,12 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float
     if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
     r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
-    hidden, mask = problem.hidden, problem.possible
+    unknown, mask = problem.unknown, problem.support
     ends = []
     for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
         V = np.zeros(S)
         for h in reversed(range(H)):
-            paid = np.where(hidden[h % len(hidden)][..., None], unseen, sign * r[h % len(r)])
+            paid = np.where(unknown[h % len(unknown)][..., None], unseen, sign * r[h % len(r)])
             Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0

@@ -9,7 +9,8 @@ from surefoot.agents.base import CountingAgent
 from surefoot.agents.explanation import Grounds, Known
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.plan import Plan, exit_taken, proved, safety
-from surefoot.agents.premises import Grade, grade
+from surefoot.agents.premises import PremiseStatus, premise_status
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
@@ -64,18 +65,18 @@ class SpliceAgent(CountingAgent):
         """How a plan follows from the candidates' lower values."""
 
     @abstractmethod
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version of the algorithm."""
 
     @property
-    def when(self) -> Replan:
+    def replan_rule(self) -> Replan:
         """The rule of replanning in force: by default growth 1.1 with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
         return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
 
     @property
-    def vouched(self) -> float | None:
+    def asserted(self) -> float | None:
         """What the owner says the baseline is worth at least."""
         return self.baseline_at_least
 
@@ -105,27 +106,27 @@ class SpliceAgent(CountingAgent):
         return self.bounds.share_of(self.delta_model, self.parts)
 
     @property
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
-        scaled = "" if self.bounds.certified else f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
-        if self.rule.floor == -np.inf:
-            return f"{scaled}, and no floor promised at any scale" if scaled else "no floor promised"
-        return scaled or f"certified at delta = {self.delta_in_all:g} for {self.floor_scope}; {self.premise_in_words}"
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        scope = None if self.rule.floor == -np.inf else self.floor_scope
+        if not self.bounds.certified:
+            return Promise("not certified", scope=scope, scale=self.bounds.scale)
+        return NO_FLOOR if scope is None else Promise("certified", self.delta_in_all, scope, self.premise)
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """By the certificate that the baseline came with, or by the owner's word."""
-        return grade(self.rule.floor, self.proved_before, self.known_before)
+        return premise_status(self.rule.floor, self.proved_before, self.known_before)
 
     @property
     def plans_itself(self) -> bool:
         """Is `plan` the one below, which the fused loop knows, and not a subclass's own?"""
         return type(self).plan is SpliceAgent.plan
 
-    def slop(self, bold: Floats | None) -> float:
+    def row_sum_error(self, explorer_policy: Floats | None) -> float:
         """What rows of the baseline, an explorer's policy and the known start miss of summing to 1, at most."""
         start = np.ones(1) if self.problem.start is None else self.problem.start
-        rows = [self.pi_b, start] if bold is None else [self.pi_b, start, bold]
+        rows = [self.pi_b, start] if explorer_policy is None else [self.pi_b, start, explorer_policy]
         return max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
 
     def check_counts(self, counts: Counts) -> None:
@@ -136,15 +137,15 @@ class SpliceAgent(CountingAgent):
                 "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
                 "baseline that was fixed before the data. Use bounds=sf.KL()."
             )
-        if self.returns is None or not counts.record[0]:
+        if self.returns is None or not counts.baseline_returns[0]:
             return
-        if counts.record_of not in (None, self.mark):
+        if counts.returns_of not in (None, self.fingerprint):
             raise InvalidCounts(
                 "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
                 "Use counts.forget_returns(): what was seen of the dynamics stays."
             )
         lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
-        mean = counts.record[1] / REWARD_UNITS / counts.record[0]
+        mean = counts.baseline_returns[1] / REWARD_UNITS / counts.baseline_returns[0]
         if not lowest - rounding - 1e-9 <= mean <= lowest + span + rounding + 1e-9:
             low, high, found = (self.problem.in_user_units(x) for x in (lowest + rounding, lowest + span, mean))
             raise InvalidCounts(
@@ -173,10 +174,10 @@ class SpliceAgent(CountingAgent):
     def by_returns(self, counts: Counts) -> tuple[float, float]:
         """Bounds of the baseline's value by its returns, where these are evidence."""
         low, up = -np.inf, np.inf
-        n = float(counts.record[0])
+        n = float(counts.baseline_returns[0])
         if self.returns is not None and n > 0:
             lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
-            x = (counts.record[1] / REWARD_UNITS - n * lowest) / span if span > 0.0 else 0.0
+            x = (counts.baseline_returns[1] / REWARD_UNITS - n * lowest) / span if span > 0.0 else 0.0
             log_union = -np.log(self.delta * self.returns.share)
             mean_low, mean_up = mean_bounds(n, x, float(log_union), self.bounds.scale)
             low, up = lowest + span * mean_low, lowest + span * mean_up + rounding
@@ -189,25 +190,25 @@ class SpliceAgent(CountingAgent):
         """
         rule = self.rule
         L_b, up = self.of_baseline(counts)
-        if rule.give < 0.0:
+        if rule.max_loss < 0.0:
             return rule.floor, L_b
         values = self.bounds.evaluate(model, self.pi_b)
         U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
-        return max((1.0 - rule.give) * U - rule.give * rule.offset, 0.0), U
+        return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset, 0.0), U
 
-    def evidence(self, counts: Counts, bold: Floats | None = None) -> Known:
+    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> Known:
         """What the kernels read: balls or estimates, start, record of returns. They share the counts' arrays."""
         problem, bounds = self.problem, self.bounds
-        slop = self.slop(bold)
+        row_sum_error = self.row_sum_error(explorer_policy)
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
-        room = margin(problem.H, slop)
+        room = margin(problem.H, row_sum_error)
         lowest, span, rounding, log_returns = 0.0, 0.0, 0.0, np.inf
         if self.returns is not None:
             lowest, span, rounding = returns_range(problem, self.pi_b, self.returns)
             log_returns = -np.log(self.delta * self.returns.share)
         return (
-            bounds.evidence(problem, counts, self.delta_prime, slop, uppers=self.rule.give >= 0.0),
+            bounds.evidence(problem, counts, self.delta_prime, row_sum_error, uppers=self.rule.max_loss >= 0.0),
             kernels.start_from(
                 problem.start,
                 counts.n_start,
@@ -217,46 +218,48 @@ class SpliceAgent(CountingAgent):
                 room,
                 0.0 if isinstance(bounds, KL) else room,
             ),
-            kernels.Record(
-                seen=counts.record,
+            kernels.BaselineReturns(
+                seen=counts.baseline_returns,
                 lowest=lowest,
                 span=span,
                 rounding=rounding,
                 log_union=float(log_returns),
                 scale=bounds.scale,
                 margin=room,
-                vouched=self.known_before,
+                asserted=self.known_before,
                 room=np.zeros(4),
             ),
         )
 
-    def decide(self, known: Known, bold: Floats | None = None) -> "Decision":
-        """Bound the candidates and choose: the kernels' part of a plan. `bold` is an explorer's policy."""
-        evidence, start, record = known
+    def decide(self, known: Known, explorer_policy: Floats | None = None) -> "Decision":
+        """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an explorer's policy."""
+        evidence, start, returns = known
         rule, H = self.rule, self.problem.H
-        splices = kernels.empty_splices(self.h0, self.pi_b, bold)
+        splices = kernels.empty_splices(self.h0, self.pi_b, explorer_policy)
         nothing = np.zeros(0, dtype=np.int64)
         first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
         kernels.bound_splices(evidence, splices, nothing, *first)
         L = np.zeros(len(self.h0))
-        floor = kernels.candidate_values(splices, start, record, rule, L)
+        floor = kernels.candidate_values(splices, start, returns, rule, L)
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
         if rule.bisections and exit_taken(h, rho, H) == "mixture":
             room = np.zeros((3, self.problem.S))
             rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
         top = splices
-        if bold is not None:  # the explorer's splices say nothing about the best policy
+        if explorer_policy is not None:  # the explorer's splices say nothing about the best policy
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
             kernels.bound_splices(evidence, top, nothing, *first)
-        explorer = np.eye(self.problem.A)[splices.pi_bar] if bold is None else np.array(bold)  # writable, as the loop's
+        explorer = (
+            np.eye(self.problem.A)[splices.pi_bar] if explorer_policy is None else np.array(explorer_policy)
+        )  # writable, as the loop's
         by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
-        by_returns = kernels.returns_bounds(record)[0]
+        by_returns = kernels.returns_bounds(returns)[0]
         U = float(L[-1])
         if len(L) > 1:
-            L[-1] = max(by_model, by_returns, record.vouched)
+            L[-1] = max(by_model, by_returns, returns.asserted)
         up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
         return Decision(
             c=c,
@@ -285,17 +288,17 @@ class SpliceAgent(CountingAgent):
         """The policy of the next episode. Depends on the counts (and what an explorer draws) and on nothing else."""
         self.check_counts(counts)
         kept = counts.copy()
-        bold = self.explored(counts, rng)
-        decision = self.decide(self.evidence(kept, bold), bold)
-        c, L, relative = decision.c, decision.L, self.rule.give >= 0.0
-        vouched = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        explorer_policy = self.explored(counts, rng)
+        decision = self.decide(self.evidence(kept, explorer_policy), explorer_policy)
+        c, L, relative = decision.c, decision.L, self.rule.max_loss >= 0.0
+        asserted = -np.inf if self.baseline_at_least is None else self.baseline_at_least
         by_data = max(decision.by_model, decision.by_returns, self.proved_before)
         bolder = max(c - 1, 0)
-        trusts = c == len(L) - 1 > 0 and not relative and vouched > by_data
+        trusts = c == len(L) - 1 > 0 and not relative and asserted > by_data
         if self.returns is not None and self.returns.declared:  # a range that is somebody's word
             others = max(decision.by_model, self.proved_before)
             trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
-        in_doubt = L.copy()  # what is proved of the candidates, whatever is vouched for
+        in_doubt = L.copy()  # what is proved of the candidates, whatever is asserted for
         if len(L) > 1:
             in_doubt[-1] = by_data
         return Plan(
@@ -313,7 +316,7 @@ class SpliceAgent(CountingAgent):
                 floor=decision.floor,
                 by_model=decision.by_model,
                 by_returns=decision.by_returns,
-                vouched=vouched,
+                asserted=asserted,
                 bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
                 V_low=decision.V_low[:, bolder].copy(),
                 explorer=decision.explorer,

@@ -53,7 +53,7 @@ class StepNoMix(FloorAgent):
         """The first certified candidate itself."""
         return self.make_rule(mixes=False, by_coin=False)
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above: of the optimist, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)

@@ -79,7 +79,7 @@ class StepMix(FloorAgent):
         """Neighbours are mixed at the one step where they differ."""
         return self.make_rule(mixes=True, by_coin=False, bisections=self.bisections)
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above: of the optimist, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)

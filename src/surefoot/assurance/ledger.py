@@ -83,7 +83,7 @@ class Ledger:
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
-        if (counts.n_sas < before.n_sas).any() or (counts.record < before.record).any():
+        if (counts.n_sas < before.n_sas).any() or (counts.baseline_returns < before.baseline_returns).any():
             raise InvalidSetting("These counts hold less than those of the plan before. Begin another ledger for them.")
         record = plan_record(plan, grounds, before, self._last.plans)
         said = _said(record)
@@ -189,7 +189,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         lowest, span, rounding = returns_range(problem, agent.pi_b, returns)
         ends = {"lowest": hexes(lowest), "span": hexes(span), "rounding": hexes(rounding)}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
-    after, hidden, mask = problem.r_next_rows, problem.unknown_rows, problem.support_rows
+    after, unknown, mask = problem.r_next_rows, problem.unknown_rows, problem.support_rows
     relative = agent.floor if isinstance(agent.floor, Relative) else None
     proof = agent.certificate
     return {
@@ -204,7 +204,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         "stationary": problem.stationary,
         "rewards": hexes(problem.r_rows),
         "rewards_by_next": None if after is None else hexes(after),
-        "unknown_rewards": None if hidden is None else hidden.astype(int).tolist(),
+        "unknown_rewards": None if unknown is None else unknown.astype(int).tolist(),
         "support": None if mask is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in mask],
         "start": None if problem.start is None else hexes(problem.start),
         "units": {
@@ -214,7 +214,9 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         },
         "baseline": hexes(agent.pi_b),
         "floor": None if relative is not None else hexes(agent.rule.floor),
-        "relative": None if relative is None else {"give": hexes(relative.give), "offset": hexes(user_zero(problem))},
+        "relative": None
+        if relative is None
+        else {"give": hexes(relative.max_loss), "offset": hexes(user_zero(problem))},
         "delta": hexes(agent.delta),
         "spending": {
             "model": hexes(agent.delta_model),
@@ -227,7 +229,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         "vouched": None if agent.baseline_at_least is None else hexes(agent.baseline_at_least),
         "certificate": None
         if proof is None
-        else {"value": hexes(proof.value), "delta": hexes(proof.delta), "mark": proof.mark},
+        else {"value": hexes(proof.value), "delta": hexes(proof.delta), "mark": proof.fingerprint},
         "warm": bool(counts.n_sas.any()),
         "logged": counts.logged,
     }
@@ -250,7 +252,7 @@ def plan_record(plan: Plan, grounds: Grounds, before: Counts, number: int) -> En
         "visits": changes(visits),
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
-        "baseline_returns": counts.record.tolist(),
+        "baseline_returns": counts.baseline_returns.tolist(),
         "explorer": actions_of(grounds.explorer),
         "candidates": hexes(plan.candidates),
         "by_model": hexes(grounds.by_model),
@@ -282,7 +284,7 @@ def actions_of(policy: Floats) -> list[Any]:
 def _none_of(counts: Counts) -> Counts:
     """The same, with nothing counted."""
     none = counts.copy()
-    for array in (none.n_sas, none.x_sa, none.n_start, none.record):
+    for array in (none.n_sas, none.x_sa, none.n_start, none.baseline_returns):
         if array is not None:
             array[...] = 0
     return none
@@ -290,7 +292,7 @@ def _none_of(counts: Counts) -> Counts:
 
 def _same(before: Counts, now: Counts) -> bool:
     """Has nothing been counted in between?"""
-    pairs = ((before.n_sas, now.n_sas), (before.n_start, now.n_start), (before.record, now.record))
+    pairs = ((before.n_sas, now.n_sas), (before.n_start, now.n_start), (before.baseline_returns, now.baseline_returns))
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
@@ -356,5 +358,5 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     if counts.x_sa is not None:
         for row, pair, more in record["rewards"]:
             counts.x_sa.reshape(rows, S * A)[row, pair] += more
-    counts.record[:] = record["baseline_returns"]
+    counts.baseline_returns[:] = record["baseline_returns"]
     return last._replace(plans=last.plans + 1, counts=counts, said=_said(record))

@@ -24,7 +24,7 @@ def where(name: str, index: Sequence[int]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def require_room(what: str, shape: Sequence[int], error: type[SurefootError]) -> None:
+def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) -> None:
     """Refuse an array that is too large before it is made. Python's integers do not overflow."""
     numbers = math.prod(int(size) for size in shape)
     if numbers > LARGEST_ARRAY:
@@ -145,7 +145,7 @@ def require_floor(floor: object, H: int, name: str = "floor") -> float:
     return value
 
 
-class Record:
+class FrozenRecord:
     """A frozen record of ours. Copies made by copy or by a worker process are as read-only as the original."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ class Bernstein:
             )
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, slop: float = 0.0, uppers: bool = False
+        self, problem: Problem, counts: Counts, delta_prime: float, row_sum_error: float = 0.0, uppers: bool = False
     ) -> "kernels.Evidence":
         """What the kernels need; SAH in the union also when counts are pooled. It shares the counts' array."""
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)

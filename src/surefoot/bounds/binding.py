@@ -40,7 +40,7 @@ def binding_pairs(
     kernels.refresh_all(evidence)
     rows = counts.n_sas.shape[0]
     n_sa = counts.n_sas.sum(axis=-1)
-    guess = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
+    guess = problem.support / problem.support.sum(axis=-1, keepdims=True)
     estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
@@ -80,4 +80,4 @@ def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats
     row = h % counts.n_sas.shape[0]
     n = counts.n_sas[row].sum(axis=-1)
     seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
-    return np.asarray(np.where(problem.hidden[h % len(problem.hidden)], seen, r))
+    return np.asarray(np.where(problem.unknown[h % len(problem.unknown)], seen, r))

@@ -95,9 +95,9 @@ class KL:
         delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
         possible next states.
         """
-        possible = model.possible[h]
-        alpha = 1.0 / possible.sum(axis=-1) if self.alpha == "1/S" else np.full(possible.shape[:-1], float(self.alpha))
-        return self.scale * dirichlet_radius(model.n_sas[h], possible, alpha, self.log_union(model))
+        support = model.support[h]
+        alpha = 1.0 / support.sum(axis=-1) if self.alpha == "1/S" else np.full(support.shape[:-1], float(self.alpha))
+        return self.scale * dirichlet_radius(model.n_sas[h], support, alpha, self.log_union(model))
 
     def log_union(self, model: Model) -> float:
         """log(1/delta_0)."""
@@ -129,7 +129,7 @@ class KL:
         r_low, r_up = self.rewards_at(model, h)
         Q_up, Q_low = r_up.copy(), r_low.copy()
         for s, a in np.ndindex(*Q_up.shape):
-            at = model.possible[h, s, a]
+            at = model.support[h, s, a]
             after = 0.0
             if p.r_next_rows is not None:
                 after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
@@ -152,8 +152,8 @@ class KL:
     def lower_at_start(self, problem: Problem, n_start: Ints, V: Floats, log_union: float) -> float:
         """A lower bound, rounded to safety, of what V (S,) is worth at the start: the value there, the known average,
         or the worst mean over the ball around the first states seen."""
-        slop = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
-        room = margin(problem.H, slop)
+        row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
+        room = margin(problem.H, row_sum_error)
         alpha = self.dirichlet(problem.S)
         start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, room, 0.0)
         kernels.refresh_start(start)
@@ -181,7 +181,7 @@ class KL:
         return self.at_start(model, values.V_low[0], values.V_up[0])[0]
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, slop: float = 0.0, uppers: bool = False
+        self, problem: Problem, counts: Counts, delta_prime: float, row_sum_error: float = 0.0, uppers: bool = False
     ) -> "kernels.Evidence":
         """What the kernels need. It shares the counts' arrays."""
         return kernels.balls_from(
@@ -194,7 +194,7 @@ class KL:
             alpha=0.0 if self.alpha == "1/S" else float(self.alpha),
             scale=self.scale,
             tie=TIE,
-            margin=margin(problem.H, slop),
+            margin=margin(problem.H, row_sum_error),
             uppers=uppers,
         )
 
@@ -209,15 +209,15 @@ def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[flo
     return worst_mean(outcomes / n, eps, np.array([0.0, 1.0])), -worst_mean(outcomes / n, eps, np.array([0.0, -1.0]))
 
 
-def dirichlet_radius(n_i: AnyArray, possible: Bools, alpha: Floats, log_union: float) -> Floats:
+def dirichlet_radius(n_i: AnyArray, support: Bools, alpha: Floats, log_union: float) -> Floats:
     """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n over the last axis, infinite where n = 0;
 
         log m = lgamma(S alpha) - lgamma(n + S alpha) + sum_i [ lgamma(n_i + alpha) - lgamma(alpha) ].
 
     S is the number of possible outcomes. Counts need not be whole.
     """
-    n, S = n_i.sum(axis=-1), possible.sum(axis=-1)
-    ratios = np.where(possible, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
+    n, S = n_i.sum(axis=-1), support.sum(axis=-1)
+    ratios = np.where(support, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
     log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
     p_hat = n_i / np.where(n > 0, n, 1)[..., None]
     log_p = (n_i * np.log(np.where(n_i > 0, p_hat, 1.0))).sum(axis=-1)

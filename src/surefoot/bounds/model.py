@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, Record, freeze
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
 from surefoot.task.counts import Counts, check_counts, require_stationary
 from surefoot.task.problem import Problem
 
@@ -25,17 +25,17 @@ class Values(NamedTuple):
 MARGIN = 1e-12  # per step and unit of H, taken off every lower value: more than all rounding errors of a backup
 
 
-def margin(H: int, slop: float) -> float:
+def margin(H: int, row_sum_error: float) -> float:
     """What directed rounding takes off each backup: rounding errors, and what rows of a policy miss of summing to 1."""
-    return H * (MARGIN + slop)
+    return H * (MARGIN + row_sum_error)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Model(Record):
+class Model(FrozenRecord):
     """The estimated world of one plan, written out per step for reading: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
-    x_sa (H, S, A) are sums of rewards where those are unknown; `possible` (H, S, A, S) the mask of next states.
+    x_sa (H, S, A) are sums of rewards where those are unknown; `support` (H, S, A, S) the mask of next states.
     """
 
     problem: Problem
@@ -44,7 +44,7 @@ class Model(Record):
     P_hat: Floats
     x_sa: Floats
     n_start: Ints
-    possible: Bools
+    support: Bools
     delta_prime: float
     pooled: bool
 
@@ -66,7 +66,7 @@ class Model(Record):
             P_hat=P_hat,
             x_sa=np.broadcast_to(sums, (H, S, A)),
             n_start=counts.n_start.copy(),
-            possible=np.broadcast_to(problem.possible, (H, S, A, S)),
+            support=np.broadcast_to(problem.support, (H, S, A, S)),
             delta_prime=delta_prime,
             pooled=counts.pooled,
         )

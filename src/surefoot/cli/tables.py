@@ -53,7 +53,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "smallest_sum": None if run.min_cumulative is None else _unit(run) * run.min_cumulative,
                 "told": "yes" if run.told else "no",
                 "cost": run.max_cost,
-                "promise": run.promise,
+                "promise": str(run.promise),
                 "interrupted": run.interrupted,
                 "alarm": None if run.alarm is None else str(run.alarm),
             }

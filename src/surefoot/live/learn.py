@@ -21,18 +21,17 @@ from surefoot.base.validation import REWARD_UNITS, require_floor, require_intege
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidModel, InvalidSetting
 from surefoot.live.learner import Learner
 from surefoot.numerics import kernels
-from surefoot.simulation.loops import record
+from surefoot.simulation.loops import add_episode
 from surefoot.simulation.run import Run, run_from
 from surefoot.simulation.setup import (
-    Setting,
+    RunSetup,
     begin,
     carry_on,
-    check_setting,
+    check_setup,
     floor_of,
+    knows_baseline_value,
     name_of,
-    promise_after,
     promise_for,
-    was_told,
 )
 from surefoot.simulation.simulate import CURVE_POINTS
 from surefoot.task.counts import Counts, check_counts
@@ -88,30 +87,30 @@ def learn(
     seed = require_integer("seed", seed, 0, InvalidSetting)
     world = table.world
     if world is not None:
-        setting = check_setting(world, agent, episodes, floor)
+        setup = check_setup(world, agent, episodes, floor)
     else:
         K = require_integer("episodes", episodes, 1, InvalidSetting)
         own = floor_of(agent, None)
         level = own if floor is None else require_floor(floor, agent.problem.H)
-        setting = Setting(world, agent, K, level, None, None, promise_for(agent, level, own))
-    begun = begin(agent, counts, setting.episodes)
+        setup = RunSetup(world, agent, K, level, None, None, promise_for(agent, level, own))
+    begun = begin(agent, counts, setup.episodes)
     held = begun.episodes
     if watchdog is not None and not isinstance(watchdog, Watchdog):
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
-    mark = fingerprint(setting, made, seed, begun, watchdog)
-    state = State.fresh(agent, setting.episodes, begun, begin_watch(watchdog, agent))
-    carry_on(state.tally, setting, begun)
+    mark = fingerprint(setup, made, seed, begun, watchdog)
+    state = State.fresh(agent, setup.episodes, begun, begin_watch(watchdog, agent))
+    carry_on(state.tally, setup, begun)
     if save is not None and Path(save).exists():
         if not resume:
             raise InvalidFile(
                 f"{save} exists. Go on from it with resume=True, or choose another file: nothing is overwritten."
             )
-        state = State.load(save, agent, setting.episodes, mark, held, state.watch)
+        state = State.load(save, agent, setup.episodes, mark, held, state.watch)
     book = None
     if ledger is not None:
         mine = require_floor_agent(agent)
         book = Ledger.resume(ledger, mine, state.counts.episodes) if resume else Ledger(ledger, mine)
-    return _play(table, setting, seed, state, mark, save, progress, book)
+    return _play(table, setup, seed, state, mark, save, progress, book)
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ class Table:
             env,
             agent,
             coder,
-            rest=coder.rest if extra >= 1 else None,
+            rest=coder.absorbing_state if extra >= 1 else None,
             start=coder.start if extra == 2 else None,
             world=true_model(env, problem, steps),
         )
@@ -190,7 +189,7 @@ def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
     world = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
     assert isinstance(world, TabularMDP)
     if problem.unknown_rows is not None or world.P.shape[:3] != problem.r.shape:
-        return world  # the agent knows less, or was made for something else: check_setting says so
+        return world  # the agent knows less, or was made for something else: check_setup says so
     S, A, after = problem.S, problem.A, problem.r_next_rows
     settings: dict[str, Any] = {"s1": world.s1, "H": world.H, "units": problem.units, "name": world.name}
     if after is None:  # told the rewards of each pair: means, where they depend on the next state
@@ -273,7 +272,11 @@ def _are_of(counts: Counts, episodes: int | None, held: int, H: int) -> bool:
     """Can these counts be of so many episodes, of which `held` may have come without their first states?"""
     n = int(counts.n_sas.sum())
     total = n // H if episodes is None else episodes
-    starts, by_baseline, earned = int(counts.n_start.sum()), int(counts.record[0]), int(counts.record[1])
+    starts, by_baseline, earned = (
+        int(counts.n_start.sum()),
+        int(counts.baseline_returns[0]),
+        int(counts.baseline_returns[1]),
+    )
     return (
         n == total * H
         and total - held <= starts <= total
@@ -282,23 +285,23 @@ def _are_of(counts: Counts, episodes: int | None, held: int, H: int) -> bool:
     )
 
 
-def fingerprint(setting: Setting, env: Env, seed: int, counts: Counts, watchdog: Watchdog | None = None) -> str:
+def fingerprint(setup: RunSetup, env: Env, seed: int, counts: Counts, watchdog: Watchdog | None = None) -> str:
     """A digest of everything that decides how a run goes on."""
-    agent = setting.agent
+    agent = setup.agent
     # Python's own repr holds an address, which is another one in every process; ours rounds floor and delta.
     name = type(agent).__qualname__ if type(agent).__repr__ is object.__repr__ else repr(agent)
-    numbers = (setting.floor, agent.floor, *(getattr(agent, name, None) for name in ("delta", "baseline_at_least")))
+    numbers = (setup.floor, agent.floor, *(getattr(agent, name, None) for name in ("delta", "baseline_at_least")))
     where = [env.spec.id if env.spec is not None else "", type(env.unwrapped).__qualname__]
     about = [*where, name, type(agent).__name__, repr(agent.problem), repr(agent.problem.units), repr(numbers)]
-    digest = hashlib.sha256(json.dumps([*about, seed, setting.episodes]).encode())
+    digest = hashlib.sha256(json.dumps([*about, seed, setup.episodes]).encode())
     problem = agent.problem
     for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
         digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     if counts.n_sas.any():
-        for held in (counts.n_sas, counts.x_sa, counts.n_start, counts.record, counts.ledger, counts.basis):
+        for held in (counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis):
             digest.update(b"-" if held is None else held.tobytes())
-    if setting.world is not None:
-        digest.update(setting.world.P_rows.tobytes())
+    if setup.world is not None:
+        digest.update(setup.world.P_rows.tobytes())
     if isinstance(agent, CountingAgent):
         agent.describe(digest)
     if watchdog is not None:
@@ -340,7 +343,7 @@ class Yardstick:
 
 def _play(
     table: Table,
-    setting: Setting,
+    setup: RunSetup,
     seed: int,
     state: State,
     mark: str,
@@ -348,23 +351,23 @@ def _play(
     progress: bool | None,
     ledger: Ledger | None,
 ) -> Run:
-    agent, problem = setting.agent, setting.agent.problem
-    yardstick = None if setting.world is None else Yardstick(setting.world, setting.costs)
-    level = math.nan if yardstick is None else setting.level
+    agent, problem = setup.agent, setup.agent.problem
+    yardstick = None if setup.world is None else Yardstick(setup.world, setup.costs)
+    level = math.nan if yardstick is None else setup.level
     learner = Learner(agent, seed, state.counts, state.counts.episodes, table.rest, ledger, state.watch)
     started = saved = time.perf_counter()
     if save is not None:
         state.save(save, mark)  # a folder that does not exist is heard of now, not after the last episode
     try:
-        with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-            while state.tally.done < setting.episodes and not stop():
+        with ctrl_c() as stop, progress_bar(name_of(agent), setup.episodes, progress) as report:
+            while state.tally.done < setup.episodes and not stop():
                 earned = table.play(learner, episode_seed(seed, learner.episodes))
                 plan = learner.plan
                 assert plan is not None
                 value = problem.from_user_units(earned) if yardstick is None else yardstick.value(plan.policy)
                 kept = value if yardstick is None else yardstick.kept
                 state.whole = False
-                record(state.tally, value, kept, plan, level)
+                add_episode(state.tally, value, kept, plan, level)
                 learner.end()
                 state.watch = learner.watch
                 state.earned += earned
@@ -385,18 +388,18 @@ def _play(
         state.tally,
         state.counts,
         agent=name_of(agent),
-        promise=promise_after(alarm, setting.promise),
+        promise=setup.promise if alarm is None else setup.promise.after_alarm(alarm.label),
         seed=seed,
-        floor=setting.floor,
-        optimum=setting.optimum,
-        baseline=setting.baseline,
+        floor=setup.floor,
+        optimum=setup.optimum,
+        baseline=setup.baseline,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
         units=problem.units,
         mean_return=problem.from_user_units(state.earned / state.tally.done) if state.tally.done else None,
-        costs=setting.costs,
-        baseline_cost=setting.baseline_cost,
-        told=was_told(agent),
+        costs=setup.costs,
+        baseline_cost=setup.baseline_cost,
+        told=knows_baseline_value(agent),
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
         alarm=alarm,
     )

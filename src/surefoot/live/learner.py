@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from surefoot.agents.base import Agent, CountingAgent, go_on, plan_next, when_to_plan
+from surefoot.agents.base import Agent, CountingAgent, continue_plan, plan_next, replan_rule_of
 from surefoot.agents.plan import Plan
 from surefoot.agents.replanning import is_due
 from surefoot.assurance.ledger import Ledger
@@ -65,7 +65,7 @@ class Learner:
         self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
             raise InvalidSetting(f"rest is {rest}, expected a state in 0..{agent.problem.S - 1}.")
-        self.rest = agent.problem.rest if rest is None else rest
+        self.rest = agent.problem.absorbing_state if rest is None else rest
         self.ledger = ledger
         self.watch = begin_watch(watchdog, agent)
         self.plan: Plan | None = None
@@ -111,7 +111,7 @@ class Learner:
 
     def _next_plan(self) -> Plan:
         """A new plan if it is time for one, else the one in force (made again if it is only remembered)."""
-        counts, H, rule = self.counts, self.agent.problem.H, when_to_plan(self.agent)
+        counts, H, rule = self.counts, self.agent.problem.H, replan_rule_of(self.agent)
         if counts.planned is None or is_due(rule, counts.planned, counts, H):
             return self._plan_anew()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
@@ -121,12 +121,12 @@ class Learner:
         if made == self.episodes:
             return plan_next(self.agent, counts.planned, self._rng)
         plan = self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
-        if plan.lasts is None:
+        if plan.max_episodes is None:
             return plan
-        after = go_on(self.agent, plan, counts)
+        after = continue_plan(self.agent, plan, counts)
         if after is not None:
             return after
-        return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.lasts) else plan
+        return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.max_episodes) else plan
 
     def _frozen_plan(self) -> Plan:
         """The baseline alone. What would have been planned at the alarm is its grounds, and remembered as such."""
@@ -224,10 +224,10 @@ class Learner:
 
     def _reward_unknown(self) -> bool:
         """Is the reward of the pair just played unknown?"""
-        hidden = self.agent.problem.unknown_rows
-        if hidden is None:
+        unknown = self.agent.problem.unknown_rows
+        if unknown is None:
             return False
-        return bool(hidden[self.step % len(hidden), self.state * self.agent.problem.A + self._actions[-1]])
+        return bool(unknown[self.step % len(unknown), self.state * self.agent.problem.A + self._actions[-1]])
 
     @property
     def over(self) -> bool:
@@ -275,7 +275,7 @@ class Learner:
         """
         begun = self._pi is not None and bool(self._actions)
         if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
-            self.counts.ledger += entered(False, 0.0)
+            self.counts.account += entered(False, 0.0)
             self.counts.planned = None  # for how long the plan was affordable is no longer true
         self.rewind()
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
-from surefoot.base.validation import Record, at_least, freeze
+from surefoot.base.validation import FrozenRecord, at_least, freeze
 from surefoot.bounds import Certificate
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
 from surefoot.offline.logs.log_counts import LogCounts
@@ -39,7 +39,7 @@ def _all(log: LogCounts, problem: Problem) -> Counts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Baseline(Record):
+class Baseline(FrozenRecord):
     """A baseline on file: the policy, what is certified of it, the problem it is for and what its numbers stand for."""
 
     policy: Floats
@@ -113,7 +113,7 @@ def load_baseline(path: str | Path) -> Baseline:
         policy = check_policy(arrays["policy"], problem, f"policy in {path}")
         certificate = None
         if about["lower"] is not None:
-            certificate = Certificate(float(about["lower"]), float(about["delta"]), mark_of(policy, problem))
+            certificate = Certificate(float(about["lower"]), float(about["delta"]), fingerprint_of(policy, problem))
         return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
     except (KeyError, TypeError, ValueError) as reason:
         if isinstance(reason, InvalidFile):
@@ -199,7 +199,7 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
         f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all there are (declare them, if "
         "you know of more)",
     ]
-    if log.rest is None:
+    if log.absorbing_state is None:
         lines.append(f"no episode ends before its {log.H} steps")
     if unknown:
         lines.append(f"every reward lies in {low:g}..{high:g} and has a fixed mean for its state, action and step")

@@ -22,7 +22,7 @@ def draw_block(
     """n episodes of pi, counted: how many are in each state, of those how many take each action, and so on."""
     if n == 0:
         return
-    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     here = rng.multinomial(n, _exactly(world.start))
     counts.n_start += here
     rows = len(counts.n_sas)
@@ -31,13 +31,13 @@ def draw_block(
         taken = rng.multinomial(here, _exactly(pi[h]))  # (S, A)
         went = rng.multinomial(taken, _exactly(world.P[h]))  # (S, A, S)
         counts.n_sas[h % rows] += went
-        paid = _paid(world, told, h, went, rng)
+        paid = _paid(world, known_rewards, h, went, rng)
         if counts.x_sa is not None:
             counts.x_sa[h % rows] += paid
         earned += int(paid.sum())
         here = went.sum(axis=(0, 1))
     if baseline:
-        counts.record += np.array([n, earned])
+        counts.baseline_returns += np.array([n, earned])
 
 
 def _exactly(p: Floats) -> Floats:
@@ -45,7 +45,9 @@ def _exactly(p: Floats) -> Floats:
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
-def _paid(world: TabularMDP, told: "kernels.Told", h: int, went: Ints, rng: np.random.Generator) -> Ints:
+def _paid(
+    world: TabularMDP, known_rewards: "kernels.KnownRewards", h: int, went: Ints, rng: np.random.Generator
+) -> Ints:
     """Sums of rewards (S, A) as the learner goes by them, in units of 2^-20, of these transitions (S, A, S)."""
     S, A = world.S, world.A
     after = world.problem.r_next_rows
@@ -55,9 +57,9 @@ def _paid(world: TabularMDP, told: "kernels.Told", h: int, went: Ints, rng: np.r
         true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS
     else:
         true = (went * np.floor(mean * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
-    known = (went * told.r[h % len(told.r)].reshape(S, A, 1)).sum(axis=-1)
-    if len(told.r_next):
-        known = (went * told.r_next[h % len(told.r_next)].reshape(S, A, S)).sum(axis=-1)
-    if not len(told.unknown):
+    known = (went * known_rewards.r[h % len(known_rewards.r)].reshape(S, A, 1)).sum(axis=-1)
+    if len(known_rewards.r_next):
+        known = (went * known_rewards.r_next[h % len(known_rewards.r_next)].reshape(S, A, S)).sum(axis=-1)
+    if not len(known_rewards.unknown):
         return np.asarray(known)
-    return np.asarray(np.where(told.unknown[h % len(told.unknown)].reshape(S, A), true, known))
+    return np.asarray(np.where(known_rewards.unknown[h % len(known_rewards.unknown)].reshape(S, A), true, known))

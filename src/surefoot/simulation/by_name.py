@@ -15,7 +15,7 @@ from surefoot.agents import (
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.replanning import Replan
 from surefoot.agents.rivals.budget_agent import BudgetAgent
-from surefoot.agents.rivals.lp_agent import ProgrammeAgent
+from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_floor
 from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, Certificate, HoeffdingBox, MaurerPontilBox
@@ -146,7 +146,7 @@ def build_agent(
         if certificate is not None and not issubclass(kind, BudgetAgent):
             agent = replace(agent, certificate=certificate)
     else:
-        assert issubclass(kind, ProgrammeAgent)
+        assert issubclass(kind, LPAgent)
         own = BernsteinBox(scale) if kind is DOPE else HoeffdingBox(scale)
         box = MaurerPontilBox(scale) if sharp else own
         plain_one = kind(problem, pi_b, floor, baseline_value=told, episodes=episodes, delta=delta, bounds=box)

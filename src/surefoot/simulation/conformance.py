@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from surefoot.agents import AGENTS, Agent, SpliceAgent
-from surefoot.agents.base import CountingAgent, plan_next
+from surefoot.agents.base import CountingAgent, plan_next, promise_of
 from surefoot.agents.floors import Relative
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
@@ -256,8 +256,9 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
             yield Finding("error", "Two plans from the same counts differ: a plan must depend on the counts alone.")
             return
         yield from _of_proof(agent, plan, when, world, worth)
-    if "NOT CERTIFIED" in agent.promise:
-        yield Finding("note", agent.promise)
+    promise = promise_of(agent)
+    if promise.kind == "not certified":
+        yield Finding("note", str(promise))
     if isinstance(agent, SpliceAgent) and not agent.plans_itself and type(agent) not in AGENTS.values():
         yield Finding("note", "It plans by itself, in Python; simulate plays each of its plans in compiled code.")
 
@@ -283,12 +284,12 @@ def _of_proof(agent: Agent, plan: Plan, when: str, world: TabularMDP, worth: flo
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
     """A world that this problem could be about."""
     S, A = problem.S, problem.A
-    weights = np.where(problem.possible, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
+    weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
     weights = weights[0] if len(weights) == 1 else weights
     P = weights / weights.sum(axis=-1, keepdims=True)
     r, after = problem.r, problem.r_next_rows
     if problem.unknown_rows is not None:
-        r = np.where(problem.hidden, rng.random((S, A)), r)
+        r = np.where(problem.unknown, rng.random((S, A)), r)
     start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
     if after is None:
         return TabularMDP(P, r, H=problem.H, start=start)
@@ -300,7 +301,7 @@ def _fields(plan: Plan) -> tuple[object, ...]:
     """A plan as something that can be compared."""
     arrays = [array.tobytes() for array in (*_policies(plan), plan.candidates)]
     arrays += [b"" if plan.basis is None else plan.basis.tobytes()]
-    more = (plan.cost, plan.lasts, plan.entry)
+    more = (plan.cost, plan.max_episodes, plan.entry)
     return plan.source, plan.h, plan.rho, plan.lower, plan.upper, plan.safety, *more, arrays
 
 

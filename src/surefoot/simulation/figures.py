@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.simulation.run import Run
 
@@ -68,7 +69,7 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         _draw(axes, runs, name)
     known = everyone[0].optimum is not None
     panels[0].set_ylabel("expected return per episode" if known else "observed return per episode")
-    mark = ["NOT CERTIFIED"] if any(run.promise.startswith("NOT CERTIFIED") for run in everyone) else []
+    mark = ["NOT CERTIFIED"] if any(run.promise.kind == "not certified" for run in everyone) else []
     heading = "\n".join([title] * bool(title) + mark)
     if len(sides) == 1:
         panels[0].set_title(heading, fontsize=10)
@@ -123,7 +124,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
             value = units.to_user(value)  # noqa: PLW2901
             axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
-    promises: dict[str, dict[str, None]] = {}
+    promises: dict[Promise, dict[str, None]] = {}
     for run in runs:
         promises.setdefault(run.promise, {})[run.agent] = None
     said = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())

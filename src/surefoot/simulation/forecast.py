@@ -185,7 +185,7 @@ def _with(agent: FloorAgent, floor: float | Relative) -> FloorAgent:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """What is taken for the world: the frequencies seen; where nothing was seen, every possible next state alike."""
     S, A = problem.S, problem.A
-    P = problem.possible / problem.possible.sum(axis=-1, keepdims=True)
+    P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
     if counts is not None:
@@ -199,7 +199,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     if problem.r_next_rows is not None:
         after = problem.r_next_rows.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
-    r = np.where(problem.hidden, np.clip(seen, 0.0, 1.0), problem.r)
+    r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r)
     return TabularMDP(P, r, H=problem.H, start=start)
 
 
@@ -211,7 +211,7 @@ class _Expected:
         self.pooled, self.logged = pooled, False
         self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
-        self.record = np.zeros(2) if counts is None else counts.record.astype(np.float64)
+        self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.x_sa = None
         if problem.unknown_rows is not None:
             seen = None if counts is None else counts.x_sa
@@ -259,7 +259,7 @@ def _course(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | No
             expected.add(world, policy.first, by_baseline)
         else:
             expected.add(world, policy, n)
-        expected.record += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
+        expected.baseline_returns += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
         k += n
         last = decision
     if first_mixture is None and last is not None:

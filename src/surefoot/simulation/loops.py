@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.base import CostBudget, CountingAgent, go_on, plan_next, when_to_plan
+from surefoot.agents.base import CostBudget, CountingAgent, continue_plan, plan_next, replan_rule_of
 from surefoot.agents.plan import SOURCES
 from surefoot.agents.replanning import Blocks, block_length, is_due, limits
 from surefoot.assurance.ledger import Ledger
@@ -31,7 +31,7 @@ CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for prog
 STRETCH = 200_000  # steps of one plan before Ctrl-C is listened for
 
 
-class Ride(NamedTuple):
+class RunContext(NamedTuple):
     """What a driver is given: who plays where, from what, and where the account is kept."""
 
     world: TabularMDP
@@ -63,7 +63,7 @@ class Ride(NamedTuple):
         return value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost)
 
 
-Driver = Callable[[Ride], Iterator[None]]
+Driver = Callable[[RunContext], Iterator[None]]
 
 
 def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
@@ -87,31 +87,31 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     return Episode(states, actions, rewards)
 
 
-def plainly(ride: Ride) -> Iterator[None]:
+def reference_loop(context: RunContext) -> Iterator[None]:
     """Plan, evaluate, play, count. Yields after every episode."""
-    world, agent, counts, rng, tally, floor, episodes, *_ = ride
-    replan = when_to_plan(agent)
+    world, agent, counts, rng, tally, floor, episodes, *_ = context
+    replan = replan_rule_of(agent)
     plan, value, kept, then, since = None, math.nan, math.nan, counts, 0
     for _ in range(episodes):
         new = None if plan is None or is_due(replan, then, counts, world.H) else plan
-        if new is not None and new.lasts is not None and counts.episodes >= since + new.lasts:
-            new = go_on(agent, new, counts)
+        if new is not None and new.max_episodes is not None and counts.episodes >= since + new.max_episodes:
+            new = continue_plan(agent, new, counts)
         if new is None:
-            new, then = ride.plan(), counts.copy()
+            new, then = context.plan(), counts.copy()
         if new is not plan:
             plan, since = new, counts.episodes
-            value, kept = ride.measure(plan.policy)
+            value, kept = context.measure(plan.policy)
         drawn = plan.draw(rng)
         episode = play(world, drawn.policy, rng)
         counts.add(episode.as_learnt(agent.problem, drawn.baseline, plan.entry))
-        record(tally, value, kept, plan, floor)
+        add_episode(tally, value, kept, plan, floor)
         yield
 
 
-def record(tally: "kernels.Tally", value: float, kept: float, plan: Plan, floor: float) -> None:
+def add_episode(tally: "kernels.Tally", value: float, kept: float, plan: Plan, floor: float) -> None:
     """Enter one planned episode. The kernel trusts its numbers, so they are looked at here."""
     check_step(plan, len(tally.by_h) - 1)
-    kernels.record(tally, value, kept, SOURCES.index(plan.source), plan.h, floor)
+    kernels.add_episode(tally, value, kept, SOURCES.index(plan.source), plan.h, floor)
 
 
 def check_step(plan: Plan, H: int) -> None:
@@ -120,49 +120,56 @@ def check_step(plan: Plan, H: int) -> None:
         raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{H}.")
 
 
-def _held(ride: Ride) -> Iterator[None]:
+def _held(context: RunContext) -> Iterator[None]:
     """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is in force.
 
     The same bits as the plain loop. Yields after every stretch.
     """
-    world, agent, counts, rng, tally, floor, episodes, *_ = ride
-    problem, replan = agent.problem, when_to_plan(agent)
-    told, true_world = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows), the_world(world)
+    world, agent, counts, rng, tally, floor, episodes, *_ = context
+    problem, replan = agent.problem, replan_rule_of(agent)
+    known_rewards, true_world = (
+        kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
+        the_world(world),
+    )
     rows, pairs = len(counts.n_sas), world.S * world.A
     states, actions, paid = (np.zeros(size, dtype=np.int64) for size in (world.H + 1, world.H, world.H))
     x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
     done = 0
     while done < episodes:
-        plan: Plan | None = ride.plan()
+        plan: Plan | None = context.plan()
         assert plan is not None
         n_sa = counts.n_sas.sum(axis=-1).reshape(rows, pairs)
-        memory = kernels.Memory(
+        arrays = kernels.CountArrays(
             n_sas=counts.n_sas.reshape(rows, pairs, world.S),
             n_sa=n_sa,
             x_sa=x_sa,
             n_start=counts.n_start,
-            record=counts.record,
-            ledger=counts.ledger,
+            record=counts.baseline_returns,
+            ledger=counts.account,
             limits=limits(replan, n_sa),
         )
         block = block_length(replan, counts.episodes)
         left = episodes - done if block is None else min(block, episodes - done)
-        either: dict[object, tuple[Plan, kernels.Held]] = {}  # who goes on switches between the policies of its plan
+        either: dict[
+            object, tuple[Plan, kernels.ActivePlan]
+        ] = {}  # who goes on switches between the policies of its plan
         while left > 0 and plan is not None:
             check_step(plan, world.H)
             key = (plan.source, plan.h, plan.entry, _address(plan.policy))
             if key not in either:
-                either[key] = plan, held_from(plan, *ride.measure(plan.policy), problem)
+                either[key] = plan, active_plan_from(plan, *context.measure(plan.policy), problem)
             held = either[key][1]
-            stretch = left if plan.lasts is None else min(left, plan.lasts)
+            stretch = left if plan.max_episodes is None else min(left, plan.max_episodes)
             while stretch > 0:
-                n = min(stretch, max(1, STRETCH // world.H), ride.until_checkpoint(done))
-                n = kernels.play_on(true_world, told, held, memory, tally, floor, n, rng, states, actions, paid)
+                n = min(stretch, max(1, STRETCH // world.H), context.until_checkpoint(done))
+                n = kernels.play_on(
+                    true_world, known_rewards, held, arrays, tally, floor, n, rng, states, actions, paid
+                )
                 done, left, stretch = done + n, left - n, stretch - n
-                if _reached(memory):
+                if _reached(arrays):
                     left = stretch = 0
                 yield
-            plan = go_on(agent, plan, counts) if left > 0 else None
+            plan = continue_plan(agent, plan, counts) if left > 0 else None
 
 
 def _address(policy: Floats | EpisodicMixture) -> int:
@@ -170,18 +177,18 @@ def _address(policy: Floats | EpisodicMixture) -> int:
     return id(policy) if isinstance(policy, EpisodicMixture) else int(policy.ctypes.data)
 
 
-def _reached(memory: "kernels.Memory") -> bool:
+def _reached(arrays: "kernels.CountArrays") -> bool:
     """Did the visits of some pair reach the limit that ends the plan?"""
-    return bool(memory.limits.size and (memory.n_sa >= memory.limits).any())
+    return bool(arrays.limits.size and (arrays.n_sa >= arrays.limits).any())
 
 
-def held_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kernels.Held":
+def active_plan_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kernels.ActivePlan":
     """A plan as the kernels read it."""
     policy: Any = plan.policy
     coin = isinstance(policy, EpisodicMixture)
     sides, rho = ((policy.first, policy.second), policy.rho) if coin else ((policy, policy), 0.0)
     first, second = (read_only(np.ascontiguousarray(check_policy(side, problem))) for side in sides)
-    return kernels.Held(
+    return kernels.ActivePlan(
         first=first,
         second=second,
         rho=rho,
@@ -194,18 +201,18 @@ def held_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kerne
     )
 
 
-def _fused(ride: Ride) -> Iterator[None]:
+def _fused(context: RunContext) -> Iterator[None]:
     """The same work inside one compiled call. Yields about ten times a second."""
-    world, agent, counts, rng, tally, floor, episodes, *_ = ride
+    world, agent, counts, rng, tally, floor, episodes, *_ = context
     assert isinstance(agent, SpliceAgent)
-    problem, pace = agent.problem, agent.when.pace
-    told = kernels.told_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    evidence, start, record_b = agent.evidence(counts)
+    problem, replan_rule = agent.problem, agent.replan_rule.rule
+    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    evidence, start, returns_b = agent.evidence(counts)
     splices = kernels.empty_splices(agent.h0, agent.pi_b)
-    desk = kernels.empty_desk(world.H, world.S, world.A, len(agent.h0))
+    work = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
     rows, pairs = evidence.n_sa.shape
     value_b = value_of(world, agent.pi_b)
-    course = kernels.empty_course(pace.growth < math.inf, rows, pairs, counts.episodes, value_b)
+    loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, rows, pairs, counts.episodes, value_b)
     kernels.refresh_all(evidence)
     true_world = the_world(world)
     rule = agent.rule
@@ -213,12 +220,25 @@ def _fused(ride: Ride) -> Iterator[None]:
     while done < episodes:
         started = time.perf_counter()
         kernels.run_episodes(
-            true_world, told, evidence, splices, start, record_b, rule, pace, tally, floor, chunk, rng, desk, course
+            true_world,
+            known_rewards,
+            evidence,
+            splices,
+            start,
+            returns_b,
+            rule,
+            replan_rule,
+            tally,
+            floor,
+            chunk,
+            rng,
+            work,
+            loop_state,
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
         done += chunk
-        chunk = max(1, min(ride.until_checkpoint(done), int(chunk * growth)))
+        chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield
 
 
@@ -230,30 +250,30 @@ def the_world(world: TabularMDP) -> "kernels.TrueWorld":
     )
 
 
-def _blocks(ride: Ride) -> Iterator[None]:
+def _blocks(context: RunContext) -> Iterator[None]:
     """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
     counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    _, agent, counts, _, _, _, episodes, *_ = ride
-    replan, done = when_to_plan(agent), 0
+    _, agent, counts, _, _, _, episodes, *_ = context
+    replan, done = replan_rule_of(agent), 0
     while done < episodes:
-        plan: Plan | None = ride.plan()
+        plan: Plan | None = context.plan()
         assert plan is not None
         block = block_length(replan, counts.episodes)
         left = episodes - done if block is None else min(block, episodes - done)
         while left > 0 and plan is not None:
-            n = left if plan.lasts is None else min(left, plan.lasts)
-            _play_block(ride, plan, n)
+            n = left if plan.max_episodes is None else min(left, plan.max_episodes)
+            _play_block(context, plan, n)
             done, left = done + n, left - n
             yield
-            plan = go_on(agent, plan, counts) if left > 0 else None
+            plan = continue_plan(agent, plan, counts) if left > 0 else None
 
 
-def _play_block(ride: Ride, plan: Plan, n: int) -> None:
+def _play_block(context: RunContext, plan: Plan, n: int) -> None:
     """n episodes of one plan at once, counted and entered."""
-    world, agent, counts, rng, tally, floor, *_ = ride
+    world, agent, counts, rng, tally, floor, *_ = context
     check_step(plan, world.H)
     policy = plan.policy
-    value, kept = ride.measure(policy)
+    value, kept = context.measure(policy)
     by_baseline = n if plan.source == "baseline" else 0
     if isinstance(policy, EpisodicMixture):
         by_baseline = n - int(rng.binomial(n, policy.rho))
@@ -262,14 +282,14 @@ def _play_block(ride: Ride, plan: Plan, n: int) -> None:
     else:
         draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
     if plan.entry is not None:
-        counts.ledger += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
-    kernels.record_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
+        counts.account += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
+    kernels.add_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
 
 
 def driver_of(agent: Agent, written: bool = False) -> Driver:
     """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it, and so
     is one whose plans are written down."""
-    if isinstance(agent, CountingAgent) and isinstance(agent.when, Blocks):
+    if isinstance(agent, CountingAgent) and isinstance(agent.replan_rule, Blocks):
         return _blocks
     if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and not written:
         return _fused

@@ -8,16 +8,17 @@ import numpy as np
 
 from surefoot.agents.base import CostBudget
 from surefoot.agents.plan import SOURCES, Plan, Source
+from surefoot.agents.promise import Promise
 from surefoot.assurance.watchdog import Alarm
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import Record, freeze
+from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Units
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Curve(Record):
+class Curve(FrozenRecord):
     """One point per bin of consecutive episodes (at most about 2,000): exact means, minima and shares, not samples."""
 
     episode: Ints  # the first episode of each bin
@@ -49,7 +50,7 @@ class Curve(Record):
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Trace(Record):
+class Trace(FrozenRecord):
     """What a plan made at each checkpoint would say: what the data of the episodes before it prove. (n,) each."""
 
     episode: Ints  # episodes played before
@@ -68,7 +69,7 @@ class Trace(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Record):
+class Run(FrozenRecord):
     """The account of one run. Values are exact expected returns in the true world, in units of return (0..H).
 
     Tables, figures and repr show them in the user's own units (`units`), where those differ.
@@ -86,7 +87,7 @@ class Run(Record):
     """
 
     agent: str  # the learner's name
-    promise: str
+    promise: Promise
     episodes: int
     seed: object
     floor: float | None
@@ -161,7 +162,7 @@ def run_from(
     counts: Counts,
     *,
     agent: str,
-    promise: str,
+    promise: Promise,
     seed: object,
     floor: float | None,
     optimum: float | None,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents import Agent
-from surefoot.agents.base import CostBudget, CountingAgent
+from surefoot.agents.base import CostBudget, CountingAgent, promise_of
 from surefoot.agents.floors import Relative
-from surefoot.assurance.watchdog import Alarm
+from surefoot.agents.promise import Promise
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.numerics import kernels
@@ -21,7 +21,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 
-class Setting(NamedTuple):
+class RunSetup(NamedTuple):
     """What every run of a call shares, checked."""
 
     world: TabularMDP | None  # None: no true model is known (live learning)
@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     floor: float | None  # what violations are counted against
     baseline: float | None
     optimum: float | None
-    promise: str
+    promise: Promise
     costs: CostBudget | None = None  # violations are of this budget, not of a floor
     baseline_cost: float | None = None
 
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
         return math.nan if self.floor is None else self.floor
 
 
-def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> Setting:
+def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> RunSetup:
     """Check what comes in, and warn of a floor that the baseline does not reach. Called by the public functions."""
     require_world(world)
     if not isinstance(agent, Agent):
@@ -71,8 +71,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 stacklevel=3,
             )
             if at_stake == own:
-                promise = without_premise(promise, f"the baseline is worth {worth}")
-    word = agent.vouched if isinstance(agent, CountingAgent) else None
+                promise = promise.with_false_premise(f"the baseline is worth {worth}")
+    word = agent.asserted if isinstance(agent, CountingAgent) else None
     if word is not None and baseline is not None and baseline < word - VIOLATION_TOLERANCE:
         said, worth = (f"{world.in_user_units(value):.6g}" for value in (word, baseline))
         warnings.warn(
@@ -80,7 +80,7 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
             FloorAboveBaseline,
             stacklevel=3,
         )
-        promise = without_premise(promise, f"the baseline is worth {worth}")
+        promise = promise.with_false_premise(f"the baseline is worth {worth}")
     costs = agent.cost_budget if isinstance(agent, CountingAgent) and floor is None else None
     baseline_cost = None
     if costs is not None and isinstance(agent, CountingAgent):
@@ -94,8 +94,8 @@ def check_setting(world: TabularMDP, agent: Agent, episodes: int, floor: float |
                 FloorAboveBaseline,
                 stacklevel=3,
             )
-            promise = without_premise(promise, f"the baseline costs {baseline_cost:.6g}")
-    return Setting(world, agent, K, level, baseline, optimum, promise, costs, baseline_cost)
+            promise = promise.with_false_premise(f"the baseline costs {baseline_cost:.6g}")
+    return RunSetup(world, agent, K, level, baseline, optimum, promise, costs, baseline_cost)
 
 
 def _baseline_value(world: TabularMDP, agent: Agent) -> float | None:
@@ -115,18 +115,18 @@ def check_same_problem(world: TabularMDP, agent: Agent) -> None:
         raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
     if its.start is not None and not np.array_equal(its.start, world.start):
         raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
-    hidden = np.broadcast_to(its.hidden, its.r.shape)
+    unknown = np.broadcast_to(its.unknown, its.r.shape)
     if its.r_next_rows is not None:
         same = mine.r_next_rows is not None and np.array_equal(its.r_next_rows, mine.r_next_rows)
     elif mine.r_next_rows is not None:  # told the means
-        same = np.allclose(its.r[~hidden], world.r[~hidden], rtol=0.0, atol=1e-12)
+        same = np.allclose(its.r[~unknown], world.r[~unknown], rtol=0.0, atol=1e-12)
     else:
-        same = np.array_equal(mine.r[~hidden], its.r[~hidden])
+        same = np.array_equal(mine.r[~unknown], its.r[~unknown])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
-    if ((world.P > 0.0) & ~its.possible).any():
+    if ((world.P > 0.0) & ~its.support).any():
         raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
-    if agent.pooled and (np.ptp(world.r, axis=0) > 1e-12)[hidden.any(axis=0)].any():
+    if agent.pooled and (np.ptp(world.r, axis=0) > 1e-12)[unknown.any(axis=0)].any():
         raise InvalidModel(
             "The agent pools rewards that it does not know over steps, but in this world they depend on the step."
         )
@@ -141,30 +141,14 @@ def floor_of(agent: Agent, baseline: float | None) -> float | None:
     return agent.floor
 
 
-def promise_for(agent: Agent, floor: float | None, own: float | None) -> str:
-    """The agent's label, or that it says nothing about this other floor."""
-    if agent.promise.startswith("NOT CERTIFIED"):
-        return agent.promise
+def promise_for(agent: Agent, floor: float | None, own: float | None) -> Promise:
+    """What the agent promises, or that it promises nothing about this other floor."""
+    promise = promise_of(agent)
     if isinstance(agent, CountingAgent) and agent.cost_budget is not None and floor is not None:
-        return f"no promise for this floor: the learner keeps costs within {agent.cost_budget.budget:g}"
+        return promise.for_another_floor(f"costs within {agent.cost_budget.budget:g}")
     if agent.floor is None or floor == own:
-        return agent.promise
-    kept = str(agent.floor) if isinstance(agent.floor, Relative) else f"{agent.floor:g}"
-    return f"no promise for this floor: the learner keeps {kept}"
-
-
-def without_premise(promise: str, why: str) -> str:
-    """A label whose premise turned out to be false; NOT CERTIFIED says as much already, and is never lost."""
-    return promise if promise.startswith("NOT CERTIFIED") else f"no promise: its premise is false, {why}"
-
-
-def promise_after(alarm: Alarm | None, promise: str) -> str:
-    """A label after an alarm: what was observed does not support it. NOT CERTIFIED stays first."""
-    if alarm is None:
         return promise
-    if promise.startswith("NOT CERTIFIED"):
-        return f"{promise}; and the floor is {alarm.label}"
-    return f"{alarm.label}: {promise}"
+    return promise.for_another_floor(str(agent.floor) if isinstance(agent.floor, Relative) else f"{agent.floor:g}")
 
 
 def begin(agent: Agent, counts: Counts | None, episodes: int) -> Counts:
@@ -187,11 +171,11 @@ def begin(agent: Agent, counts: Counts | None, episodes: int) -> Counts:
     return mine
 
 
-def carry_on(tally: "kernels.Tally", setting: Setting, counts: Counts) -> None:
+def carry_on(tally: "kernels.Tally", setup: RunSetup, counts: Counts) -> None:
     """An account that warm counts brought along: the sum begins with what is known of its episodes."""
-    agent = setting.agent
-    if isinstance(agent, CountingAgent) and setting.baseline is not None and setting.floor == agent.floor:
-        tally.surplus[0] = agent.saved_before(counts, setting.baseline)
+    agent = setup.agent
+    if isinstance(agent, CountingAgent) and setup.baseline is not None and setup.floor == agent.floor:
+        tally.surplus[0] = agent.saved_before(counts, setup.baseline)
 
 
 def name_of(agent: Agent) -> str:
@@ -199,6 +183,6 @@ def name_of(agent: Agent) -> str:
     return agent.name if isinstance(agent, CountingAgent) else type(agent).__name__
 
 
-def was_told(agent: Agent) -> bool:
+def knows_baseline_value(agent: Agent) -> bool:
     """Does the learner know what its baseline is worth, or at least, and not only we?"""
-    return isinstance(agent, CountingAgent) and (agent.told_value is not None or agent.vouched is not None)
+    return isinstance(agent, CountingAgent) and (agent.known_baseline_value is not None or agent.asserted is not None)

@@ -14,9 +14,9 @@ from surefoot.base.progress import Report, Stop, ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
-from surefoot.simulation.loops import Driver, Ride, driver_of, plainly
+from surefoot.simulation.loops import Driver, RunContext, driver_of, reference_loop
 from surefoot.simulation.run import Run, run_from, trace_of
-from surefoot.simulation.setup import Setting, begin, carry_on, check_setting, name_of, was_told
+from surefoot.simulation.setup import RunSetup, begin, carry_on, check_setup, knows_baseline_value, name_of
 from surefoot.task.counts import Counts
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -44,7 +44,7 @@ def simulate(
 
     `floor` counts violations of another floor than the agent's own (for which there is then no promise), or of any
     floor for an agent without one. Values are exact, not sampled. StepMix and its kin run in compiled code, others
-    plan in Python and are played in it; to the same last bit as `simulate_plainly`.
+    plan in Python and are played in it; to the same last bit as `simulate_reference`.
 
     `checkpoints` are numbers of episodes: what a plan made after so many would say goes into `run.trace` (with blocks:
     at the end of the block), and changes nothing in the run. `ledger` is a new file for every plan, which
@@ -52,16 +52,16 @@ def simulate(
     about ten times a second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A
     second one, after the first was heard, is Python's own.
     """
-    setting = check_setting(world, agent, episodes, floor)
-    with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        begun = begin(agent, counts, setting.episodes)
-        marks = _check_checkpoints(checkpoints, setting.episodes)
+    setup = check_setup(world, agent, episodes, floor)
+    with ctrl_c() as stop, progress_bar(name_of(agent), setup.episodes, progress) as report:
+        begun = begin(agent, counts, setup.episodes)
+        marks = _check_checkpoints(checkpoints, setup.episodes)
         with _ledger(ledger, agent) as book:
             driver = driver_of(agent, written=book is not None)
-            return _account(world, setting, driver, _check_seed(seed), begun, report, stop, marks, book)
+            return _account(world, setup, driver, _check_seed(seed), begun, report, stop, marks, book)
 
 
-def simulate_plainly(
+def simulate_reference(
     world: TabularMDP,
     agent: Agent,
     episodes: int,
@@ -73,12 +73,15 @@ def simulate_plainly(
     ledger: str | Path | None = None,
 ) -> Run:
     """`simulate` by the plain loop: slower, and readable aloud."""
-    setting = check_setting(world, agent, episodes, floor)
-    with ctrl_c() as stop, progress_bar(name_of(agent), setting.episodes, progress) as report:
-        begun = begin(agent, counts, setting.episodes)
-        marks = _check_checkpoints(checkpoints, setting.episodes)
+    setup = check_setup(world, agent, episodes, floor)
+    with ctrl_c() as stop, progress_bar(name_of(agent), setup.episodes, progress) as report:
+        begun = begin(agent, counts, setup.episodes)
+        marks = _check_checkpoints(checkpoints, setup.episodes)
         with _ledger(ledger, agent) as book:
-            return _account(world, setting, plainly, _check_seed(seed), begun, report, stop, marks, book)
+            return _account(world, setup, reference_loop, _check_seed(seed), begun, report, stop, marks, book)
+
+
+simulate_plainly = simulate_reference  # its former name
 
 
 def simulate_many(
@@ -98,7 +101,7 @@ def simulate_many(
     """
     import joblib
 
-    setting = check_setting(world, agent, episodes, floor)
+    setup = check_setup(world, agent, episodes, floor)
     if require_integer("jobs", jobs, -1, InvalidSetting) == 0:
         raise InvalidSetting("jobs is 0, expected a number of threads, or -1 for one per core.")
     try:
@@ -106,12 +109,12 @@ def simulate_many(
     except TypeError:
         raise InvalidSetting(f"seeds is {seeds!r}, expected several seeds, such as range(10).") from None
     done, driver = [0] * len(checked), driver_of(agent)
-    begin(agent, counts, setting.episodes)  # what does not fit is said once
+    begin(agent, counts, setup.episodes)  # what does not fit is said once
     # Threads, whatever back end a caller has configured: runs share the world's arrays and one ear for Ctrl-C.
     parallel = joblib.Parallel(n_jobs=jobs, require="sharedmem")
     with (
         ctrl_c() as stop,
-        progress_bar(f"{name_of(agent)}, {len(checked)} runs", setting.episodes * len(checked), progress) as report,
+        progress_bar(f"{name_of(agent)}, {len(checked)} runs", setup.episodes * len(checked), progress) as report,
     ):
 
         def one(i: int) -> Run | None:
@@ -119,8 +122,8 @@ def simulate_many(
                 done[i] = episodes_done
                 report(sum(done))
 
-            begun = begin(agent, counts, setting.episodes)
-            return None if stop() else _account(world, setting, driver, checked[i], begun, report_one, stop)
+            begun = begin(agent, counts, setup.episodes)
+            return None if stop() else _account(world, setup, driver, checked[i], begun, report_one, stop)
 
         runs: list[Run | None] = parallel(joblib.delayed(one)(i) for i in range(len(checked)))
     return [run for run in runs if run is not None]
@@ -128,7 +131,7 @@ def simulate_many(
 
 def _account(
     world: TabularMDP,
-    setting: Setting,
+    setup: RunSetup,
     driver: Driver,
     seed: Seed,
     counts: Counts,
@@ -138,14 +141,14 @@ def _account(
     ledger: Ledger | None = None,
 ) -> Run:
     """Drive, and add up."""
-    _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setting
+    _, agent, K, floor, baseline, optimum, promise, costs, baseline_cost = setup
     tally = kernels.empty_tally(world.H, K, CURVE_POINTS)
-    carry_on(tally, setting, counts)
+    carry_on(tally, setup, counts)
     started = time.perf_counter()
     rng = np.random.default_rng(_after(seed, counts.episodes))
     looks: list[tuple[int, Plan]] = []
     left = list(reversed(checkpoints))
-    for _ in driver(Ride(world, agent, counts, rng, tally, setting.level, K, costs, checkpoints, ledger)):
+    for _ in driver(RunContext(world, agent, counts, rng, tally, setup.level, K, costs, checkpoints, ledger)):
         report(tally.done)
         if left and left[-1] <= tally.done:
             looks.append((tally.done, _look(agent, counts)))
@@ -169,7 +172,7 @@ def _account(
         units=world.problem.units,
         costs=costs,
         baseline_cost=baseline_cost,
-        told=was_told(agent),
+        told=knows_baseline_value(agent),
         in_sum=isinstance(agent, CountingAgent) and agent.in_sum,
         trace=trace_of(looks) if checkpoints else None,
     )

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base.aliases import alias, either
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
@@ -14,7 +15,7 @@ from surefoot.base.validation import (
     as_array,
     require_bool,
     require_integer,
-    require_room,
+    require_size,
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
@@ -23,7 +24,14 @@ from surefoot.task.problem import LONGEST, Problem
 
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
-OPTIONAL = ("H", "s1", "n_start", "record", "record_of", "logged", "ledger", "ledger_of", "basis", "x_sa")  # in a file
+# In a file some fields have the names that they had when the format was fixed.
+IN_A_FILE = {
+    "baseline_returns": "record",
+    "returns_of": "record_of",
+    "account": "ledger",
+    "account_of": "ledger_of",
+}
+OPTIONAL = ("H", "s1", "n_start", "logged", "basis", "x_sa", *IN_A_FILE.values())
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
 
 
@@ -31,41 +39,46 @@ class Counts:
     """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
 
     Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
-    and number and sum of the returns of whole baseline episodes (record). Rewards are summed in whole multiples of
+    and number and sum of the returns of whole baseline episodes. Rewards are summed in whole multiples of
     2^-20, so no sum depends on the order of its parts. A learner that keeps a sum above the floor, not each episode,
-    remembers in the ledger what it has played; one that plans by a linear programme, in which basis the last ended.
+    remembers in the account what it has played; one that plans by a linear program, in which basis the last ended.
 
     `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
     """
 
     __slots__ = (
         "H",
+        "account",
+        "account_of",
+        "baseline_returns",
         "basis",
-        "ledger",
-        "ledger_of",
         "logged",
         "n_sas",
         "n_start",
         "planned",
         "pooled",
-        "record",
-        "record_of",
+        "returns_of",
         "s1",
         "x_sa",
     )
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
-    record: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
-    record_of: str | None  # whose returns these are, and by which rewards (`agent.mark`); None where nobody said
-    ledger: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
-    ledger_of: str | None  # whose account it is: of which learner, floor, bounds and baseline (`agent.ledger_mark`)
-    basis: Ints | None  # in which the last linear programme ended; None: none was solved
+    baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    returns_of: str | None  # fingerprint of the baseline and the rewards they are of; None where nobody said
+    account: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
+    account_of: str | None  # fingerprint of the agent, floor, bounds and baseline whose account it is
+    basis: Ints | None  # in which the last linear program ended; None: none was solved
     planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
     logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
     pooled: bool  # one row for all steps?
     H: int | None  # steps in an episode; None where pooled counts were made without saying
     s1: int | None  # where episodes start; None where nobody said
+
+    record = alias("baseline_returns")
+    record_of = alias("returns_of")
+    ledger = alias("account")
+    ledger_of = alias("account_of")
 
     def __init__(
         self,
@@ -75,19 +88,28 @@ class Counts:
         *,
         x_sa: ArrayLike | None = None,
         n_start: ArrayLike | None = None,
-        record: ArrayLike | None = None,
-        record_of: str | None = None,
+        baseline_returns: ArrayLike | None = None,
+        returns_of: str | None = None,
         logged: bool = False,
-        ledger: ArrayLike | None = None,
-        ledger_of: str | None = None,
+        account: ArrayLike | None = None,
+        account_of: str | None = None,
         basis: ArrayLike | None = None,
         copy: bool = True,
+        record: ArrayLike | None = None,
+        record_of: str | None = None,
+        ledger: ArrayLike | None = None,
+        ledger_of: str | None = None,
     ) -> None:
         """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied, or
         handed over (copy=False).
 
-        With H > 1 given, (1, S, A, S) is pooled, too.
+        With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
+        of `baseline_returns`, `returns_of`, `account` and `account_of`.
         """
+        baseline_returns = either("baseline_returns", baseline_returns, "record", record)
+        returns_of = either("returns_of", returns_of, "record_of", record_of)
+        account = either("account", account, "ledger", ledger)
+        account_of = either("account_of", account_of, "ledger_of", ledger_of)
         given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
         if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
             raise InvalidCounts(
@@ -113,17 +135,19 @@ class Counts:
             if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
                 raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
-        self.record = _whole("record", np.zeros(2) if record is None else record, (2,), LARGEST_SUM)
-        if self.H is not None and int(self.record[1]) > int(self.record[0]) * self.H * REWARD_UNITS:
+        self.baseline_returns = _sums("baseline_returns", baseline_returns, 2)
+        if self.H is not None and int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
-                f"record is {self.record}: returns of more than {self.H} in an episode of {self.H} steps."
+                f"baseline_returns is {self.baseline_returns}: more than {self.H} in an episode of {self.H} steps."
             )
-        self.ledger = _whole("ledger", np.zeros(3) if ledger is None else ledger, (3,), LARGEST_SUM)
-        if self.H is not None and int(self.ledger[2]) > int(self.ledger[1]) * self.H * REWARD_UNITS:
-            raise InvalidCounts(f"ledger is {self.ledger}: values of more than {self.H} in episodes of {self.H} steps.")
-        self.ledger_of = ledger_of
+        self.account = _sums("account", account, 3)
+        if self.H is not None and int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
+            raise InvalidCounts(
+                f"account is {self.account}: values of more than {self.H} in episodes of {self.H} steps."
+            )
+        self.account_of = account_of
         self.basis = None if basis is None else _basis(basis)
-        self.record_of = record_of
+        self.returns_of = returns_of
         self.logged = require_bool("logged", logged)
         self.planned = None
 
@@ -137,7 +161,7 @@ class Counts:
         sums = None if problem.unknown_rows is None else np.zeros((*steps, problem.S, problem.A), dtype=np.int64)
         start = problem.s1 if problem.one_start else None
         shape = (*steps, problem.S, problem.A, problem.S)
-        require_room("The counts", shape, InvalidCounts)
+        require_size("The counts", shape, InvalidCounts)
         n_sas = np.zeros(shape, dtype=np.int64)
         return cls(n_sas, problem.H, start, x_sa=sums)
 
@@ -199,9 +223,9 @@ class Counts:
             if self.x_sa is not None:
                 np.add.at(self.x_sa, pairs, paid)
             if episode.baseline:
-                self.record += np.array([1, paid.sum()])
+                self.baseline_returns += np.array([1, paid.sum()])
         if episode.entry is not None:
-            self.ledger += entered(episode.baseline, episode.entry)
+            self.account += entered(episode.baseline, episode.entry)
         return self
 
     def _paid(self, episode: Episode) -> Ints:
@@ -229,18 +253,18 @@ class Counts:
         both = self.copy()
         both.n_sas += other.n_sas
         both.n_start += other.n_start
-        whose = [counts.record_of for counts in (self, other) if counts.record[0]]
-        accounts = [counts.ledger_of for counts in (self, other) if counts.ledger.any()]
-        entries = all(counts.ledger[1] for counts in (self, other))  # proved on two events: together at 2 delta
+        whose = [counts.returns_of for counts in (self, other) if counts.baseline_returns[0]]
+        accounts = [counts.account_of for counts in (self, other) if counts.account.any()]
+        entries = all(counts.account[1] for counts in (self, other))  # proved on two events: together at 2 delta
         if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
             raise InvalidCounts(
                 "These counts hold returns of different baselines, or two accounts of learners. Use "
                 "forget_returns() on one of them."
             )
-        both.record += other.record
-        both.ledger += other.ledger
-        both.record_of = whose[0] if whose else self.record_of
-        both.ledger_of = accounts[0] if accounts else self.ledger_of
+        both.baseline_returns += other.baseline_returns
+        both.account += other.account
+        both.returns_of = whose[0] if whose else self.returns_of
+        both.account_of = accounts[0] if accounts else self.account_of
         both.basis = None
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
@@ -258,11 +282,11 @@ class Counts:
         return self._like(self.n_sas, self.x_sa)
 
     def forget_returns(self) -> "Counts":
-        """New counts without the returns of baseline episodes, and without the ledger: for another baseline."""
+        """New counts without the returns of baseline episodes, and without the account: for another baseline."""
         kept = self.copy()
-        kept.record[:] = 0
-        kept.ledger[:] = 0
-        kept.record_of = kept.ledger_of = None
+        kept.baseline_returns[:] = 0
+        kept.account[:] = 0
+        kept.returns_of = kept.account_of = None
         return kept
 
     def _like(self, n_sas: Ints, x_sa: Ints | None) -> "Counts":
@@ -272,11 +296,11 @@ class Counts:
             self.s1,
             x_sa=x_sa,
             n_start=self.n_start,
-            record=self.record,
-            record_of=self.record_of,
+            baseline_returns=self.baseline_returns,
+            returns_of=self.returns_of,
             logged=self.logged,
-            ledger=self.ledger,
-            ledger_of=self.ledger_of,
+            account=self.account,
+            account_of=self.account_of,
             basis=self.basis,
         )
 
@@ -291,13 +315,13 @@ class Counts:
         """All of it as named arrays."""
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
         arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
-        arrays |= {"n_start": self.n_start, "record": self.record, "logged": np.bool_(self.logged)}
-        arrays["ledger"] = self.ledger
+        arrays |= {"n_start": self.n_start, "logged": np.bool_(self.logged)}
+        for name, key in IN_A_FILE.items():
+            value = getattr(self, name)
+            if value is not None:
+                arrays[key] = np.asarray(value)
         if self.basis is not None:
             arrays["basis"] = self.basis
-        for name, mark in (("record_of", self.record_of), ("ledger_of", self.ledger_of)):
-            if mark is not None:
-                arrays[name] = np.array(mark)
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
         if self.planned is not None:
@@ -319,20 +343,20 @@ class Counts:
                 raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
         _require_small(path, arrays, H)
-        record_of, ledger_of = (str(arrays[name]) if name in arrays else None for name in ("record_of", "ledger_of"))
+        whose = {name: arrays[IN_A_FILE[name]] for name in ("returns_of", "account_of") if IN_A_FILE[name] in arrays}
         counts = cls(
             arrays["n_sas"],
             H,
             s1,
             x_sa=arrays.get("x_sa"),
             n_start=arrays.get("n_start"),
-            record=arrays.get("record"),
-            record_of=record_of,
+            baseline_returns=arrays.get(IN_A_FILE["baseline_returns"]),
             logged=bool(arrays.get("logged", False)),
-            ledger=arrays.get("ledger"),
-            ledger_of=ledger_of,
+            account=arrays.get(IN_A_FILE["account"]),
             basis=arrays.get("basis"),
         )
+        for name, fingerprint in whose.items():
+            setattr(counts, name, str(fingerprint))
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:
             counts.planned = Counts.from_arrays(path, before)
@@ -346,11 +370,16 @@ class Counts:
         if not isinstance(other, Counts):
             return NotImplemented
         same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
-        same = same and (self.ledger_of == other.ledger_of or not (self.ledger.any() or other.ledger.any()))
+        same = same and (self.account_of == other.account_of or not (self.account.any() or other.account.any()))
         mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
-        pairs = [(self.n_sas, other.n_sas), (self.n_start, other.n_start), (self.record, other.record), (mine, its)]
+        pairs = [
+            (self.n_sas, other.n_sas),
+            (self.n_start, other.n_start),
+            (self.baseline_returns, other.baseline_returns),
+            (mine, its),
+        ]
         end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
-        pairs += [(self.ledger, other.ledger), (end, its_end)]
+        pairs += [(self.account, other.account), (end, its_end)]
         return same and all(np.array_equal(x, y) for x, y in pairs)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
@@ -394,7 +423,7 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     """A transition that the owner called impossible shows that the premise is false: nothing rests on it any more."""
     if problem.support_rows is None:
         return
-    bad = np.argwhere((counts.n_sas > 0) & ~problem.possible)
+    bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
     if bad.size:
         row, s, a, s_next = bad[0]
         raise InvalidCounts(
@@ -409,8 +438,9 @@ def _require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | No
         raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
     n_sas = arrays["n_sas"]
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
-    # In a record or a ledger the first numbers are of episodes, which are worth at most H each.
-    of_episodes = [arrays[name].reshape(-1)[:-1] for name in ("record", "ledger") if name in arrays]
+    # Of returns and accounts the first numbers are of episodes, which are worth at most H each.
+    sums = [IN_A_FILE[name] for name in ("baseline_returns", "account")]
+    of_episodes = [arrays[name].reshape(-1)[:-1] for name in sums if name in arrays]
     most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
     if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
         raise InvalidFile(f"{path}: its numbers are of no episodes that were played: the file is damaged.")
@@ -432,8 +462,13 @@ def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy
     return np.array(given, dtype=np.int64, order="C", copy=True if copy else None)
 
 
+def _sums(name: str, values: ArrayLike | None, size: int) -> Ints:
+    """Numbers of episodes and sums; zeros where none are given."""
+    return _whole(name, np.zeros(size) if values is None else values, (size,), LARGEST_SUM)
+
+
 def entered(baseline: bool, entry: float) -> Ints:
-    """What one episode adds to a ledger: values are rounded down."""
+    """What one episode adds to an account: values are rounded down."""
     if baseline:
         return np.array([1, 0, 0])
     return np.array([0, 1, int(np.floor(entry * REWARD_UNITS))])

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import Record, as_array, as_floats, freeze, require_bool, require_finite, require_number
+from surefoot.base.validation import (
+    FrozenRecord,
+    as_array,
+    as_floats,
+    freeze,
+    require_bool,
+    require_finite,
+    require_number,
+)
 from surefoot.errors import InvalidCounts, InvalidEpisode
 from surefoot.task.problem import Problem
 
@@ -14,7 +22,7 @@ ENTRY = "the certified value of a policy, between 0 and the number of steps"
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Episode(Record):
+class Episode(FrozenRecord):
     """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
 
     `baseline` marks an episode that was played by the baseline from its first step to its last, and that was destined
@@ -93,10 +101,10 @@ class Episode(Record):
         if problem.r_next_rows is not None:
             learnt = problem.r_next_rows[h % len(problem.r_next_rows), pairs, self.states[1:]]
         if problem.unknown_rows is not None:
-            hidden = problem.unknown_rows[h % len(problem.unknown_rows), pairs]
-            if self.rewards is None and hidden.any():
+            unknown = problem.unknown_rows[h % len(problem.unknown_rows), pairs]
+            if self.rewards is None and unknown.any():
                 raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
-            learnt = np.where(hidden, 0.0 if self.rewards is None else self.rewards, learnt)
+            learnt = np.where(unknown, 0.0 if self.rewards is None else self.rewards, learnt)
         return Episode(self.states, self.actions, learnt, baseline, entry)
 
 

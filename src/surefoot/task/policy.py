@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats, read_only
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
-    Record,
+    FrozenRecord,
     as_floats,
     freeze,
     require_distributions,
     require_finite,
     require_integer,
     require_number,
-    require_room,
+    require_size,
 )
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.task.problem import Problem
@@ -50,7 +50,7 @@ def uniform(H: int, S: int, A: int) -> Floats:
     """Every action equally likely, always."""
     for size_name, size in (("H", H), ("S", S), ("A", A)):
         require_integer(size_name, size, 1, InvalidPolicy)
-    require_room("The policy", (H, S, A), InvalidPolicy)
+    require_size("The policy", (H, S, A), InvalidPolicy)
     return np.full((H, S, A), 1.0 / A)
 
 
@@ -92,7 +92,7 @@ def step_mixture(first: ArrayLike, second: ArrayLike, rho: float) -> Floats:
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class EpisodicMixture(Record):
+class EpisodicMixture(FrozenRecord):
     """A coin tossed once, at the START of an episode: `second` with probability rho, else `first`, to its end.
 
     Its value is the coin-averaged (1-rho) V^first + rho V^second. A promise about the mixture is a promise about that

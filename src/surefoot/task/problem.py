@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats
 from surefoot.base.validation import (
-    Record,
+    FrozenRecord,
     as_array,
     as_floats,
     freeze,
@@ -69,7 +70,7 @@ class Units:
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem(Record):
+class Problem(FrozenRecord):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
     - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step; in [0, 1].
@@ -133,20 +134,20 @@ class Problem(Record):
             rewards, steps = per_step("r", table, ("S", "A"), H)
             _require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
-        hidden = _mask("unknown", unknown, (S, A), steps)
-        possible = _mask("support", support, (S, A, S), steps)
-        if possible is not None and not possible.any(axis=-1).all():
-            place = np.argwhere(~possible.any(axis=-1))[0][-2:]
+        unknown_mask = _mask("unknown", unknown, (S, A), steps)
+        support_mask = _mask("support", support, (S, A, S), steps)
+        if support_mask is not None and not support_mask.any(axis=-1).all():
+            place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
             raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
-        if hidden is not None and after is not None:
+        if unknown_mask is not None and after is not None:
             raise InvalidModel("Rewards are either unknown or given as r_next. Leave one of the two out.")
         stationary = require_bool("stationary", stationary)
         if stationary:
-            for name, mask in (("support", possible), ("unknown", hidden)):
+            for name, mask in (("support", support_mask), ("unknown", unknown_mask)):
                 if mask is not None and len(mask) > 1:
                     raise InvalidModel(f"{name} has a mask for each step, but the problem is stationary: give one.")
-        if hidden is not None:
-            rewards = np.where(np.broadcast_to(hidden, (max(rows, len(hidden)), S, A)), 0.0, rewards)
+        if unknown_mask is not None:
+            rewards = np.where(np.broadcast_to(unknown_mask, (max(rows, len(unknown_mask)), S, A)), 0.0, rewards)
             rows = len(rewards)
         r_rows = rewards.reshape(rows, S * A).copy()
         freeze(
@@ -161,8 +162,8 @@ class Problem(Record):
             units=_checked_units(units, steps),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
-            unknown_rows=None if hidden is None else hidden.reshape(len(hidden), S * A).copy(),
-            support_rows=None if possible is None else possible.reshape(len(possible), S * A, S).copy(),
+            unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
+            support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
         )
 
     @property
@@ -183,10 +184,10 @@ class Problem(Record):
         return self.one_start and self.unknown_rows is None and self.r_next_rows is None
 
     @property
-    def rest(self) -> int | None:
+    def absorbing_state(self) -> int | None:
         """The state in which an episode rests after an early end, where there is just one that can be: by the mask it
         leads nowhere else, and it pays nothing in the user's units."""
-        if self.support_rows is None or (self.unknown_rows is not None and self.hidden.all()):
+        if self.support_rows is None or (self.unknown_rows is not None and self.unknown.all()):
             return None
         S, A = self.S, self.A
         nothing = float(self.units.of_a_step(np.zeros(())))
@@ -194,26 +195,31 @@ class Problem(Record):
         found = [
             s
             for s in range(S)
-            if (self.possible[:, s].sum(axis=-1) == 1).all()
-            and self.possible[:, s, :, s].all()
-            and not self.hidden[:, s].any()
+            if (self.support[:, s].sum(axis=-1) == 1).all()
+            and self.support[:, s, :, s].all()
+            and not self.unknown[:, s].any()
             and bool((np.abs((pays[:, s] if pays.ndim == 3 else pays[:, s, :, s]) - nothing) < 1e-12).all())
         ]
         return found[0] if len(found) == 1 else None
 
     @property
-    def possible(self) -> Bools:
+    def support(self) -> Bools:
         """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
         if self.support_rows is None:
             return np.ones((1, self.S, self.A, self.S), dtype=np.bool_)
         return self.support_rows.reshape(-1, self.S, self.A, self.S)
 
     @property
-    def hidden(self) -> Bools:
+    def unknown(self) -> Bools:
         """Where rewards are unknown (H or 1, S, A); nowhere if all are known."""
         if self.unknown_rows is None:
             return np.zeros((1, self.S, self.A), dtype=np.bool_)
         return self.unknown_rows.reshape(-1, self.S, self.A)
+
+    hidden = alias("unknown")
+    possible = alias("support")
+    rest = alias("absorbing_state")
+    mark = alias("fingerprint")
 
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
         """The same task for somebody who knows less: no rewards, no start distribution, no support."""
@@ -240,7 +246,7 @@ class Problem(Record):
         return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """By this a problem is known again, to the last number."""
         digest = hashlib.sha256()
         for word, value in sorted(self.arguments().items()):

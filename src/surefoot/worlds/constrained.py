@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import Record, freeze, require_number
+from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
 from surefoot.task.problem import signal
@@ -15,7 +15,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class ConstrainedOptimum(Record):
+class ConstrainedOptimum(FrozenRecord):
     """The best policy (H, S, A) whose expected cost is within the budget; it may have to mix actions.
 
     Where no policy is that cheap, `feasible` is False, the value -inf and the policy None.

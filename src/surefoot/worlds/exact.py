@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import Record, freeze
+from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture, check_policy, greedy
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Solution(Record):
+class Solution(FrozenRecord):
     """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1],
     or V[0] averaged over the start."""
 

@@ -50,7 +50,7 @@ class Coder:
         self.first_state, self.first_action = int(states.start), int(actions.start)
 
     @property
-    def rest(self) -> int:
+    def absorbing_state(self) -> int:
         """The state in which an episode rests after its end."""
         return self.n
 
@@ -243,7 +243,7 @@ def _world(
             outcomes = _outcomes(P, coder, s, a)
             varied |= len({float(reward) for p, _, reward, _ in outcomes if p > 0.0}) > 1
             for p, s_next, reward, terminated in outcomes:
-                place = coder.rest if terminated else coder.state(s_next)
+                place = coder.absorbing_state if terminated else coder.state(s_next)
                 transitions[s, a, place] += p
                 earned[s, a, place] += p * reward
                 lowest, highest = min(lowest, reward), max(highest, reward)
@@ -251,7 +251,7 @@ def _world(
                     declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
                     pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
                     raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
-    transitions[coder.rest, :, coder.rest] = 1.0
+    transitions[coder.absorbing_state, :, coder.absorbing_state] = 1.0
     low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
     units = _units(low, high, H)
     # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards. Where a
@@ -280,8 +280,8 @@ def _world(
 def _structure(coder: Coder, S: int, several: bool) -> Bools:
     """What is possible by how a problem is made of an environment: rest is for ever, nothing leads to the start."""
     possible = np.ones((S, coder.A, S), dtype=np.bool_)
-    possible[coder.rest] = False
-    possible[coder.rest, :, coder.rest] = True
+    possible[coder.absorbing_state] = False
+    possible[coder.absorbing_state, :, coder.absorbing_state] = True
     if several:
         possible[coder.start, :, coder.n :] = False
         possible[:, :, coder.start] = False

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from surefoot.base.validation import require_room
+from surefoot.base.validation import require_size
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.worlds.families import chains, constrained_worlds, stories, synthetic, traps
 from surefoot.worlds.tabular_mdp import TabularMDP
@@ -85,5 +85,5 @@ def _require_room(chosen: Family, sizes: Mapping[str, Size]) -> None:
     S = max(whole.get("S", 6), whole.get("N", 1), whole.get("places", 1))
     H, A = max(whole.get("H", 1), whole.get("N", 1)), whole.get("A", 3)
     by_step = chosen.name in ("random", "random-sparse") and not all_sizes.get("stationary", False)
-    require_room("P", (H if by_step else 1, S, A, S), InvalidModel)
-    require_room("The policy", (H, S, A), InvalidModel)
+    require_size("P", (H if by_step else 1, S, A, S), InvalidModel)
+    require_size("The policy", (H, S, A), InvalidModel)

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, read_only
 from surefoot.base.validation import (
-    Record,
+    FrozenRecord,
     as_floats,
     freeze,
     require_bool,
     require_distributions,
     require_floor,
     require_integer,
-    require_room,
+    require_size,
     where,
 )
 from surefoot.errors import InvalidModel
@@ -26,7 +26,7 @@ from surefoot.task.problem import Problem, Units, per_step, signal
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class TabularMDP(Record):
+class TabularMDP(FrozenRecord):
     """An episodic world with H steps, S states, A actions, and rewards in [0, 1]. Frozen; arrays are read-only.
 
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
@@ -108,7 +108,7 @@ class TabularMDP(Record):
         mean = problem.r_rows
         if problem.r_next_rows is not None:
             mean = (own.reshape(len(own), S * A, S) * problem.r_next_rows).sum(axis=-1)
-        _require_inside(own, problem.possible)
+        _require_inside(own, problem.support)
         assert problem.start is not None
         freeze(
             self,
@@ -227,8 +227,8 @@ def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> T
     rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
     """
     sizes = [require_integer(name, size, 1, InvalidModel) for name, size in (("S", S), ("A", A), ("H", H))]
-    require_room("P", (1 if stationary else sizes[2], *sizes[:2], sizes[0]), InvalidModel)
-    require_room("r", sizes, InvalidModel)
+    require_size("P", (1 if stationary else sizes[2], *sizes[:2], sizes[0]), InvalidModel)
+    require_size("r", sizes, InvalidModel)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidModel))
     steps = () if stationary else (H,)
     r = rng.random((*steps, S, A))

@@ -78,13 +78,13 @@ def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path):
     with pytest.raises(sf.InvalidSetting, match="not of BPIUCBVI"):
         sf.simulate(world, sf.BPIUCBVI(world.problem), 10, seed=0, ledger=tmp_path / "b.ledger")
     assert not (tmp_path / "b.ledger").exists()
-    book = sf.Ledger(tmp_path / "c.ledger", agent)
+    book = sf.Ledger(tmp_path / "c.account", agent)
     with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
         book.write(trap()[1].plan(sf.Counts.zeros(world.problem)))
     with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
         book.write(sf.Plan.plain(agent.baseline))
     book.close()
-    assert not (tmp_path / "c.ledger").exists()  # nothing was planned
+    assert not (tmp_path / "c.account").exists()  # nothing was planned
     with pytest.raises(sf.InvalidSetting, match="closed"):
         book.write(agent.plan(sf.Counts.zeros(world.problem)))
 
@@ -114,7 +114,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("cut", [0, 40])
 def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch):
     """Killed in the middle, with a record cut off or not, and gone on: the same bytes as without the stop."""
-    live(tmp_path / "whole.ledger", tmp_path)
+    live(tmp_path / "whole.account", tmp_path)
     (tmp_path / "run.npz").unlink()
     played, end = [], sf.Learner.end
 
@@ -131,7 +131,7 @@ def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch)
     text = (tmp_path / "cut.ledger").read_bytes()
     (tmp_path / "cut.ledger").write_bytes(text[: len(text) - cut])
     live(tmp_path / "cut.ledger", tmp_path, resume=True)
-    assert (tmp_path / "cut.ledger").read_bytes() == (tmp_path / "whole.ledger").read_bytes()
+    assert (tmp_path / "cut.ledger").read_bytes() == (tmp_path / "whole.account").read_bytes()
 
 
 def test_what_is_not_this_learners_ledger_is_not_gone_on_with(tmp_path):

@@ -1,7 +1,9 @@
-"""No promise without a grade: how well it is known that the baseline is above the floor stands beside every promise.
+"""No promise without the status of its premise: how well it is known that the baseline is above the
+floor stands beside every promise.
 
 Certified by data, vouched for, unknown, or none needed. What promises nothing (NOT CERTIFIED, no floor, a premise that
-is known to be false) has no grade. Each learner of the registry is here, with every setting that its grade depends on.
+is known to be false) has no such status. Each agent of the registry is here, with
+every setting that the status depends on.
 """
 
 import html
@@ -14,11 +16,11 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
 
-GRADES = ("certified by data", "vouched for", "unknown", "none needed")
+GRADES = ("certified by data", "asserted by the user", "unknown", "none needed")
 PROMISE = re.compile(
     rf"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
 )
@@ -32,7 +34,7 @@ HIGH, LOW = 2.55, 2.0
 
 
 def certificate(value):
-    return sf.Certificate(value, 0.01, mark_of(BASELINE, WORLD.problem))
+    return sf.Certificate(value, 0.01, fingerprint_of(BASELINE, WORLD.problem))
 
 
 def build(kind, floor, **settings):
@@ -50,7 +52,7 @@ def with_costs(kind, budget):
 MIXERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix)
 PROGRAMMES = (sf.DOPE, sf.OptPessLP)
 SUMS = (sf.BudgetExploration, sf.ConservativeUCBVI)
-# Every learner, its settings, the grade of its promise (None: it promises nothing), and that of its plan without data.
+# Every agent, its settings, the status in its promise (None: it promises nothing), and in its plan without data.
 CASES = [
     *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in MIXERS),
     *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in MIXERS),
@@ -58,11 +60,22 @@ CASES = [
     *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in MIXERS),
     *((kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed") for kind in MIXERS),
     *(
-        (kind, "vouched", lambda kind: build(kind, HIGH, baseline_at_least=2.56), "vouched for", "vouched for")
+        (
+            kind,
+            "vouched",
+            lambda kind: build(kind, HIGH, baseline_at_least=2.56),
+            "asserted by the user",
+            "asserted by the user",
+        )
         for kind in MIXERS
     ),
     *(
-        (kind, "vouched at the floor", lambda kind: build(kind, HIGH, baseline_at_least=HIGH), *["vouched for"] * 2)
+        (
+            kind,
+            "vouched at the floor",
+            lambda kind: build(kind, HIGH, baseline_at_least=HIGH),
+            *["asserted by the user"] * 2,
+        )
         for kind in MIXERS
     ),
     *(
@@ -82,22 +95,37 @@ CASES = [
             kind,
             "both",
             lambda kind: build(kind, HIGH, certificate=certificate(2.5), baseline_at_least=2.56),
-            *["vouched for"] * 2,
+            *["asserted by the user"] * 2,
         )
         for kind in MIXERS
     ),
     *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in MIXERS),
-    *((kind, "told", lambda kind: told(kind, LOW), "vouched for", "vouched for") for kind in PROGRAMMES),
+    *(
+        (kind, "told", lambda kind: told(kind, LOW), "asserted by the user", "asserted by the user")
+        for kind in PROGRAMMES
+    ),
     *((kind, "floor of 0", lambda kind: told(kind, 0.0), "none needed", "none needed") for kind in PROGRAMMES),
-    *((kind, "costs", lambda kind: with_costs(kind, 2.0), "vouched for", "vouched for") for kind in PROGRAMMES),
+    *(
+        (kind, "costs", lambda kind: with_costs(kind, 2.0), "asserted by the user", "asserted by the user")
+        for kind in PROGRAMMES
+    ),
     *((kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed") for kind in PROGRAMMES),
     *((kind, "scaled", lambda kind: told(kind, LOW, scale=0.5), None, None) for kind in PROGRAMMES),
     *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in SUMS),
     *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in SUMS),
-    *((kind, "told", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["vouched for"] * 2) for kind in SUMS),
+    *(
+        (kind, "told", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["asserted by the user"] * 2)
+        for kind in SUMS
+    ),
     *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in SUMS),
     *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in SUMS),
-    (sf.ConservativeUCBVI, "UCBVI inside", lambda kind: told(kind, LOW), "vouched for", "vouched for"),
+    (
+        sf.ConservativeUCBVI,
+        "UCBVI inside",
+        lambda kind: told(kind, LOW),
+        "asserted by the user",
+        "asserted by the user",
+    ),
     (sf.BPIUCBVI, "plain", lambda kind: kind(WORLD.problem), None, None),
     (sf.BPIUCBVI, "scaled", lambda kind: kind(WORLD.problem, bounds=sf.KL(scale=0.1)), None, None),
     (sf.UCBVI, "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
@@ -105,7 +133,7 @@ CASES = [
 
 
 def graded(text):
-    """The grade in a promise; None in what promises nothing. Anything else is a promise without a grade."""
+    """The status in a promise; None in what promises nothing. Anything else is a promise without a premise."""
     found = PROMISE.fullmatch(text)
     if found is None:
         assert text.startswith(NOTHING), text
@@ -137,22 +165,22 @@ def test_every_learner_is_here():
 class TestEveryLearner:
     def test_its_promise_has_a_grade(self, kind, make, promised, planned):
         agent = make(kind)
-        assert graded(agent.promise) == promised
+        assert graded(str(agent.promise)) == promised
         if promised is not None:
             assert agent.premise == promised
 
     def test_its_run_and_its_row_have_it(self, kind, make, promised, planned, capsys):
         run = sf.simulate(WORLD, make(kind), 3, seed=0)
-        assert graded(run.promise) == promised
-        assert run.promise in repr(run)
-        assert rows([run])[-1]["promise"] == run.promise
+        assert graded(str(run.promise)) == promised
+        assert str(run.promise) in repr(run)
+        assert rows([run])[-1]["promise"] == str(run.promise)
         print_runs([run])
         assert f"{run.agent}: {run.promise}." in " ".join(capsys.readouterr().out.split())
 
     def test_its_plan_says_it_where_it_promises(self, kind, make, promised, planned):
         plan = make(kind).plan(sf.Counts.zeros(WORLD.problem))
         found = LINE.findall(plan.explain())
-        assert [grade for _, grade in found] == ([] if planned is None else [planned])
+        assert [premise_status for _, premise_status in found] == ([] if planned is None else [planned])
         if plan.safety == "NOT CERTIFIED" and plan.grounds is not None:
             text = plan.explain()
             assert "NOT CERTIFIED" in text
@@ -169,13 +197,13 @@ def test_data_certify_the_baseline(counts_of):
         for kind in MIXERS:
             agent = build(kind, HIGH, **settings)
             before, after = agent.plan(sf.Counts.zeros(WORLD.problem)), agent.plan(counts)
-            assert LINE.search(before.explain())[2] == ("vouched for" if settings else "unknown")
+            assert LINE.search(before.explain())[2] == ("asserted by the user" if settings else "unknown")
             assert LINE.search(after.explain())[2] == "certified by data"
             assert max(after.grounds.by_model, after.grounds.by_returns) >= HIGH
             # A bonus scaled by hand proves nothing, with any data.
             scaled = build(kind, HIGH, bounds=sf.KL(scale=0.5), **settings).plan(counts)
             assert LINE.search(scaled.explain()) is None
-            assert scaled.grounds.premise == ("vouched for" if settings else "unknown")
+            assert scaled.grounds.premise == ("asserted by the user" if settings else "unknown")
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -188,7 +216,7 @@ def test_returns_certify_it_unless_their_range_is_somebodys_word(declared):
     run = sf.simulate(lake, agent, episodes=400, seed=0)
     plan = agent.plan(run.counts)
     assert plan.grounds.by_model < 0.13 <= plan.grounds.by_returns
-    assert LINE.search(plan.explain())[2] == ("vouched for" if declared else "certified by data")
+    assert LINE.search(plan.explain())[2] == ("asserted by the user" if declared else "certified by data")
 
 
 def test_a_rival_proves_its_baseline_while_it_plays_it():
@@ -203,9 +231,9 @@ def test_a_rival_proves_its_baseline_while_it_plays_it():
         plan = agent.plan(sf.Counts(np.full((2, 1, 2, 1), n)))
         seen[plan.source, plan.safety] = LINE.search(plan.explain())[2]
     assert seen == {
-        ("baseline", "trusted"): "vouched for",
+        ("baseline", "trusted"): "asserted by the user",
         ("baseline", "certified"): "certified by data",
-        ("optimistic", "certified"): "vouched for",
+        ("optimistic", "certified"): "asserted by the user",
     }
 
 
@@ -215,10 +243,10 @@ def test_a_rival_proves_its_baseline_while_it_plays_it():
 def test_what_promises_nothing_has_no_grade():
     with pytest.warns(sf.FloorAboveBaseline):
         run = sf.simulate(WORLD, build(sf.StepMix, 2.7), 3, seed=0)
-    assert graded(run.promise) is None
-    assert run.promise.startswith("no promise: its premise is false")
+    assert graded(str(run.promise)) is None
+    assert str(run.promise).startswith("no promise: its premise is false")
     other = sf.simulate(WORLD, build(sf.StepMix, LOW), 3, seed=0, floor=1.0)
-    assert graded(other.promise) is None
+    assert graded(str(other.promise)) is None
 
 
 # ---- the command, the report
@@ -295,8 +323,8 @@ def test_the_report_of_a_study_has_it(tmp_path):
     (tmp_path / "grades.toml").write_text(STUDY)
     printed = promises_in(surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1))
     written = promises_in((tmp_path / "out" / "report.html").read_text())
-    assert {PROMISE.match(words)[2] for words in printed} == {"unknown", "vouched for"}
-    assert {PROMISE.match(words)[2] for words in written} == {"unknown", "vouched for"}
+    assert {PROMISE.match(words)[2] for words in printed} == {"unknown", "asserted by the user"}
+    assert {PROMISE.match(words)[2] for words in written} == {"unknown", "asserted by the user"}
     assert "NOT CERTIFIED" in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -307,4 +335,4 @@ def test_learn_says_it_too():
     agent = sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True)
     assert isinstance(agent, SpliceAgent)
     run = sf.learn("FrozenLake-v1", agent, episodes=3, seed=0)
-    assert graded(run.promise) == "unknown"
+    assert graded(str(run.promise)) == "unknown"

@@ -177,9 +177,9 @@ def test_every_plan_of_a_run_is_accepted(case):
     assert sum(verdict[1:6]) == verdict.plans and verdict.not_certified == 0
     said = [json.loads(line)["safety"] for line in lines[1:-1]]
     assert verdict.certified + verdict.by_certificate == said.count("certified")
-    assert verdict.trusted + verdict.vouched == said.count("trusted")
+    assert verdict.trusted + verdict.asserted == said.count("trusted")
     if "vouched" not in case and "declared" not in case:
-        assert verdict.vouched == 0
+        assert verdict.asserted == 0
 
 
 def test_the_cases_contain_what_they_are_for():
@@ -187,8 +187,8 @@ def test_the_cases_contain_what_they_are_for():
     sources = {case: words_of(ledger(case), "source") for case in CASES}
     assert sum("mixture" in found for found in sources.values()) > len(CASES) / 2
     assert sum("optimistic" in found for found in sources.values()) > len(CASES) / 2
-    assert verifier.verify(ledger("step vouched")).vouched > 0
-    assert verifier.verify(ledger("eps relative returns declared")).vouched > 0
+    assert verifier.verify(ledger("step vouched")).asserted > 0
+    assert verifier.verify(ledger("eps relative returns declared")).asserted > 0
 
 
 def test_a_scaled_bonus_is_consistent_but_not_certified(tmp_path, capsys):
@@ -857,7 +857,7 @@ def test_what_leans_on_an_earlier_certificate_is_counted_apart():
             record["safety"] = "certified"
     verdict = verifier.verify(chain(records))
     assert not verdict.refusals
-    assert verdict.by_certificate == verifier.verify(ledger("step vouched")).vouched > 0
+    assert verdict.by_certificate == verifier.verify(ledger("step vouched")).asserted > 0
     assert "0.21" in verdict.promise  # both shares of delta
 
 

@@ -166,11 +166,11 @@ def test_it_is_said_everywhere(capsys):
     """In the run, its label, its repr, the table for people and the rows for programs."""
     run = learnt(Coin(**BELOW))
     label = f"not supported by what was observed (alarm after {run.alarm.episodes} episodes, alpha = 0.01): certified"
-    assert run.promise.startswith(label)
+    assert str(run.promise).startswith(label)
     assert str(run.alarm) in repr(run)
     (row,) = rows([run])
     assert row["alarm"] == str(run.alarm)
-    assert row["promise"] == run.promise
+    assert row["promise"] == str(run.promise)
     json.dumps(row)
     print_runs([run])
     assert "ALARM after" in capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_it_is_said_everywhere(capsys):
 
 def test_not_certified_stays_first():
     run = learnt(Coin(**BELOW), agent(bounds=sf.KL(scale=0.5)))
-    assert run.promise.startswith("NOT CERTIFIED: bonus scaled by 0.5; and the floor is not supported")
+    assert str(run.promise).startswith("NOT CERTIFIED: bonus scaled by 0.5; and the floor is not supported")
 
 
 # ---- in a loop of one's own
@@ -353,11 +353,11 @@ def test_a_state_that_cannot_be_is_refused(name, index, value, tmp_path):
 def test_a_ledger_says_that_the_learner_was_frozen(tmp_path):
     """One record more than before the alarm, on the baseline, marked; and none after it, also when gone on with."""
     path, book = tmp_path / "run.npz", tmp_path / "book.ledger"
-    whole = learnt(Coin(**BELOW), ledger=tmp_path / "whole.ledger")
+    whole = learnt(Coin(**BELOW), ledger=tmp_path / "whole.account")
     with pytest.raises(Stop):
         learnt(Coin(**BELOW, stops=whole.alarm.episodes + 5), save=path, ledger=book)
     learnt(Coin(**BELOW, played=whole.alarm.episodes + 5), save=path, resume=True, ledger=book)
-    assert book.read_bytes() == (tmp_path / "whole.ledger").read_bytes()
+    assert book.read_bytes() == (tmp_path / "whole.account").read_bytes()
     _, *plans, _ = [json.loads(line) for line in book.read_bytes().splitlines()]
     assert [plan["frozen"] for plan in plans] == [False] * (len(plans) - 1) + [True]
     last = plans[-1]

@@ -172,7 +172,7 @@ def test_an_interrupted_run_is_a_run(paper_world):
     baseline = sf.boltzmann(sf.solve(paper_world).Q, eta=10.0)
     agent = sf.StepMix.paper(paper_world.problem, baseline, 2.0)
     sf.simulate(paper_world, agent, 1, seed=0)
-    for drive in (sf.simulate, sf.simulate_plainly):
+    for drive in (sf.simulate, sf.simulate_reference):
         before = signal.getsignal(signal.SIGINT)
         signal.setitimer(signal.ITIMER_REAL, 0.5)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))

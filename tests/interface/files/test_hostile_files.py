@@ -141,7 +141,7 @@ def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_coverage_guided(name, tmp_path):
-    """atheris looks for inputs that reach new code, for a minute a reader: `python tests/interface/files/fuzz/guided.py`."""
+    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py)."""
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install atheris (CPython on Linux)")
     command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", "60", "--folder", str(tmp_path)]

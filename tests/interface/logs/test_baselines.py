@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.bounds.certificate import mark_of
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED
 from surefoot.cli.main import app
 from surefoot.offline.baseline_file import METHODS, learn_baseline
@@ -172,7 +172,7 @@ class TestCertificates:
         assert start.agent.delta == learnt.delta == 0.05
         assert start.agent.delta_in_all == pytest.approx(0.1)
         promised = "certified at delta = 0.1 for every episode's policy"
-        assert start.agent.promise == f"{promised}; baseline above the floor: certified by data"
+        assert str(start.agent.promise) == f"{promised}; baseline above the floor: certified by data"
         plan = start.agent.plan(start.counts)
         assert plan.safety == "certified"
         text = plan.explain()
@@ -192,7 +192,7 @@ class TestCertificates:
     def test_one_below_the_floor_leaves_the_baseline_on_trust(self, log, world):
         weak = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
         start = sf.hand_over(weak, FLOOR)
-        assert start.agent.promise.endswith("; baseline above the floor: unknown")
+        assert str(start.agent.promise).endswith("; baseline above the floor: unknown")
         plan = start.agent.plan(start.counts)
         assert (plan.source, plan.safety) == ("baseline", "trusted")
         assert plan.lower == pytest.approx(max(weak.lower, plan.candidates[-1]))
@@ -201,7 +201,7 @@ class TestCertificates:
         for kind in (sf.StepMix, sf.EpsMix):
             for counts in (None, log.counts):
                 agent, begin = sf.hand_over(learnt, FLOOR, kind, counts=counts)
-                plan, book = agent.plan(begin), agent.plan_by_the_book(begin)
+                plan, book = agent.plan(begin), agent.plan_reference(begin)
                 assert (plan.source, plan.h, plan.safety) == (book.source, book.h, book.safety)
                 assert plan.rho == pytest.approx(book.rho, abs=1e-9)
 
@@ -214,7 +214,7 @@ class TestCertificates:
             with pytest.raises(sf.InvalidSetting, match="for another problem"):
                 sf.StepMix(another, learnt.policy, 0.1, certificate=learnt.certificate)
         same = sf.Problem(problem.r.copy())
-        assert mark_of(learnt.policy, same) == learnt.certificate.mark
+        assert fingerprint_of(learnt.policy, same) == learnt.certificate.fingerprint
 
     def test_refusals(self, learnt, log):
         problem, pi = learnt.problem, learnt.policy
@@ -228,8 +228,8 @@ class TestCertificates:
         assert sf.vi_lcb(log.folds, problem, 0.05, c=0.71).certified
         for settings, words in (
             ({"certificate": 2.4}, "expected learnt.certificate"),
-            ({"certificate": sf.Certificate(3.5, 0.05, mark_of(pi, problem))}, "no value is above 3"),
-            ({"certificate": sf.Certificate(2.4, 0.97, mark_of(pi, problem))}, "add up to 1.02"),
+            ({"certificate": sf.Certificate(3.5, 0.05, fingerprint_of(pi, problem))}, "no value is above 3"),
+            ({"certificate": sf.Certificate(2.4, 0.97, fingerprint_of(pi, problem))}, "add up to 1.02"),
         ):
             with pytest.raises(sf.InvalidSetting, match=words):
                 sf.StepMix(problem, pi, FLOOR, **settings)
@@ -249,7 +249,7 @@ class TestCertificates:
         for kind in (sf.StepMix, sf.EpsMix):
             agent, begin = sf.hand_over(learnt, FLOOR, kind)
             fast = sf.simulate(world, agent, 200, seed=3, counts=begin)
-            plain = sf.simulate_plainly(world, agent, 200, seed=3, counts=begin)
+            plain = sf.simulate_reference(world, agent, 200, seed=3, counts=begin)
             assert fast.counts == plain.counts
             assert (fast.violations, fast.regret, fast.sources) == (plain.violations, plain.regret, plain.sources)
             assert fast.sources["baseline"] < 200
@@ -340,14 +340,14 @@ class TestWhatALogDoesNotSay:
             sf.DOPE(problem, other, 0.1, episodes=10, baseline_value=0.2)
         told = log.problem(rewards=[[0.5, 0.9]])
         assert not told.rewards_at_least
-        assert log.problem(unknown=True).hidden.all()
+        assert log.problem(unknown=True).unknown.all()
 
     def test_rewards_that_were_never_seen_twice_are_not_known(self, tmp_path):
         rng = np.random.default_rng(0)
         rows = [f"{i},0,0,{i},{rng.random():.6f},0,0" for i in range(20)]
         log = sf.count_log(self.written(tmp_path, rows))
         assert not log.by_pair
-        assert log.problem().hidden.all()
+        assert log.problem().unknown.all()
         twice = [f"{i},0,0,{i % 10},0.{i % 10},0,0" for i in range(20)]
         assert sf.count_log(self.written(tmp_path, twice)).by_pair
 
@@ -427,7 +427,7 @@ class TestNewcomers:
         found = sf.count_log(path, reward_range=(-1, 3))
         assert found.problem().rest == found.rest == 1
         assert found.problem(unknown=True).rest == 1
-        assert sf.random_mdp(3, 2, 2, seed=0).problem.rest is None
+        assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None
         assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, 2, 1), 0.1), 0).rest == 1
 
     def test_several_files_and_columns_in_another_order(self, tmp_path):

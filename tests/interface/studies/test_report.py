@@ -19,7 +19,7 @@ from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.summary import amount, summary
 from surefoot.studies.analysis.terminal import print_summary
-from surefoot.studies.analysis.verdict import glance, standing
+from surefoot.studies.analysis.verdict import glance, overall_verdict
 from surefoot.studies.report import report as report_module
 from surefoot.studies.report.phrases import as_toml, command
 from surefoot.studies.report.report import page, write_report
@@ -582,4 +582,4 @@ def test_a_learner_at_a_glance(results, scaled):
     assert (third.promise, third.left) == ("promises no floor", "no baseline")
     assert glance(scaled)[0].promise == "NOT CERTIFIED"
     assert glance(replace(results, trials={})) == []
-    assert standing([results]).word == "CERTIFIED"
+    assert overall_verdict([results]).word == "CERTIFIED"

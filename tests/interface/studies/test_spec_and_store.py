@@ -319,7 +319,7 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
         assert np.array_equal(marked.trace.candidates[-1], last.candidates)
         if not isinstance(replan, sf.Blocks):
             assert list(marked.trace.episode) == [1, 300, 900]
-            after = sf.simulate_plainly(world, agent, 900, 5, checkpoints=(1, 300, 900)).trace
+            after = sf.simulate_reference(world, agent, 900, 5, checkpoints=(1, 300, 900)).trace
             assert np.array_equal(after.candidates, marked.trace.candidates)
     thompson = sf.StepMix(world.problem, world.baseline, 0.6, explorer=sf.Thompson(world.problem))
     with_looks = sf.simulate(world, thompson, 300, 5, checkpoints=(100, 200))
@@ -332,7 +332,7 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
 def test_curves_say_who_played_when():
     world = sf.world("trap")
     agent = sf.StepMix(world.problem, world.baseline, 0.6)
-    for simulate in (sf.simulate, sf.simulate_plainly):
+    for simulate in (sf.simulate, sf.simulate_reference):
         run = simulate(world, agent, 3000, 1)
         assert run.off_baseline is not None
         assert run.curve.sources.sum(axis=0).tolist() == list(run.sources.values())

@@ -4,7 +4,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,8 @@ from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative
 from surefoot.agents.plan import Plan, Safety
-from surefoot.agents.premises import Grade, grade
+from surefoot.agents.premises import PremiseStatus, premise_status
+from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze, require_floor
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -28,7 +29,7 @@ class Switch(NamedTuple):
     """Who plays, and for how many episodes that holds as things are; None: for ever."""
 
     learner: bool
-    lasts: int | None
+    max_episodes: int | None
     saved: float  # what past episodes are proved to have earned beyond the floor, in units of return
 
 
@@ -87,13 +88,13 @@ class Account(NamedTuple):
     ledger: tuple[int, int, float]  # episodes on the baseline, other episodes, the sum of what was proved of those
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent, offer = self.agent, self.offer
         by_data, by_word = (-math.inf, offer.lower_b) if offer.lower_b_trusts else (offer.lower_b, -math.inf)
         if not offer.certified:
             return agent.premise
-        return grade(agent.level, by_data, max(agent.known_before, by_word))
+        return premise_status(agent.level, by_data, max(agent.known_before, by_word))
 
     def explain(self, plan: Plan) -> str:
         """In words."""
@@ -102,7 +103,11 @@ class Account(NamedTuple):
         who = "the learner" if decision.learner else "the baseline"
         word, (N_b, N, total) = offer.leans_on(self.ledger), self.ledger
         together, saved = scale * total + N * unit(0.0), scale * decision.saved
-        span = "" if plan.lasts is None else f", for at most {plan.lasts:,} episode{'s' * (plan.lasts > 1)}"
+        span = (
+            ""
+            if plan.max_episodes is None
+            else f", for at most {plan.max_episodes:,} episode{'s' * (plan.max_episodes > 1)}"
+        )
         proved = "proved" if offer.certified else "computed with a scaled bonus, NOT CERTIFIED,"
         source = {"": proved.rstrip(","), "told": "told"}.get(offer.word, "your word")
         worth, floor, v_b = unit(offer.lower), unit(agent.level), unit(offer.v_b)
@@ -195,7 +200,7 @@ class BudgetAgent(FloorAgent):
         return self.floor
 
     @property
-    def ledger_mark(self) -> str:
+    def account_fingerprint(self) -> str:
         """By this an account is known to be this learner's: entries made by other bounds, at another delta or for
         another floor prove something else."""
         digest = hashlib.sha256()
@@ -205,7 +210,7 @@ class BudgetAgent(FloorAgent):
     def check_counts(self, counts: Counts) -> None:
         """Do these counts fit, and is the account in them this learner's?"""
         super().check_counts(counts)
-        if counts.ledger.any() and counts.ledger_of not in (None, self.ledger_mark):
+        if counts.account.any() and counts.account_of not in (None, self.account_fingerprint):
             raise InvalidCounts(
                 "These counts hold the account of another learner, floor, delta or bounds: it proves nothing here. Use "
                 "counts.forget_returns(): what was seen of the dynamics stays."
@@ -213,13 +218,13 @@ class BudgetAgent(FloorAgent):
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
         """What this learner's account has beyond the floor, the baseline being worth so much."""
-        N_b, N, proved = (int(number) for number in counts.ledger)
+        N_b, N, proved = (int(number) for number in counts.account)
         return N_b * (baseline - self.level) + proved / REWARD_UNITS - N * self.level
 
     def claim(self, counts: Counts) -> None:
         """From now on returns and the account in these counts are this learner's."""
         super().claim(counts)
-        counts.ledger_of = self.ledger_mark
+        counts.account_of = self.account_fingerprint
 
     @property
     def h0(self) -> Ints:
@@ -232,18 +237,18 @@ class BudgetAgent(FloorAgent):
         return self.make_rule(mixes=False, by_coin=False)
 
     @property
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
         if not self.bounds.certified:
-            return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
-        given = ""
-        if self.baseline_value is not None:
-            told = f"{self.problem.in_user_units(self.baseline_value):g}"
-            given = f", given the baseline's value of {told}, which was told"
-        return f"certified at delta = {self.delta:g} for {self.floor_scope}{given}; {self.premise_in_words}"
+            return Promise("not certified", scope=self.floor_scope, scale=self.bounds.scale)
+        promise = Promise("certified", self.delta, self.floor_scope, self.premise)
+        if self.baseline_value is None:
+            return promise
+        value = self.problem.in_user_units(self.baseline_value)
+        return replace(promise, knows_baseline_value=True, baseline_value=value)
 
     @property
-    def told_value(self) -> float | None:
+    def known_baseline_value(self) -> float | None:
         """Of the baseline."""
         return self.baseline_value
 
@@ -254,17 +259,17 @@ class BudgetAgent(FloorAgent):
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
         self.check_counts(counts)
-        return self.follow(self._of_account(self.offer(counts, rng), counts), counts.ledger)
+        return self.follow(self._of_account(self.offer(counts, rng), counts), counts.account)
 
     def _of_account(self, offer: Offer, counts: Counts) -> Offer:
         """Says whether the account in these counts was claimed."""
-        return offer._replace(claimed=counts.ledger_of is not None)
+        return offer._replace(claimed=counts.account_of is not None)
 
-    def go_on(self, plan: Plan, counts: Counts) -> Plan | None:
+    def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
         """The switch again, with the lower values of the last plan and the account as it is now."""
         if not isinstance(plan.grounds, Account):
             return None
-        return self.follow(self._of_account(plan.grounds.offer, counts), counts.ledger)
+        return self.follow(self._of_account(plan.grounds.offer, counts), counts.account)
 
     def baseline_worth(self, by_data: float) -> float:
         """What the switch counts an episode on the baseline as: what was told, or proved, or promised of it.
@@ -280,9 +285,9 @@ class BudgetAgent(FloorAgent):
             return "floor" if self.baseline_value is None else "told"
         return "range" if by_range else ""
 
-    def offer_by_bounds(self, counts: Counts, bold: Floats | None) -> Offer:
-        """Both sides by `bounds`; `bold` is another's policy in the optimist's place."""
-        decision = self.decide(self.evidence(counts.copy(), bold), bold)
+    def offer_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Offer:
+        """Both sides by `bounds`; `explorer_policy` is another's policy in the optimist's place."""
+        decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
         leans = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model
         return Offer(
@@ -296,11 +301,11 @@ class BudgetAgent(FloorAgent):
             lower_b_trusts=leans,
         )
 
-    def offer_by_the_book(self, counts: Counts, bold: Floats | None) -> Offer:
+    def offer_reference(self, counts: Counts, explorer_policy: Floats | None) -> Offer:
         """`offer_by_bounds`, with bounds by the readable versions."""
         model = self.model(counts)
         pi_bar, V_up, V_low = self.bounds.optimistic(model)
-        pi = pi_bar if bold is None else bold
+        pi = pi_bar if explorer_policy is None else explorer_policy
         by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
         leans = self.returns is not None and self.returns.declared and by_returns > by_model
         return Offer(
@@ -327,13 +332,13 @@ class BudgetAgent(FloorAgent):
             lower=offer.lower if decision.learner else offer.lower_b,
             upper=offer.upper,
             candidates=[offer.lower, offer.lower_b],
-            safety=self.mark_of(offer, decision, ledger),
+            safety=self.safety_of(offer, decision, ledger),
             grounds=account,
-            lasts=decision.lasts,
+            max_episodes=decision.max_episodes,
             entry=max(offer.lower, 0.0),
         )
 
-    def mark_of(self, offer: Offer, decision: Switch, ledger: Ints) -> Safety:
+    def safety_of(self, offer: Offer, decision: Switch, ledger: Ints) -> Safety:
         """What the safety of the plan rests on."""
         if not offer.certified:
             return "NOT CERTIFIED"

@@ -69,6 +69,6 @@ class BudgetExploration(BudgetAgent):
         """By `bounds`."""
         return self.offer_by_bounds(counts, self.explored(counts, rng))
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        return self.follow(self.offer_by_the_book(counts, self.explored(counts, rng)), counts.ledger)
+        return self.follow(self.offer_reference(counts, self.explored(counts, rng)), counts.account)

@@ -1,6 +1,6 @@
 """Conservative UCBVI (Garcelon et al. 2020): the same switch, with the learner's own lower values."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import final
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from surefoot.agents.base import plan_next
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.plan import Plan
+from surefoot.agents.promise import Promise
 from surefoot.agents.rivals.budget_agent import BudgetAgent, Offer
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.base.validation import freeze
@@ -65,10 +66,11 @@ class ConservativeUCBVI(BudgetAgent):
         return None if self.learner is None else self.learner.most_episodes
 
     @property
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
-        if self.learner is not None and "NOT CERTIFIED" in self.learner.promise:
-            return self.learner.promise.split(",")[0]
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        inner = None if self.learner is None else self.learner.promise
+        if inner is not None and inner.kind == "not certified":
+            return replace(inner, scope=self.floor_scope)
         return super().promise
 
     def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
@@ -87,8 +89,8 @@ class ConservativeUCBVI(BudgetAgent):
             word="told",
         )
 
-    def plan_by_the_book(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+    def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions; a learner's own are readable as they are."""
         if self.learner is not None:
             return self.plan(counts, rng)
-        return self.follow(self.offer_by_the_book(counts, self.explored(counts, rng)), counts.ledger)
+        return self.follow(self.offer_reference(counts, self.explored(counts, rng)), counts.account)

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plan import Plan
-from surefoot.agents.rivals.lp_agent import Found, ProgrammeAgent, settle
+from surefoot.agents.rivals.lp_agent import Found, LPAgent, settle
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -59,7 +59,7 @@ def dope(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DOPE(ProgrammeAgent):
+class DOPE(LPAgent):
     """The best policy in the best model of the box, by pessimistic costs and optimistic rewards; else the baseline.
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within the budget, or its

@@ -12,7 +12,8 @@ import numpy as np
 from surefoot.agents.base import CostBudget, CountingAgent, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plan import Plan, Safety, Source
-from surefoot.agents.premises import Grade
+from surefoot.agents.premises import PremiseStatus
+from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_floor, require_integer, require_number
@@ -71,7 +72,7 @@ def settle(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProgrammeAgent(CountingAgent):
+class LPAgent(CountingAgent):
     """A learner whose expected cost stays within a budget in every episode, given a baseline that is within it.
 
     The paper's mapping: `floor`, which is cost = 1 - r with budget H - floor; `baseline_value` is what the baseline is
@@ -205,8 +206,10 @@ class ProgrammeAgent(CountingAgent):
     def _rounding(self) -> float:
         """The same for costs of 1 at most."""
         assert self.problem.start is not None
-        slop = max(float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start))
-        return self.problem.H * margin(self.problem.H, slop)
+        row_sum_error = max(
+            float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start)
+        )
+        return self.problem.H * margin(self.problem.H, row_sum_error)
 
     @cached_property
     def _returns(self) -> tuple[float, float]:
@@ -214,7 +217,7 @@ class ProgrammeAgent(CountingAgent):
         return float(self.problem.r.min(axis=(1, 2)).sum()), float(self.problem.r.max(axis=(1, 2)).sum())
 
     @property
-    def told_value(self) -> float | None:
+    def known_baseline_value(self) -> float | None:
         """Of the baseline: its value, or H minus its cost."""
         if self.baseline_cost is not None:
             return self.problem.H - self.baseline_cost
@@ -231,17 +234,17 @@ class ProgrammeAgent(CountingAgent):
         return None if self.cost is None else CostBudget(self.cost, self.C)
 
     @property
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
         if not self.bounds.certified:
-            return f"NOT CERTIFIED: bonus scaled by {self.bounds.scale:g}"
-        what = self.floor_scope if self.cost is None else f"the cost of {self.floor_scope}, at most {self.C:g}"
-        return f"certified at delta = {self.delta:g} for {what}; {self.premise_in_words}"
+            return Promise("not certified", scope=self.floor_scope, scale=self.bounds.scale)
+        budget = None if self.cost is None else self.C
+        return Promise("certified", self.delta, self.floor_scope, self.premise, budget=budget)
 
     @property
-    def premise(self) -> Grade:
+    def premise(self) -> PremiseStatus:
         """It is told what the baseline is worth, or costs, and that there is room."""
-        return "none needed" if self.C >= self.problem.H else "vouched for"
+        return "none needed" if self.C >= self.problem.H else "asserted by the user"
 
     def model(self, counts: Counts) -> Model:
         """Estimates and visits."""
@@ -280,13 +283,13 @@ class ProgrammeAgent(CountingAgent):
             else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
         )
         settings = f"{told}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
-        return f"{type(self).__name__}({self.problem}, {settings}, replan={self.when})"
+        return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_rule})"
 
 
 class Reasons(NamedTuple):
     """What a plan of theirs was made from."""
 
-    agent: ProgrammeAgent
+    agent: LPAgent
     found: Found
 
     def explain(self, plan: Plan) -> str:
@@ -307,13 +310,13 @@ class Reasons(NamedTuple):
         else:
             safety = f"{agent.promise}."
         where = "above the floor" if agent.cost is None else "within the budget"
-        by_data = found.source == "baseline" and plan.safety == "certified" and agent.premise == "vouched for"
+        by_data = found.source == "baseline" and plan.safety == "certified" and agent.premise == "asserted by the user"
         known = "certified by data" if by_data else agent.premise
         lines = [
             f"Next: {what} ({agent.name}). {found.why}",
             safety,
             *([] if plan.safety == "NOT CERTIFIED" else [f"Baseline {where}: {known}."]),
-            f"Told: what the baseline {told}. Only how boldly {agent.name} explores leans on that; safety does not.",
+            f"Given: what the baseline {told}. Only how boldly {agent.name} explores depends on that; safety does not.",
             f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
             "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),
         ]

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plan import Plan
-from surefoot.agents.rivals.lp_agent import Found, ProgrammeAgent, settle
+from surefoot.agents.rivals.lp_agent import Found, LPAgent, settle
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -53,7 +53,7 @@ def optpess_lp(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OptPessLP(ProgrammeAgent):
+class OptPessLP(LPAgent):
     """The best policy of the estimated model, by pessimistic costs and optimistic rewards; else the baseline.
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within the budget, or its

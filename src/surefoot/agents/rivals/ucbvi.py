@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.agents.base import WithoutFloor, check_problem, require_known
 from surefoot.agents.plan import Plan, Safety
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import Replan
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_integer
@@ -92,11 +93,9 @@ class UCBVI(WithoutFloor):
         return self.episodes
 
     @property
-    def promise(self) -> str:
-        """The label of everything this learner produces."""
-        if self.scale != 1.0:
-            return f"NOT CERTIFIED: bonus scaled by {self.scale:g}, and no floor promised at any scale"
-        return "no floor promised"
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The optimistic policy, with its lower value."""
@@ -110,4 +109,4 @@ class UCBVI(WithoutFloor):
 
     def __repr__(self) -> str:
         settings = f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"
-        return f"UCBVI({self.problem}, {settings}, replan={self.when})"
+        return f"UCBVI({self.problem}, {settings}, replan={self.replan_rule})"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surefoot.numerics.kernels.bernstein import estimate_from as estimate_from
-    from surefoot.numerics.kernels.episodes import Held as Held
-    from surefoot.numerics.kernels.episodes import Memory as Memory
-    from surefoot.numerics.kernels.episodes import Pace as Pace
-    from surefoot.numerics.kernels.episodes import Told as Told
+    from surefoot.numerics.kernels.episodes import ActivePlan as ActivePlan
+    from surefoot.numerics.kernels.episodes import CountArrays as CountArrays
+    from surefoot.numerics.kernels.episodes import KnownRewards as KnownRewards
+    from surefoot.numerics.kernels.episodes import ReplanRule as ReplanRule
     from surefoot.numerics.kernels.episodes import TrueWorld as TrueWorld
-    from surefoot.numerics.kernels.episodes import empty_course as empty_course
-    from surefoot.numerics.kernels.episodes import empty_desk as empty_desk
+    from surefoot.numerics.kernels.episodes import empty_loop_state as empty_loop_state
+    from surefoot.numerics.kernels.episodes import empty_workspace as empty_workspace
+    from surefoot.numerics.kernels.episodes import known_rewards_from as known_rewards_from
     from surefoot.numerics.kernels.episodes import play_on as play_on
     from surefoot.numerics.kernels.episodes import run_episodes as run_episodes
-    from surefoot.numerics.kernels.episodes import told_from as told_from
     from surefoot.numerics.kernels.evidence import Evidence as Evidence
     from surefoot.numerics.kernels.evidence import q_bounds as q_bounds
     from surefoot.numerics.kernels.evidence import refresh_all as refresh_all
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from surefoot.numerics.kernels.pessimism import pessimistic as pessimistic
     from surefoot.numerics.kernels.splices import bound_splices as bound_splices
     from surefoot.numerics.kernels.splices import empty_splices as empty_splices
-    from surefoot.numerics.kernels.standing import Record as Record
-    from surefoot.numerics.kernels.standing import Start as Start
-    from surefoot.numerics.kernels.standing import refresh_start as refresh_start
-    from surefoot.numerics.kernels.standing import returns_bounds as returns_bounds
-    from surefoot.numerics.kernels.standing import start_bound as start_bound
-    from surefoot.numerics.kernels.standing import start_from as start_from
+    from surefoot.numerics.kernels.start_and_returns import BaselineReturns as BaselineReturns
+    from surefoot.numerics.kernels.start_and_returns import Start as Start
+    from surefoot.numerics.kernels.start_and_returns import refresh_start as refresh_start
+    from surefoot.numerics.kernels.start_and_returns import returns_bounds as returns_bounds
+    from surefoot.numerics.kernels.start_and_returns import start_bound as start_bound
+    from surefoot.numerics.kernels.start_and_returns import start_from as start_from
     from surefoot.numerics.kernels.tally import Tally as Tally
+    from surefoot.numerics.kernels.tally import add_block as add_block
+    from surefoot.numerics.kernels.tally import add_episode as add_episode
     from surefoot.numerics.kernels.tally import empty_tally as empty_tally
-    from surefoot.numerics.kernels.tally import record as record
-    from surefoot.numerics.kernels.tally import record_block as record_block
     from surefoot.numerics.kernels.values import pairs_last as pairs_last
     from surefoot.numerics.kernels.values import policy_value as policy_value
     from surefoot.numerics.kernels.values import start_value as start_value
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 _MODULES = {
     "bernstein": ("estimate_from",),
     "episodes": (
-        "Held",
-        "Memory",
-        "Pace",
-        "Told",
+        "ActivePlan",
+        "CountArrays",
+        "ReplanRule",
+        "KnownRewards",
         "TrueWorld",
-        "empty_course",
-        "empty_desk",
+        "empty_loop_state",
+        "empty_workspace",
         "play_on",
         "run_episodes",
-        "told_from",
+        "known_rewards_from",
     ),
     "evidence": ("Evidence", "q_bounds", "refresh_all"),
     "kl": ("balls_from",),
     "mixing": ("Rule", "candidate_values", "choose", "exit_taken", "larger_weight", "mix_splices"),
     "pessimism": ("lower_values", "pessimistic"),
     "splices": ("bound_splices", "empty_splices"),
-    "standing": ("Record", "Start", "refresh_start", "returns_bounds", "start_bound", "start_from"),
-    "tally": ("Tally", "empty_tally", "record", "record_block"),
+    "start_and_returns": ("BaselineReturns", "Start", "refresh_start", "returns_bounds", "start_bound", "start_from"),
+    "tally": ("Tally", "empty_tally", "add_block", "add_episode"),
     "values": ("pairs_last", "policy_value", "start_value"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -25,12 +25,12 @@ from surefoot.numerics.kernels.mixing import (
     mix_splices,
 )
 from surefoot.numerics.kernels.splices import Splices, bound_splices
-from surefoot.numerics.kernels.standing import ONE, Record, Start, refresh_start
-from surefoot.numerics.kernels.tally import Tally, record
+from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
+from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.values import draw, start_value
 
-# Places in Course.numbers (episodes left until the next plan; is the last episode all that is new since it; the chosen
-# candidate and its exit; is the optimist's value that of the present one; episodes counted) and in Course.values.
+# Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since it; the
+# chosen candidate and its exit; is the value of the optimistic policy up to date; episodes counted) and of its values.
 LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 FAR = 2**62
@@ -48,22 +48,22 @@ class TrueWorld(NamedTuple):
     random: bool  # is each reward 1 with the probability that r or r_next says, else 0?
 
 
-class Told(NamedTuple):
-    """The rewards a learner goes by, in units of 2^-20: what it was told, or, where unknown, what was paid."""
+class KnownRewards(NamedTuple):
+    """The rewards a learner goes by, in units of 2^-20: what it was known_rewards, or, where unknown, what was paid."""
 
     r: Ints  # (rows, S*A)
     r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
     unknown: Bools  # (rows, S*A); of size 0 where all are known
 
 
-class Pace(NamedTuple):
+class ReplanRule(NamedTuple):
     """When to plan anew: after max(1, share of the episodes so far), or when some pair's visits have grown."""
 
     share: float  # 0: every episode; infinite: never for this reason
     growth: float  # infinite: never for this reason
 
 
-class Course(NamedTuple):
+class LoopState(NamedTuple):
     """The plan in force. All that must survive between calls beside evidence, tally and rng."""
 
     numbers: Ints  # (NUMBERS,)
@@ -76,7 +76,7 @@ class Course(NamedTuple):
         return int(self.numbers[EPISODES])
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Room to work in; nothing on it is read before it is written, but for the last row of V."""
 
     L: Floats  # (C,) the candidates' lower values
@@ -91,23 +91,31 @@ class Desk(NamedTuple):
 
 
 @compiled
-def reward(world: TrueWorld, told: Told, h: int, pair: int, s_next: int, rng: np.random.Generator) -> int:
+def reward(
+    world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, rng: np.random.Generator
+) -> int:
     """What this transition pays, as the learner goes by it. A random reward is drawn whoever looks at it."""
     x = world.r[h % world.r.shape[0], pair]
     if world.r_next.shape[0] > 0:
         x = world.r_next[h % world.r_next.shape[0], pair, s_next]
     if world.random:
         x = 1.0 if rng.random() < x else 0.0
-    if told.unknown.shape[0] > 0 and told.unknown[h % told.unknown.shape[0], pair]:
+    if known_rewards.unknown.shape[0] > 0 and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]:
         return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
-    if told.r_next.shape[0] > 0:
-        return int(told.r_next[h % told.r_next.shape[0], pair, s_next])
-    return int(told.r[h % told.r.shape[0], pair])
+    if known_rewards.r_next.shape[0] > 0:
+        return int(known_rewards.r_next[h % known_rewards.r_next.shape[0], pair, s_next])
+    return int(known_rewards.r[h % known_rewards.r.shape[0], pair])
 
 
 @compiled
 def play(
-    world: TrueWorld, told: Told, pi: Floats, rng: np.random.Generator, states: Ints, actions: Ints, paid: Ints
+    world: TrueWorld,
+    known_rewards: KnownRewards,
+    pi: Floats,
+    rng: np.random.Generator,
+    states: Ints,
+    actions: Ints,
+    paid: Ints,
 ) -> None:
     """One episode of pi: a uniform number for the first state if there are several, then at each step one for the
     action, one for the next state, and one for the reward if it is random."""
@@ -117,7 +125,7 @@ def play(
         s = states[h]
         actions[h] = draw(pi[h, s], rng.random())
         states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], rng.random())
-        paid[h] = reward(world, told, h, s * A + actions[h], states[h + 1], rng)
+        paid[h] = reward(world, known_rewards, h, s * A + actions[h], states[h + 1], rng)
 
 
 @compiled
@@ -148,16 +156,16 @@ def refresh_visited(evidence: Evidence, A: int, states: Ints, actions: Ints) -> 
 
 
 @compiled
-def set_pace(evidence: Evidence, pace: Pace, course: Course) -> None:
+def set_limits(evidence: Evidence, replan_rule: ReplanRule, loop_state: LoopState) -> None:
     """How long the plan just made may stay in force: decided now, by what is known now."""
-    numbers, limits = course.numbers, course.limits
+    numbers, limits = loop_state.numbers, loop_state.limits
     numbers[LEFT] = FAR
-    if pace.share < math.inf:
-        numbers[LEFT] = max(1, math.ceil(pace.share * numbers[EPISODES]))
+    if replan_rule.share < math.inf:
+        numbers[LEFT] = max(1, math.ceil(replan_rule.share * numbers[EPISODES]))
     for row in range(limits.shape[0]):
         for pair in range(limits.shape[1]):
             n = evidence.n_sa[row, pair]
-            limits[row, pair] = max(n + 1, math.ceil(pace.growth * n))
+            limits[row, pair] = max(n + 1, math.ceil(replan_rule.growth * n))
 
 
 @compiled
@@ -176,15 +184,15 @@ def make_plan(
     evidence: Evidence,
     splices: Splices,
     start: Start,
-    record_b: Record,
+    returns_b: BaselineReturns,
     rule: Rule,
-    desk: Desk,
-    course: Course,
+    work: Workspace,
+    loop_state: LoopState,
 ) -> None:
     """Bound the candidates, choose, and evaluate exactly what will be played. Only what has changed is done again."""
-    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     H, S, A = pi_b.shape
-    L, pi_bar, mixed, q, V, states, actions, _, room = desk
+    L, pi_bar, mixed, q, V, states, actions, _, room = work
     first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, S)
     news = states if numbers[SINGLE] else states[:0]
     if numbers[SINGLE]:
@@ -195,7 +203,7 @@ def make_plan(
     if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
         one_hot(splices.pi_bar, pi_bar)
         numbers[KNOWN_BAR] = 0
-    floor = candidate_values(splices, start, record_b, rule, L)
+    floor = candidate_values(splices, start, returns_b, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
     h = splices.h0[c]
     source = exit_taken(h, rho, H)
@@ -219,28 +227,28 @@ def make_plan(
 @compiled
 def run_episodes(
     world: TrueWorld,
-    told: Told,
+    known_rewards: KnownRewards,
     evidence: Evidence,
     splices: Splices,
     start: Start,
-    record_b: Record,
+    returns_b: BaselineReturns,
     rule: Rule,
-    pace: Pace,
+    replan_rule: ReplanRule,
     tally: Tally,
     floor: float,
     episodes: int,
     rng: np.random.Generator,
-    desk: Desk,
-    course: Course,
+    work: Workspace,
+    loop_state: LoopState,
 ) -> None:
-    """Play `episodes` more episodes, planning when the pace says so."""
-    pi_b, numbers, values = splices.pi_b, course.numbers, course.values
+    """Play `episodes` more episodes, planning when the replan_rule says so."""
+    pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
-    pi_bar, mixed, states, actions, paid = desk.pi_bar, desk.mixed, desk.states, desk.actions, desk.paid
+    pi_bar, mixed, states, actions, paid = work.pi_bar, work.mixed, work.states, work.actions, work.paid
     for _ in range(episodes):
         if numbers[LEFT] == 0:
-            make_plan(world, evidence, splices, start, record_b, rule, desk, course)
-            set_pace(evidence, pace, course)
+            make_plan(world, evidence, splices, start, returns_b, rule, work, loop_state)
+            set_limits(evidence, replan_rule, loop_state)
             numbers[SINGLE] = 0
             planned = True
         else:
@@ -248,29 +256,31 @@ def run_episodes(
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
         if source == OPTIMISTIC:
-            play(world, told, pi_bar, rng, states, actions, paid)
+            play(world, known_rewards, pi_bar, rng, states, actions, paid)
         elif source == BASELINE:
-            play(world, told, pi_b, rng, states, actions, paid)
+            play(world, known_rewards, pi_b, rng, states, actions, paid)
         elif rule.by_coin:
             if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
-                play(world, told, pi_bar, rng, states, actions, paid)
+                play(world, known_rewards, pi_bar, rng, states, actions, paid)
             else:
-                play(world, told, pi_b, rng, states, actions, paid)
+                play(world, known_rewards, pi_b, rng, states, actions, paid)
                 by_baseline = True
         else:
-            play(world, told, mixed, rng, states, actions, paid)
-        record(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
-        reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, course.limits, A, states, actions, paid)
+            play(world, known_rewards, mixed, rng, states, actions, paid)
+        add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
+        reached = count(
+            evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, states, actions, paid
+        )
         if by_baseline:
-            record_b.seen[0] += 1
+            returns_b.seen[0] += 1
             for h in range(paid.shape[0]):
-                record_b.seen[1] += paid[h]
+                returns_b.seen[1] += paid[h]
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
 
 
-class Held(NamedTuple):
+class ActivePlan(NamedTuple):
     """A plan in force, whoever made it: what is played, what it is worth, what its episodes are entered as."""
 
     first: Floats  # (H, S, A)
@@ -284,7 +294,7 @@ class Held(NamedTuple):
     h: int
 
 
-class Memory(NamedTuple):
+class CountArrays(NamedTuple):
     """The arrays of the counts, which grow in place, and the visits that end the plan."""
 
     n_sas: Ints  # (rows, S*A, S)
@@ -299,9 +309,9 @@ class Memory(NamedTuple):
 @compiled
 def play_on(
     world: TrueWorld,
-    told: Told,
-    held: Held,
-    memory: Memory,
+    known_rewards: KnownRewards,
+    held: ActivePlan,
+    arrays: CountArrays,
     tally: Tally,
     floor: float,
     episodes: int,
@@ -315,48 +325,48 @@ def play_on(
     for done in range(episodes):
         chosen_first = held.rho == 0.0 or (held.rho < 1.0 and not rng.random() < held.rho)
         if chosen_first:
-            play(world, told, held.first, rng, states, actions, paid)
+            play(world, known_rewards, held.first, rng, states, actions, paid)
         else:
-            play(world, told, held.second, rng, states, actions, paid)
-        record(tally, held.value, held.kept, held.source, held.h, floor)
-        reached = count(memory.n_sas, memory.n_sa, memory.x_sa, memory.n_start, memory.limits, A, states, actions, paid)
+            play(world, known_rewards, held.second, rng, states, actions, paid)
+        add_episode(tally, held.value, held.kept, held.source, held.h, floor)
+        reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, states, actions, paid)
         by_baseline = chosen_first and held.baseline
         if by_baseline:
-            memory.record[0] += 1
+            arrays.record[0] += 1
             for h in range(paid.shape[0]):
-                memory.record[1] += paid[h]
+                arrays.record[1] += paid[h]
         if held.entry >= 0 and by_baseline:
-            memory.ledger[0] += 1
+            arrays.ledger[0] += 1
         elif held.entry >= 0:
-            memory.ledger[1] += 1
-            memory.ledger[2] += held.entry
+            arrays.ledger[1] += 1
+            arrays.ledger[2] += held.entry
         if reached:
             return done + 1
     return episodes
 
 
-def empty_course(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> Course:
+def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> LoopState:
     """No plan in force. `limits`: may growth end a plan? value_b: the baseline's exact value."""
     numbers = np.zeros(NUMBERS, dtype=np.int64)
     numbers[EPISODES] = episodes
     values = np.zeros(VALUES)
     values[VALUE_B] = value_b
-    return Course(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
+    return LoopState(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
 
 
-def told_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> Told:
+def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
     """Rewards in units of 2^-20, rounded down."""
     after = np.zeros((0, 0, 0)) if r_next is None else r_next
-    return Told(
+    return KnownRewards(
         np.floor(r * REWARD_UNITS).astype(np.int64),
         np.floor(after * REWARD_UNITS).astype(np.int64),
         np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
     )
 
 
-def empty_desk(H: int, S: int, A: int, C: int) -> Desk:
+def empty_workspace(H: int, S: int, A: int, C: int) -> Workspace:
     """Room for the fused loop."""
-    return Desk(
+    return Workspace(
         L=np.zeros(C),
         pi_bar=np.zeros((H, S, A)),
         mixed=np.zeros((H, S, A)),

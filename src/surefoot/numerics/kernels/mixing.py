@@ -6,7 +6,7 @@ from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.evidence import Evidence
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.splices import Splices, mixed_bound
-from surefoot.numerics.kernels.standing import ONE, Record, Start, returns_bounds, start_bound
+from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, returns_bounds, start_bound
 
 BASELINE, MIXTURE, OPTIMISTIC = 0, 1, 2
 ROUNDING = 2.0**-53
@@ -19,7 +19,7 @@ class Rule(NamedTuple):
     floor: float  # -inf: everything is certified, the optimist is played
     mixes: bool  # False: the first certified candidate itself
     by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
-    give: float = -1.0  # a relative floor: what share of the baseline's value may be given up; negative: none
+    max_loss: float = -1.0  # a relative floor: what share of the baseline's value may be given up; negative: none
     offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
     bisections: int = 0  # how often to halve the way to a larger weight of a step mixture
 
@@ -56,7 +56,7 @@ def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
 
 
 @compiled
-def candidate_values(splices: Splices, start: Start, record: Record, rule: Rule, L: Floats) -> float:
+def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
     """The candidates' lower values into L, and the floor they are held against.
 
     The last candidate is pi_b: its own returns and the owner's word may say more of it than the model does. A floor of
@@ -70,13 +70,13 @@ def candidate_values(splices: Splices, start: Start, record: Record, rule: Rule,
         L[c] = max(low - start.final, 0.0) if start.final > 0.0 else low
     if splices.h0[b] == 0:
         return rule.floor  # no candidate is the baseline
-    by_returns, up = returns_bounds(record)
-    L[b] = max(L[b], by_returns, record.vouched)
-    if rule.give < 0.0:
+    by_returns, up = returns_bounds(returns)
+    L[b] = max(L[b], by_returns, returns.asserted)
+    if rule.max_loss < 0.0:
         return rule.floor
     U = min(-start_bound(start, splices.V_up[0, b], -1.0) + start.final, up)
     L[b] = U
-    floor = (1.0 - rule.give) * U - rule.give * rule.offset
+    floor = (1.0 - rule.max_loss) * U - rule.max_loss * rule.offset
     return max(floor + 4.0 * ROUNDING * U, 0.0)
 
 

@@ -56,7 +56,7 @@ class Tally(NamedTuple):
 
 
 @compiled
-def record(tally: Tally, value: float, kept: float, source: int, h: int, floor: float) -> None:
+def add_episode(tally: Tally, value: float, kept: float, source: int, h: int, floor: float) -> None:
     """Enter one episode; `kept` is held against the floor. A floor of nan counts no violations."""
     k = tally.totals[DONE]
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
@@ -81,7 +81,7 @@ def record(tally: Tally, value: float, kept: float, source: int, h: int, floor: 
 
 
 @compiled
-def record_block(tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int) -> None:
+def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int) -> None:
     """`record` for so many episodes of the same value."""
     k, left = tally.totals[DONE], episodes
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:

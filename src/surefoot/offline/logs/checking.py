@@ -121,7 +121,7 @@ class LogReport:
 
 def sizes(log: "LogCounts") -> str:
     """H, S and A in words."""
-    rest = " (one of them to rest in after an early end)" * (log.rest is not None)
+    rest = " (one of them to rest in after an early end)" * (log.absorbing_state is not None)
     return f"H = {how_many(log.H, 'step')}, S = {how_many(log.S, 'state')}{rest}, A = {how_many(log.A, 'action')}"
 
 

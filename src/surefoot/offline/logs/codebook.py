@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_json, strict_json, write_json
-from surefoot.base.validation import Record, freeze, require_bool, require_integer
+from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 
 Label = int | str
@@ -19,7 +19,7 @@ REST = "(ended)"  # how the state after an early end is shown; it has no label o
 
 
 @dataclass(frozen=True, init=False)
-class Codebook(Record):
+class Codebook(FrozenRecord):
     """Number i of a state is `states[i]`, of an action `actions[i]`. With `rest` one more state comes last.
 
     Integers 0, 1, 2, ... are their own numbers. Anything else is numbered in sorted order.

@@ -396,11 +396,11 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         table = np.zeros((of.H, of.S, of.A), dtype=np.int64)
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
-    if of.rest is not None:  # what is known of rest is summed, as a learner does
+    if of.absorbing_state is not None:  # what is known of rest is summed, as a learner does
         nothing = int(np.floor(of.nothing * REWARD_UNITS))
         for table, counts in zip(tables, (of.n, of.n_fold), strict=False):
-            resting = (of.place // of.S) % (of.S * of.A) == of.rest * of.A
-            table[of.place[resting] // (of.S * of.A * of.S), of.rest, 0] = nothing * counts[resting]
+            resting = (of.place // of.S) % (of.S * of.A) == of.absorbing_state * of.A
+            table[of.place[resting] // (of.S * of.A * of.S), of.absorbing_state, 0] = nothing * counts[resting]
     return Sums(*tables)
 
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints, read_only
 from surefoot.base.files import read_arrays, strict_json, write_arrays
-from surefoot.base.validation import REWARD_UNITS, Record, as_floats, freeze
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, as_floats, freeze
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
 from surefoot.task.counts import Counts
@@ -42,7 +43,7 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogCounts(Record):
+class LogCounts(FrozenRecord):
     """The counts of a log, made by `count_log`.
 
     - counts: how often each next state followed each pair, for a learner that starts warm
@@ -95,9 +96,11 @@ class LogCounts(Record):
         return float(self.units.of_a_step(np.zeros(())))
 
     @property
-    def rest(self) -> int | None:
+    def absorbing_state(self) -> int | None:
         """The state after an early end, where there is one: for `sf.Learner(..., rest=...)`."""
         return self.S - 1 if self.codebook.rest else None
+
+    rest = alias("absorbing_state")
 
     @property
     def counts(self) -> Counts:
@@ -234,20 +237,19 @@ class LogCounts(Record):
             r_next, at_least = self._seen(self.place, (S, A, S), stationary)
             known = {"r_next": r_next}
         else:
-            hidden = np.ones((S, A), dtype=np.bool_)
-            known = {"r": np.zeros((S, A)), "unknown": hidden}
+            known = {"r": np.zeros((S, A)), "unknown": np.ones((S, A), dtype=np.bool_)}
         support: Bools | None = None
-        if self.rest is not None:
+        if self.absorbing_state is not None:
             nothing = self.nothing
             if "r" in known:
-                known["r"][..., self.rest, :] = nothing
+                known["r"][..., self.absorbing_state, :] = nothing
             else:
-                known["r_next"][..., self.rest, :, :] = nothing
+                known["r_next"][..., self.absorbing_state, :, :] = nothing
             if "unknown" in known:
-                known["unknown"][self.rest] = False
+                known["unknown"][self.absorbing_state] = False
             support = np.ones((S, A, S), dtype=np.bool_)
-            support[self.rest] = False
-            support[self.rest, :, self.rest] = True
+            support[self.absorbing_state] = False
+            support[self.absorbing_state, :, self.absorbing_state] = True
         claims = {"stationary": stationary, "rewards_at_least": at_least}
         return Problem(**known, **first, **claims, H=self.H, units=units, support=support)
 
@@ -311,7 +313,7 @@ class LogCounts(Record):
 
     def _filled(self, paid: Floats, states: int) -> tuple[Floats, bool]:
         """0 for NaN; and whether any of these is in a state of the process's own. `states` is the axis of those."""
-        own = paid if self.rest is None else np.delete(paid, self.rest, axis=states)
+        own = paid if self.absorbing_state is None else np.delete(paid, self.absorbing_state, axis=states)
         return np.nan_to_num(paid, nan=0.0), bool(np.isnan(own).any())
 
     def save(self, path: str | Path) -> None:

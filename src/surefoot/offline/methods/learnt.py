@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, Record, at_least, freeze, require_floor, require_number
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze, require_floor, require_number
 from surefoot.bounds.binding import Binding, estimated_rewards
-from surefoot.bounds.certificate import Certificate, mark_of
+from surefoot.bounds.certificate import Certificate, fingerprint_of
 from surefoot.bounds.kl import mean_bounds
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook
@@ -21,7 +21,7 @@ CLOSE = 1.02  # how closely the number of episodes that are missing is sought
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Learnt(Record):
+class Learnt(FrozenRecord):
     """A policy learnt from a log.
 
     On an event of probability at least 1 - delta its value is at least `lower`, whatever the data were: that is
@@ -48,7 +48,7 @@ class Learnt(Record):
         """For the learner that takes the policy as its baseline: what is proved of it, and at which delta."""
         if not self.certified:
             raise InvalidSetting("The bonus was scaled by hand: nothing is certified, so there is no certificate.")
-        return Certificate(self.lower, self.delta, mark_of(self.policy, self.problem))
+        return Certificate(self.lower, self.delta, fingerprint_of(self.policy, self.problem))
 
     @property
     def certified_value(self) -> float:
@@ -194,7 +194,7 @@ def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
         return np.asarray((n_sas * after).sum(axis=-1))
     paid = n_sa * problem.r[h]
     if problem.unknown_rows is not None and counts.x_sa is not None:
-        paid = np.where(problem.hidden[h % len(problem.hidden)], counts.x_sa[row] / REWARD_UNITS, paid)
+        paid = np.where(problem.unknown[h % len(problem.unknown)], counts.x_sa[row] / REWARD_UNITS, paid)
     return np.asarray(paid)
 
 

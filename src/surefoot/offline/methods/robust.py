@@ -153,8 +153,8 @@ def _evidence(
         require_stationary(problem)
     level = require_delta(delta)
     rows = [np.ones((1, 1)) if problem.start is None else problem.start] + ([] if pi is None else [pi])
-    slop = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
-    evidence = bounds.evidence(problem, counts, level, slop)
+    row_sum_error = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
+    evidence = bounds.evidence(problem, counts, level, row_sum_error)
     kernels.refresh_all(evidence)
     return evidence, level
 

@@ -109,10 +109,10 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
     """
     if problem.support_rows is None:
         return p_hat, b
-    here = problem.possible[h % len(problem.possible)]
-    sure = (here.sum(axis=-1) == 1) & ~problem.hidden[h % len(problem.hidden)]
+    here = problem.support[h % len(problem.support)]
+    sure = (here.sum(axis=-1) == 1) & ~problem.unknown[h % len(problem.unknown)]
     if problem.rewards_at_least:
-        sure &= np.arange(problem.S)[:, None] == (-1 if problem.rest is None else problem.rest)
+        sure &= np.arange(problem.S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
     return np.where(sure[..., None], here.astype(np.float64), p_hat), np.where(sure, 0.0, b)
 
 
@@ -125,7 +125,7 @@ def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints)
     if problem.unknown_rows is None:
         return r
     sums = np.zeros_like(r) if counts.x_sa is None else counts.x_sa[h] / REWARD_UNITS
-    return np.asarray(np.where(problem.hidden[h % len(problem.hidden)], sums / np.maximum(1, n_sa), r))
+    return np.asarray(np.where(problem.unknown[h % len(problem.unknown)], sums / np.maximum(1, n_sa), r))
 
 
 def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.studies.analysis.promises import UNCERTIFIED
 from surefoot.studies.analysis.summary import amount, summary
-from surefoot.studies.analysis.verdict import standing
+from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.run.store import Results
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def print_summary(results: Results) -> None:
         console.print(f"{', '.join(labels)}: {words}.", highlight=False, markup=False, soft_wrap=True)
     if any(row["told"] for row in rows):
         console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
-    said = standing([results])
+    said = overall_verdict([results])
     styles = {UNCERTIFIED: "bold red"}
     console.print()
     console.print(said.word, style=styles.get(said.word, "bold"), highlight=False)

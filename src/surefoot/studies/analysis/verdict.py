@@ -11,7 +11,7 @@ CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"
 COUNTS = ("trials", "runs_below", "certified", "on_trust", "not_certified", "no_floor", "broken", "off_baseline_never")
 
 
-class Standing(NamedTuple):
+class OverallVerdict(NamedTuple):
     """What may be said over all results: one word, what it means, and what must be said beside it."""
 
     word: str  # CERTIFIED, NOT CERTIFIED, ON TRUST or NO PROMISE
@@ -21,10 +21,10 @@ class Standing(NamedTuple):
     caveats: tuple[str, ...]  # what is missing, made smaller, or rests on a false premise
 
 
-def standing(several: Sequence[Results]) -> Standing:
+def overall_verdict(several: Sequence[Results]) -> OverallVerdict:
     """The verdict. A single bonus scaled by hand makes it NOT CERTIFIED; a learner that promises no floor does not."""
     table = [(results, row) for results in several for row in summary(results)]
-    return Standing(
+    return OverallVerdict(
         *_word(several, [row for _, row in table]),
         alarms=_alarms(table, len(several) > 1),
         found=_found([row for _, row in table]),

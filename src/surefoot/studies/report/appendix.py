@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from surefoot.agents import AGENTS
 from surefoot.studies.report.html import Html, Table, inside, listed, said
 from surefoot.studies.report.phrases import as_toml, command
-from surefoot.studies.report.study_view import Told
+from surefoot.studies.report.study_view import StudyView
 
 
-def premises(told: Sequence[Told]) -> Html:
+def premises(told: Sequence[StudyView]) -> Html:
     """What the promise rests on. Those of a kind of learner are said where there is one."""
     learners = [learner for each in told for learner in each.study.learners]
     agents = [AGENTS[learner.agent] for learner in learners]
@@ -43,7 +43,7 @@ def premises(told: Sequence[Told]) -> Html:
             f"{names}: what is promised is the sum of all episodes so far. Single episodes may be below the floor."
         )
     if any(row["told"] for each in told for row in each.rows):
-        lines.append("Told V^b: the learner was told the true value of the baseline, and its promise presumes it.")
+        lines.append("StudyView V^b: the learner was told the true value of the baseline, and its promise presumes it.")
     if any(learner.pooled is not False for learner in learners):
         lines.append("Where counts are pooled over steps, the dynamics do not depend on the step.")
     lines += [
@@ -61,7 +61,7 @@ def premises(told: Sequence[Told]) -> Html:
     )
 
 
-def provenance(told: Sequence[Told]) -> Html:
+def provenance(told: Sequence[StudyView]) -> Html:
     """Where the numbers come from, and how they were reckoned."""
     rows = []
     for each in told:
@@ -98,7 +98,7 @@ def provenance(told: Sequence[Told]) -> Html:
     )
 
 
-def files(told: Sequence[Told]) -> Html:
+def files(told: Sequence[StudyView]) -> Html:
     """The studies as TOML, to be saved and run."""
     parts = [
         f"<details>\n<summary>{said(each.study.name)}.toml</summary>\n"

@@ -9,12 +9,12 @@ from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import judge
 from surefoot.studies.analysis.summary import summary
-from surefoot.studies.analysis.verdict import standing
+from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.appendix import files, premises, provenance
 from surefoot.studies.report.html import STYLE, Html, inside, link, said, scrolling
 from surefoot.studies.report.phrases import setting_in_words
 from surefoot.studies.report.sections import claims_section, glances, header
-from surefoot.studies.report.study_view import Told
+from surefoot.studies.report.study_view import StudyView
 from surefoot.studies.report.svg import compact, save_svg, with_shared_letters
 from surefoot.studies.report.tables import comparisons, learners_table, places_table, results_table
 from surefoot.studies.run.store import Results
@@ -37,8 +37,8 @@ def page(results: Sequence[Results]) -> str:
     """Everything on one page, as HTML."""
     if not results:
         raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
-    told = [Told(f"study-{i}", one, judge(one), summary(one)) for i, one in enumerate(results, 1)]
-    verdict = standing(results)
+    told = [StudyView(f"study-{i}", one, judge(one), summary(one)) for i, one in enumerate(results, 1)]
+    verdict = overall_verdict(results)
     title = results[0].study.title if len(results) == 1 else f"{len(results)} studies of learning above a floor"
     body = [
         header(title, verdict, told),
@@ -61,7 +61,7 @@ def page(results: Sequence[Results]) -> str:
     return with_shared_letters(head + "\n".join(part for part in body if part) + "\n</body>\n</html>\n")
 
 
-def _contents(told: Sequence[Told]) -> Html:
+def _contents(told: Sequence[StudyView]) -> Html:
     places = [("claims", "What was claimed")] * any(each.verdicts for each in told)
     places += [(each.anchor, each.study.title) for each in told]
     places += [("premises", "What the promise presumes"), ("again", "To run it again"), ("files", "The studies' files")]
@@ -69,7 +69,7 @@ def _contents(told: Sequence[Told]) -> Html:
     return Html(f'<nav aria-labelledby="contents">\n<h2 id="contents">Contents</h2>\n<ol>{entries}</ol>\n</nav>')
 
 
-def _study(told: Told, alone: bool) -> Html:
+def _study(told: StudyView, alone: bool) -> Html:
     study = told.study
     heading = "What was done" if alone else study.title  # alone, title and question are on top already
     parts = [
@@ -88,7 +88,7 @@ def _study(told: Told, alone: bool) -> Html:
     return Html("\n".join(parts))
 
 
-def _figures(told: Told) -> list[Html]:
+def _figures(told: StudyView) -> list[Html]:
     if not any(row["trials"] for row in told.rows) or not told.study.figures:
         return []
     from surefoot.studies.report.plots import CAPTIONS, FIGURES

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.verdict import CERTIFIED, Standing, glance, standing
+from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
 from surefoot.studies.report.html import Html, Table, inside, link, listed, said
 from surefoot.studies.report.phrases import plural
-from surefoot.studies.report.study_view import Told, tag
+from surefoot.studies.report.study_view import StudyView, tag
 
 HOLDS = {
     True: Html('<span class="holds">✓ holds</span>'),
@@ -16,7 +16,7 @@ HOLDS = {
 }
 
 
-def header(title: str, verdict: Standing, told: Sequence[Told]) -> Html:
+def header(title: str, verdict: OverallVerdict, told: Sequence[StudyView]) -> Html:
     """The title and the verdict: what a reader sees first."""
     kinds = {CERTIFIED: ("certified", "✓", "good"), UNCERTIFIED: ("uncertified", "✗", "bad")}
     kind, symbol, colour = kinds.get(verdict.word, ("nothing", "○", ""))
@@ -55,7 +55,7 @@ def _badge(kind: str, symbol: str, word: str) -> Html:
     return Html(f'<strong class="badge {kind}"><span aria-hidden="true">{symbol}</span> {said(word)}</strong>')
 
 
-def glances(told: Told) -> Table:
+def glances(told: StudyView) -> Table:
     """The learners over all places: what a reader with a minute needs."""
     rows = [
         [Html(said(one.label) + tag(one.promise)), said(one.below), said(one.regret), said(one.left)]
@@ -72,11 +72,11 @@ def glances(told: Told) -> Table:
     return Table(caption, headings, frozenset({1, 2, 3}), [("", rows)])
 
 
-def _lines(told: Sequence[Told]) -> Table:
+def _lines(told: Sequence[StudyView]) -> Table:
     """Each study in a line of the verdict."""
     rows = []
     for each in told:
-        verdict = standing([each.results])
+        verdict = overall_verdict([each.results])
         marks = [verdict.word] * (verdict.word != CERTIFIED) + ["PROMISE BROKEN"] * bool(verdict.alarms)
         certified, broken = (sum(row[key] or 0 for row in each.rows) for key in ("certified", "broken"))
         holds = sum(verdict.holds is True for verdict in each.verdicts)
@@ -104,7 +104,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(words)
 
 
-def claims_section(told: Sequence[Told]) -> Html:
+def claims_section(told: Sequence[StudyView]) -> Html:
     """Each claim with its verdict and numbers; nothing where nothing was claimed."""
     groups = []
     for each in told:

@@ -9,7 +9,7 @@ from surefoot.studies.run.store import Results
 from surefoot.studies.spec.study import Study
 
 
-class Told(NamedTuple):
+class StudyView(NamedTuple):
     """A study's results, and what was made of them."""
 
     anchor: str

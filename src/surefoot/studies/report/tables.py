@@ -18,7 +18,7 @@ from surefoot.studies.report.phrases import (
     replan_in_words,
     sizes_of,
 )
-from surefoot.studies.report.study_view import Told, tag
+from surefoot.studies.report.study_view import StudyView, tag
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Cell
@@ -28,7 +28,7 @@ MOST_TO_PAIR = 3  # learners of which all pairs are compared; of more, each with
 MINUS = "−"
 
 
-def places_table(told: Told) -> Table:
+def places_table(told: StudyView) -> Table:
     """Each panel: its world, its baseline, its floor."""
     rows = []
     for panel in told.study.panels:
@@ -60,7 +60,7 @@ def _worth(row: Mapping[str, Any]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def learners_table(told: Told) -> Table:
+def learners_table(told: StudyView) -> Table:
     """Each learner: how it plans, and what it promises."""
     rows = []
     for learner in told.study.learners:
@@ -96,7 +96,7 @@ def _promise(words: str, times: int | None) -> Html:
     return inside("span", said(words + count), kind)
 
 
-def results_table(told: Told) -> Table:
+def results_table(told: StudyView) -> Table:
     """Each learner in each place, in numbers."""
     headings = (
         *("learner", "told V^b", "trials", "episodes below the floor, mean a run", "runs ever below the floor"),
@@ -171,7 +171,7 @@ def _moment(row: Mapping[str, Any], key: str) -> Html:
     return Html(said(median) + span + (small(f"never in {never} of {trials}") if never else Html("")))
 
 
-def comparisons(told: Told) -> list[Html]:
+def comparisons(told: StudyView) -> list[Html]:
     """Two learners in the same place, trial by trial."""
     learners = told.study.learners
     pairs = (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import Record, freeze, require_floor
+from surefoot.base.validation import FrozenRecord, freeze, require_floor
 from surefoot.bounds import Certificate
 from surefoot.errors import FloorAboveBaseline, InvalidSetting, InvalidStudy, SurefootError
 from surefoot.offline import Learnt, clone, robust_vi, spibb, vi_lcb
@@ -33,7 +33,7 @@ LOG, RUN = 0, 1  # children of a trial's seed
 
 
 @dataclass(frozen=True, eq=False)
-class Trial(Record):
+class Trial(FrozenRecord):
     """What came of one trial. Returns are in the world's units; episodes count from 0; what never happened is None.
 
     A curve has one entry per bin of consecutive episodes, a trace one per checkpoint; tables are laid out row by row.
@@ -286,7 +286,7 @@ def trial_from(cell: Cell, trial: int, place: Place, run: Run) -> Trial:
         trial=trial,
         label=cell.label,
         digest=cell.digest,
-        promise=run.promise,
+        promise=str(run.promise),
         told=run.told,
         H=place.world.H,
         S=place.world.S,

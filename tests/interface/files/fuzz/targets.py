@@ -490,7 +490,7 @@ def _read_policy(folder: Path) -> object:
 def _make_counts(folder: Path) -> None:
     counts = _counts()
     counts.planned = sf.Counts.zeros(_problem())
-    counts.record_of = "somebody"
+    counts.returns_of = "somebody"
     counts.save(folder / "file.npz")
 
 

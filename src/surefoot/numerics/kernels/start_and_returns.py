@@ -34,7 +34,7 @@ class Start(NamedTuple):
         return self.kind == ONE
 
 
-class Record(NamedTuple):
+class BaselineReturns(NamedTuple):
     """Returns of whole baseline episodes, and the range they lie in: a coin's tosses with whole and other numbers."""
 
     seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-20
@@ -44,7 +44,7 @@ class Record(NamedTuple):
     log_union: float  # infinite: returns are not evidence here
     scale: float
     margin: float
-    vouched: float  # what the owner says the baseline is worth at least; -inf: nothing
+    asserted: float  # what the owner says the baseline is worth at least; -inf: nothing
     room: Floats  # (4,)
 
 
@@ -82,18 +82,18 @@ def start_bound(start: Start, V: Floats, sign: float) -> float:
 
 
 @compiled
-def returns_bounds(record: Record) -> tuple[float, float]:
+def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
     """Lower and upper bound of the baseline's value from its returns, for any number of episodes at once."""
-    n = float(record.seen[0])
-    if n == 0.0 or not record.log_union < math.inf:
+    n = float(returns.seen[0])
+    if n == 0.0 or not returns.log_union < math.inf:
         return -math.inf, math.inf
-    if record.span <= 0.0:
-        return record.lowest, record.lowest + record.rounding
-    x = (record.seen[1] / REWARD_UNITS - n * record.lowest) / record.span
-    low, up = coin_bounds(n, x, record.log_union, record.scale, record.margin, record.room[:2], record.room[2:])
-    low = record.lowest + record.span * low
-    up = record.lowest + record.span * up + record.rounding
-    return low - record.margin * (low > 0.0), up + record.margin
+    if returns.span <= 0.0:
+        return returns.lowest, returns.lowest + returns.rounding
+    x = (returns.seen[1] / REWARD_UNITS - n * returns.lowest) / returns.span
+    low, up = coin_bounds(n, x, returns.log_union, returns.scale, returns.margin, returns.room[:2], returns.room[2:])
+    low = returns.lowest + returns.span * low
+    up = returns.lowest + returns.span * up + returns.rounding
+    return low - returns.margin * (low > 0.0), up + returns.margin
 
 
 def start_from(

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from surefoot.numerics.kernels.standing import Record, refresh_start, returns_bounds, start_bound, start_from
+from surefoot.numerics.kernels.start_and_returns import (
+    BaselineReturns,
+    refresh_start,
+    returns_bounds,
+    start_bound,
+    start_from,
+)
 
 NOTHING_SEEN = (0, 0, 0)
 
@@ -89,7 +95,7 @@ def test_the_worst_mean_over_an_unknown_start():
 
 
 def record(n, total, lowest=0.0, span=1.0, rounding=0.0, log_union=3.0, scale=1.0, margin=0.0):
-    return Record(
+    return BaselineReturns(
         np.array([n, int(total * 2**20)]), lowest, span, rounding, log_union, scale, margin, -math.inf, np.zeros(4)
     )
 

@@ -1,0 +1,101 @@
+"""Promise: what is promised of the episodes of a run, as data. Its text is made here, in one place."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from surefoot.agents.premises import PremiseStatus
+
+Kind = Literal["certified", "not certified", "no floor", "another floor", "false premise", "stated"]
+Scope = Literal["every episode's policy", "every episode's coin-averaged value", "the sum of all episodes so far"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an agent promises. Code decides by these fields; `str(promise)` is for people.
+
+    - kind: "certified" is proved at level delta, given the premise. "not certified": a bonus was scaled by hand, which
+      no proof covers. "no floor": nothing is promised. "another floor": the agent keeps a floor, but not the one that
+      is counted against. "false premise": the baseline is truly below the floor. "stated": the words of a user's own
+      agent, which nobody here has checked.
+    - scope: whose value is at or above the floor; None where no floor is kept
+    """
+
+    kind: Kind
+    delta: float | None = None  # how likely the promise may fail
+    scope: Scope | None = None
+    premise: PremiseStatus | None = None  # how well it is known that the baseline is above the floor
+    budget: float | None = None  # of a promise about costs: the expected cost of an episode stays at or below it
+    knows_baseline_value: bool = False  # was the agent given the baseline's value, and rests the promise on it?
+    baseline_value: float | None = None  # that value, in the user's units
+    scale: float | None = None  # of a bonus scaled by hand
+    details: str = ""  # another floor: the one that is kept; a false premise: why; stated: the words
+    alarm: str = ""  # why what was observed does not support the promise; empty while no alarm was raised
+
+    @property
+    def certified(self) -> bool:
+        """Is it proved at level delta, with no alarm against it?"""
+        return self.kind == "certified" and not self.alarm
+
+    @property
+    def keeps_floor(self) -> bool:
+        """Is there a floor that the agent keeps, or tries to keep, at all?"""
+        return self.kind != "no floor" and not (self.kind == "not certified" and self.scope is None)
+
+    def for_another_floor(self, kept: str) -> "Promise":
+        """The promise when violations of another floor are counted. NOT CERTIFIED is never lost."""
+        return self if self.kind == "not certified" else Promise("another floor", details=kept)
+
+    def with_false_premise(self, why: str) -> "Promise":
+        """The promise when its premise turned out to be false. NOT CERTIFIED is never lost."""
+        return self if self.kind == "not certified" else Promise("false premise", details=why)
+
+    def after_alarm(self, why: str) -> "Promise":
+        """The promise after an alarm: what was observed does not support it."""
+        return replace(self, alarm=why)
+
+    def in_general(self) -> "Promise":
+        """The same promise without the numbers that differ from run to run."""
+        details = "the baseline is below the floor" if self.kind == "false premise" else self.details
+        return replace(self, details=details, baseline_value=None)
+
+    def __str__(self) -> str:
+        text = self._text()
+        if not self.alarm:
+            return text
+        return f"{text}; and the floor is {self.alarm}" if self.kind == "not certified" else f"{self.alarm}: {text}"
+
+    def _text(self) -> str:
+        if self.kind == "certified":
+            return f"certified at delta = {self.delta:g} for {self._what()}; {self._premise()}"
+        if self.kind == "not certified":
+            text = f"NOT CERTIFIED: bonus scaled by {self.scale:g}"
+            return text if self.scope is not None else f"{text}, and no floor promised at any scale"
+        if self.kind == "no floor":
+            return "no floor promised"
+        if self.kind == "another floor":
+            return f"no promise for this floor: the agent keeps {self.details}"
+        if self.kind == "false premise":
+            return f"no promise: its premise is false, {self.details}"
+        return self.details
+
+    def _what(self) -> str:
+        """What is at or above the floor, or within the budget."""
+        what = str(self.scope)
+        if self.budget is not None:
+            what = f"the cost of {what}, at most {self.budget:g}"
+        if not self.knows_baseline_value:
+            return what
+        value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
+        return f"{what}, given the baseline's value{value}"
+
+    def _premise(self) -> str:
+        where = "above the floor" if self.budget is None else "within the budget"
+        return f"baseline {where}: {self.premise}"
+
+
+NO_FLOOR = Promise("no floor")
+
+
+def stated(words: str) -> Promise:
+    """What a user's own agent says of itself."""
+    return Promise("stated", details=words)
