@@ -214,7 +214,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     before = contents(folder.path)
     with pytest.raises(InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"):
         begin(folder.path, study, resume=False)
-    other = replace(study, panels=(replace(study.panels[0], floor=0.5), study.panels[1]))
+    other = replace(study, panels=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
     with pytest.raises(
         InvalidStudy, match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed"
     ):
@@ -222,7 +222,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     with pytest.raises(InvalidStudy, match=r"'small', not 'large'"):
         begin(folder.path, replace(study, name="large"), resume=True)
     with pytest.raises(InvalidStudy, match=r"cell log/stepmix is only in the old one"):
-        begin(folder.path, replace(study, panels=study.panels[:1]), resume=True)
+        begin(folder.path, replace(study, panels=study.scenarios[:1]), resume=True)
     assert contents(folder.path) == before
     # More trials are more of the same.
     more = begin(folder.path, replace(study, trials=4), resume=True)

@@ -21,7 +21,7 @@ from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec import study as spec
 from surefoot.studies.spec.library import GROUPS, find_studies
-from surefoot.studies.spec.study import Cell, Learner, Panel, Study
+from surefoot.studies.spec.study import AgentSpec, Cell, Scenario, Study
 
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2
@@ -35,7 +35,7 @@ Choose = Callable[[Trial], bool]
 # -- runs and results by hand -----------------------------------------------------------------------------------------
 
 
-def promise_of(learner: Learner) -> str:
+def promise_of(learner: AgentSpec) -> str:
     """As the learners say it themselves."""
     if learner.scale != 1.0:
         return f"NOT CERTIFIED: bonus scaled by {learner.scale:g}"
@@ -60,15 +60,15 @@ def made(cell: Cell, i: int, off: int, optimistic: int | None = None, baseline: 
     value = np.array([baseline, 0.5 * (baseline + BEST), BEST])[part]
     h = np.array([H, 2, 0])[part]
     by_part, by_h = binned(part, 3), binned(h, H + 1)
-    log = cell.panel.log
+    log = cell.scenario.log
     return Trial(
         study=cell.study,
-        panel=cell.panel.id,
-        learner=cell.learner.id,
+        panel=cell.scenario.id,
+        learner=cell.agent.id,
         trial=i,
         label=cell.label,
         digest="by hand",
-        promise=promise_of(cell.learner),
+        promise=promise_of(cell.agent),
         told=False,
         H=H,
         S=S,
@@ -126,7 +126,7 @@ def played(study: Study, off: Callable[[Cell, int], int] = lambda cell, i: 300 +
     """Every trial of every cell, off the baseline when told; BPI-UCBVI from the first, and below the floor."""
 
     def run(cell: Cell, i: int) -> Trial:
-        if cell.learner.agent == "bpi-ucbvi":
+        if cell.agent.agent == "bpi-ucbvi":
             return replace(made(cell, i, 0, 0), violations=40 + i)
         return made(cell, i, off(cell, i))
 
@@ -136,7 +136,7 @@ def played(study: Study, off: Callable[[Cell, int], int] = lambda cell, i: 300 +
 @cache
 def online() -> Results:
     late = {"eta5-floor2.0": 400, "eta5-floor2.2": 600, "eta10-floor2.0": 300, "eta10-floor2.2": 500}
-    return played(packaged("online", 3), lambda cell, i: late[cell.panel.id] + 20 * (cell.learner.id == "stepmix") + i)
+    return played(packaged("online", 3), lambda cell, i: late[cell.scenario.id] + 20 * (cell.agent.id == "stepmix") + i)
 
 
 @cache
@@ -144,10 +144,10 @@ def offline() -> Results:
     worth = {"eta10-n5000": 2.5, "eta10-n8000": 2.55, "eta15-n5000": 2.57, "eta15-n8000": 2.6}
 
     def run(cell: Cell, i: int) -> Trial:
-        sooner = 100 * ("n8000" in cell.panel.id)
-        if cell.learner.agent == "bpi-ucbvi":
-            return replace(made(cell, i, 0, 0, worth[cell.panel.id]), violations=40 + i)
-        return made(cell, i, 300 + i, 600 - sooner + i, worth[cell.panel.id] + 1e-4 * i)
+        sooner = 100 * ("n8000" in cell.scenario.id)
+        if cell.agent.agent == "bpi-ucbvi":
+            return replace(made(cell, i, 0, 0, worth[cell.scenario.id]), violations=40 + i)
+        return made(cell, i, 300 + i, 600 - sooner + i, worth[cell.scenario.id] + 1e-4 * i)
 
     study = packaged("offline", 3)
     trials = [run(cell, i) for cell in study.cells for i in range(study.trials)]
@@ -157,14 +157,14 @@ def offline() -> Results:
 @cache
 def rivals() -> Results:
     late = {"dope": 100, "stepmix-pooled": 250, "epsmix": 300, "stepmix": 320, "optpess-lp": NEVER}
-    told = played(packaged("rivals", 3), lambda cell, i: min(NEVER, late[cell.learner.id] + i))
+    told = played(packaged("rivals", 3), lambda cell, i: min(NEVER, late[cell.agent.id] + i))
     return changed(told, lambda trial: trial.learner == "dope", regret=500.0)
 
 
 @cache
 def relative_floors() -> Results:
     late = {"alpha0.05": 500, "alpha0.10": 400, "alpha0.15": 300, "alpha0.20": 200}
-    return played(packaged("relative-floors", 3), lambda cell, i: late[cell.panel.id] + i)
+    return played(packaged("relative-floors", 3), lambda cell, i: late[cell.scenario.id] + i)
 
 
 @cache
@@ -174,7 +174,7 @@ def episodes_per_step() -> Results:
 
 @cache
 def step_no_mix() -> Results:
-    return played(packaged("step-no-mix", 3), lambda cell, i: (300 if cell.learner.id == "stepmix" else 600) + i)
+    return played(packaged("step-no-mix", 3), lambda cell, i: (300 if cell.agent.id == "stepmix" else 600) + i)
 
 
 BELOW = {"n3": 9, "n10": 6, "n30": 3, "n100": 1, "n300": 1, "n1000": 0}  # runs of ten
@@ -188,7 +188,7 @@ def offline_violations() -> Results:
 
 @cache
 def sharp() -> Results:
-    return played(packaged("sharp", 3), lambda cell, i: (20 if cell.learner.bounds == "kl" else 800) + i)
+    return played(packaged("sharp", 3), lambda cell, i: (20 if cell.agent.bounds == "kl" else 800) + i)
 
 
 AS_THE_PAPER_SAYS: dict[str, Callable[[], Results]] = {
@@ -247,15 +247,15 @@ def said(claim: str, results: Results) -> Verdict:
     return verdict
 
 
-def with_panels(study: Study, *panels: Panel) -> Study:
-    return replace(study, panels=panels)
+def with_panels(study: Study, *panels: Scenario) -> Study:
+    return replace(study, scenarios=panels)
 
 
-def with_learners(study: Study, *learners: Learner) -> Study:
-    return replace(study, learners=learners)
+def with_learners(study: Study, *learners: AgentSpec) -> Study:
+    return replace(study, agents=learners)
 
 
-def named(entries: Iterable[Panel | Learner], id: str) -> Panel | Learner:
+def named(entries: Iterable[Scenario | AgentSpec], id: str) -> Scenario | AgentSpec:
     return next(entry for entry in entries if entry.id == id)
 
 
@@ -516,8 +516,8 @@ class TestRunsByHand:
 
     def cell(self, learner: str, **changes: object) -> Cell:
         study = packaged("online", 1)
-        some = replace(named(study.learners, learner), **changes)
-        return replace(study.cells[0], learner=some, episodes=K, replan=("blocks", 0.5))
+        some = replace(named(study.agents, learner), **changes)
+        return replace(study.cells[0], agent=some, episodes=K, replan=("blocks", 0.5))
 
     @pytest.mark.parametrize("learner", ["stepmix", "bpi-ucbvi"])
     def test_same_words_and_shapes(self, learner):
@@ -552,13 +552,13 @@ class TestRunsByHand:
 # -- the promise ------------------------------------------------------------------------------------------------------
 
 
-def one_panel(trials: int, *learners: Learner) -> Study:
+def one_panel(trials: int, *learners: AgentSpec) -> Study:
     study = packaged("online", trials)
-    chosen = learners or (named(study.learners, "stepmix"),)
-    return with_learners(with_panels(study, study.panels[0]), *chosen)
+    chosen = learners or (named(study.agents, "stepmix"),)
+    return with_learners(with_panels(study, study.scenarios[0]), *chosen)
 
 
-STEPMIX = Learner("stepmix", "", "stepmix", "paper", 1.0, False, None, None)
+STEPMIX = AgentSpec("stepmix", "", "stepmix", "paper", 1.0, False, None, None)
 BY_HAND = replace(STEPMIX, id="scaled", label="StepMix, scaled", scale=0.01)
 IN_SUM = replace(STEPMIX, id="sums", label="Sums", agent="budget-exploration", bounds="kl")
 
@@ -730,7 +730,7 @@ class TestFlatThenRise:
     def test_numbers_are_those_of_the_trials(self):
         panels = said("flat-then-rise", online()).numbers.split("; ")
         assert len(panels) == 8  # of two learners: BPI-UCBVI is not spoken of
-        assert all("2.4 at first, 2.67 at the end, V* = 2.67" in panel for panel in panels)
+        assert all("2.4 at first, 2.67 at the end, V* = 2.67" in scenario for scenario in panels)
 
     def test_why_not_is_said(self):
         low = retold(online(), is_run(), lambda trial: bumped(trial, slice(-10, None), -0.1))
@@ -806,8 +806,8 @@ class TestPanels:
 
     def test_other_worlds_are_not_compared(self):
         study = packaged("online", 3)
-        elsewhere = replace(study.panels[1], world={**study.panels[1].world, "seed": 2})
-        results = played(with_panels(study, study.panels[0], elsewhere))
+        elsewhere = replace(study.scenarios[1], world={**study.scenarios[1].world, "seed": 2})
+        results = played(with_panels(study, study.scenarios[0], elsewhere))
         assert said("higher-floor-delays", results).holds is None
 
     def test_never_in_the_harder_place_is_later(self):
@@ -828,10 +828,10 @@ class TestPanels:
         def regrets(differences: list[float]) -> Results:
             results = online()
             for i, difference in enumerate(differences):
-                for panel in ("eta5-floor2.2", "eta10-floor2.2"):
-                    results = changed(results, is_run(panel, trial=i), regret=100.0 + difference)
-                for panel in ("eta5-floor2.0", "eta10-floor2.0"):
-                    results = changed(results, is_run(panel, trial=i), regret=100.0)
+                for scenario in ("eta5-floor2.2", "eta10-floor2.2"):
+                    results = changed(results, is_run(scenario, trial=i), regret=100.0 + difference)
+                for scenario in ("eta5-floor2.0", "eta10-floor2.0"):
+                    results = changed(results, is_run(scenario, trial=i), regret=100.0)
             return results
 
         assert said("higher-floor-delays", regrets([9.0, 10.0, 11.0])).holds is True
@@ -924,7 +924,7 @@ class TestLogs:
 
     def test_what_different_policies_wrote_is_not_compared(self):
         study = packaged("offline", 3)
-        results = played(with_panels(study, study.panels[0], study.panels[3]))
+        results = played(with_panels(study, study.scenarios[0], study.scenarios[3]))
         assert said("more-trajectories-help", results).holds is None
 
     def test_never_optimistic_with_less_data_is_later(self):
@@ -988,7 +988,7 @@ class TestNumbers:
         assert number(value) == words
 
     def test_the_median_of_an_even_number_of_runs_may_lie_between(self):
-        results = played(one_panel(4, *packaged("online", 4).learners), lambda cell, i: 300 + 7 * i)
+        results = played(one_panel(4, *packaged("online", 4).agents), lambda cell, i: 300 + 7 * i)
         assert median([300, 307, 314, 321]) == 310.5
         assert "EpsMix at 310" in said("epsmix-sooner", results).numbers
 
@@ -999,7 +999,7 @@ class TestNumbers:
 def scaled(results: Results, which: Choose) -> Results:
     """The bonus of these learners was scaled by hand: the study says so, and the trials."""
     ids = {trial.learner for some in results.trials.values() for trial in some if which(trial)}
-    learners = [replace(one, scale=0.01) if one.id in ids else one for one in results.study.learners]
+    learners = [replace(one, scale=0.01) if one.id in ids else one for one in results.study.agents]
     return replace(changed(results, which, promise=SCALED), study=with_learners(results.study, *learners))
 
 
@@ -1051,13 +1051,13 @@ class TestNotTooEasy:
             replace(STEPMIX, id="kl", bounds="kl", pooled=True),
             replace(STEPMIX, id="paper", bounds="paper", pooled=False),
         )
-        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.learner.id == "kl" else 800)
+        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "kl" else 800)
         verdict = said("sharp-leaves-sooner", results)
         assert verdict.holds is None
 
     def test_epsmix_is_held_against_stepmix_with_the_same_bounds(self):
         learners = (STEPMIX, replace(STEPMIX, id="epsmix-kl", agent="epsmix", bounds="kl"))
-        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.learner.id == "epsmix-kl" else 800)
+        results = played(one_panel(3, *learners), lambda cell, i: 20 if cell.agent.id == "epsmix-kl" else 800)
         verdict = said("epsmix-sooner", results)
         assert verdict.holds is None
 
@@ -1076,9 +1076,9 @@ class TestNotTooEasy:
 
     def test_further_below_the_baseline_is_looser(self):
         study = packaged("relative-floors", 3)
-        panels = [replace(study.panels[0], id=f"b{b}", title="", floor=("below_baseline", b)) for b in (0.1, 0.2)]
+        panels = [replace(study.scenarios[0], id=f"b{b}", title="", floor=("below_baseline", b)) for b in (0.1, 0.2)]
         late = {"b0.1": 500, "b0.2": 200}
-        results = played(with_panels(study, *panels), lambda cell, i: late[cell.panel.id] + i)
+        results = played(with_panels(study, *panels), lambda cell, i: late[cell.scenario.id] + i)
         verdict = said("tighter-floor-delays", results)
         assert verdict.holds is True
 
@@ -1087,14 +1087,14 @@ class TestNotTooEasy:
     )
     def test_shares_of_other_baselines_are_not_compared(self, other):
         study = packaged("relative-floors", 3)
-        results = played(with_panels(study, study.panels[0], replace(study.panels[1], **other)))
+        results = played(with_panels(study, study.scenarios[0], replace(study.scenarios[1], **other)))
         verdict = said("tighter-floor-delays", results)
         assert verdict.holds is None
 
     @pytest.mark.parametrize("other", ["world", "floor", "method"])
     def test_logs_are_compared_where_they_differ_in_length_alone(self, other):
         study = packaged("offline", 3)
-        less, more = study.panels[:2]
+        less, more = study.scenarios[:2]
         assert more.log is not None
         more = {
             "world": replace(more, world={**more.world, "seed": 2}),
@@ -1106,7 +1106,7 @@ class TestNotTooEasy:
 
     def test_floors_are_compared_with_the_same_log(self):
         study = packaged("offline", 3)
-        less, more = study.panels[:2]
+        less, more = study.scenarios[:2]
         results = played(with_panels(study, less, replace(more, floor=2.3)))
         verdict = said("higher-floor-delays", results)
         assert verdict.holds is None

@@ -23,7 +23,7 @@ HEADINGS = {
     "": "At the top of the file:",
     "quick": "[quick]",
     "panels": "[[panels]], each:",
-    "panels.log": "log = { ... } of a panel:",
+    "panels.log": "log = { ... } of a scenario:",
     "learners": "[[learners]], each:",
 }
 HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
@@ -72,7 +72,7 @@ def studies(
             cells = kind.cells
             say(
                 f"  {kind.size}: panels x learners x trials = "
-                f"{len(kind.panels)} x {len(kind.learners)} x {kind.trials}, "
+                f"{len(kind.scenarios)} x {len(kind.agents)} x {kind.trials}, "
                 f"up to {max(cell.episodes for cell in cells):,} episodes a run, delta = {kind.delta:g}"
             )
         typer.echo("  cells: " + ", ".join(cell.id for cell in study.cells))

@@ -35,17 +35,17 @@ def study_of(panels=1, learners=LEARNERS, logs=(), **more):
 
 def trial_of(cell, i, **changes):
     """A trial whose numbers can be followed: trial i is worth 1.5 + 0.1 i, a little more in every bin."""
-    optimist = cell.learner.agent == "bpi-ucbvi"
+    optimist = cell.agent.agent == "bpi-ucbvi"
     width = K // BINS
     mean = 1.5 + 0.1 * i + 0.01 * np.arange(BINS)
-    candidates = {"stepmix": H + 1, "epsmix": 2}.get(cell.learner.agent, 1)
+    candidates = {"stepmix": H + 1, "epsmix": 2}.get(cell.agent.agent, 1)
     on = [[0, 0, width]] * BINS if optimist else [[width, 0, 0], [50, 50, 0], [0, 25, 75], [0, 0, width]]
     by_h = [[width, 0, 0]] * BINS if optimist else [[0, 0, width], [0, 50, 50], [75, 25, 0], [width, 0, 0]]
     visits = np.arange(H * S * A).reshape(H, S, A) * (i + 1)
     made = {
         "study": cell.study,
-        "panel": cell.panel.id,
-        "learner": cell.learner.id,
+        "panel": cell.scenario.id,
+        "learner": cell.agent.id,
         "trial": i,
         "label": cell.label,
         "digest": cell.digest,
@@ -69,7 +69,7 @@ def trial_of(cell, i, **changes):
         "on_mixture": 75,
         "on_optimistic": 175,
         "min_cumulative": 0.0,
-        "log_episodes": None if cell.panel.log is None else cell.panel.log.episodes,
+        "log_episodes": None if cell.scenario.log is None else cell.scenario.log.episodes,
         "log_lower": None,
         "log_behaviour": None,
         "by_h": np.sum(by_h, axis=0),
@@ -226,7 +226,7 @@ class TestReturn:
 
     def test_not_certified_is_said_in_the_title_and_of_the_learner(self, returns):
         results = results_of(
-            study_of(), change=lambda cell, i: {"promise": SCALED} if cell.learner.id == "epsmix" else {}
+            study_of(), change=lambda cell, i: {"promise": SCALED} if cell.agent.id == "epsmix" else {}
         )
         for plot in (plots.plot_return, plots.plot_regret):
             figure = plot(results)
@@ -246,14 +246,14 @@ class TestReturn:
         assert "baseline 1.3 (mean of trials; below the floor in 1 of 3)" in legend(axes)
 
     def test_learners_keep_their_colour_when_others_are_missing(self):
-        results = results_of(study_of(), keep=lambda cell, i: cell.learner.id == "bpi-ucbvi")
+        results = results_of(study_of(), keep=lambda cell, i: cell.agent.id == "bpi-ucbvi")
         (axes,) = plots.plot_return(results).axes
         assert line_of(axes, "BPI-UCBVI").get_color() == COLOURS[2]
 
     def test_learners_of_one_name_are_told_apart(self):
         study = study_of(learners=["stepmix"])
-        twin = replace(study.learners[0], id="other")
-        results = results_of(replace(study, learners=(*study.learners, twin)))
+        twin = replace(study.agents[0], id="other")
+        results = results_of(replace(study, learners=(*study.agents, twin)))
         assert legend(plots.plot_return(results).axes[0])[:2] == [
             "StepMix (stepmix): 0 violations",
             "StepMix (other): 0 violations",
@@ -361,7 +361,7 @@ class TestCoverage:
     def test_pooled_counts_are_one_map(self):
         pooled = {"n_sa": np.ones((1, S, A))}
         figure = plots.plot_coverage(
-            results_of(study_of(), change=lambda cell, i: pooled if cell.learner.id == "epsmix" else {})
+            results_of(study_of(), change=lambda cell, i: pooled if cell.agent.id == "epsmix" else {})
         )
         titles = [axes.get_title() for axes in figure.axes]
         assert (titles.count("all steps"), titles.count("step 1 of 2"), titles.count("step 2 of 2")) == (1, 2, 2)
@@ -386,7 +386,7 @@ class TestViolations:
         results = results_of(
             study_of(panels=1, learners=["stepmix"], logs=violations),
             change=lambda cell, i: (
-                {} if cell.panel.log is None else {"violations": violations[cell.panel.log.episodes][i]}
+                {} if cell.scenario.log is None else {"violations": violations[cell.scenario.log.episodes][i]}
             ),
         )
         left, right = plots.plot_violations(results).axes
@@ -402,8 +402,8 @@ class TestViolations:
 
     def test_panels_that_differ_in_more_are_not_joined(self):
         study = study_of(panels=0, learners=["stepmix"], logs=[10, 100])
-        other = [replace(panel, id=f"{panel.id}-b", floor=0.55) for panel in study.panels]
-        figure = plots.plot_violations(results_of(replace(study, panels=(*study.panels, *other))))
+        other = [replace(scenario, id=f"{scenario.id}-b", floor=0.55) for scenario in study.scenarios]
+        figure = plots.plot_violations(results_of(replace(study, panels=(*study.scenarios, *other))))
         assert len(figure.axes) == 4
         assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["floor usual", "floor 0.55"]
 
@@ -414,7 +414,7 @@ class TestViolations:
 class TestIncomplete:
     def test_what_is_there_is_drawn_and_what_is_missing_said(self):
         def keep(cell, i):
-            return cell.panel.id != "p1" and not (cell.id == "p0/stepmix" or (cell.id == "p0/epsmix" and i == 1))
+            return cell.scenario.id != "p1" and not (cell.id == "p0/stepmix" or (cell.id == "p0/epsmix" and i == 1))
 
         results = results_of(study_of(panels=2, logs=[10]), keep=keep)
         figures = {name: plot(results) for name, plot in plots.FIGURES.items()}

@@ -74,7 +74,7 @@ def changed(results, cell, number, **fields):
 
 
 def one_place(results):
-    study = replace(results.study, panels=results.study.panels[:1])
+    study = replace(results.study, panels=results.study.scenarios[:1])
     return replace(results, study=study, trials={cell.id: results.trials[cell.id] for cell in study.cells})
 
 
@@ -152,7 +152,7 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
     assert badges(page([early])) == ["NOT CERTIFIED"]
-    unscaled = replace(scaled.study, learners=tuple(replace(one, scale=1.0) for one in scaled.study.learners))
+    unscaled = replace(scaled.study, learners=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
     assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
 
 
@@ -183,7 +183,7 @@ def test_a_learner_that_keeps_the_sum_is_judged_by_the_sum(results):
 
 def test_a_learner_without_a_floor_changes_nothing(results):
     assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
-    alone = replace(results.study, learners=results.study.learners[2:])
+    alone = replace(results.study, learners=results.study.agents[2:])
     text = page(
         [replace(results, study=alone, trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")})]
     )
@@ -240,8 +240,8 @@ def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
 def test_a_dollar_is_a_dollar(results):
     """Matplotlib would read what is between two of them as a formula, and fail where it is none."""
     title = r"costs $\frac{ and $5"
-    panels = tuple(replace(panel, title=title) for panel in results.study.panels)
-    learners = tuple(replace(one, label=r"$\bad{") for one in results.study.learners)
+    panels = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
+    learners = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
     text = page([replace(results, study=replace(results.study, title=title, panels=panels, learners=learners))])
     assert text.count("<svg") == len(results.study.figures)
 
@@ -253,7 +253,7 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     assert "tiny: incomplete: 16 of 18 trials" in both
     quick = replace(results, study=results.study.made_quick())
     assert "quick: plans in blocks, so that moments are known to 1 % only; 3 trials" in verdict_of(page([quick]))
-    learners = tuple(replace(one, replan=None) for one in quick.study.learners)
+    learners = tuple(replace(one, replan=None) for one in quick.study.agents)
     every = replace(quick, study=replace(quick.study, replan="every episode", learners=learners))
     assert "quick: 3 trials" in verdict_of(page([every]))
 
@@ -290,8 +290,8 @@ NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
 
 
 def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
-    learners = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.learners)
-    panels = tuple(replace(one, title=NASTY) for one in results.study.panels)
+    learners = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
+    panels = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
     study = replace(results.study, title=NASTY, question=NASTY, panels=panels, learners=learners)
     monkeypatch.setattr(report_module, "judge", lambda given: [Verdict(NASTY, None, NASTY)])
     given = replace(results, study=study, versions={NASTY: NASTY})
@@ -439,15 +439,15 @@ def test_every_number_of_the_summary_by_hand(results):
     never = changed(results, "trap/stepmix", 2, off_baseline=None, first_optimistic=None)
     given = changed(never, "random/bpi", 1, violations=0, regret=123.5)
     for row, cell in zip(summary(given), given.study.cells, strict=True):
-        trials = given.of(cell.panel.id, cell.learner.id)
+        trials = given.of(cell.scenario.id, cell.agent.id)
         n = len(trials)
         below = sum(trial.violations > 0 for trial in trials)
-        assert (row["panel"], row["learner"], row["label"]) == (cell.panel.id, cell.learner.id, trials[0].label)
+        assert (row["panel"], row["learner"], row["label"]) == (cell.scenario.id, cell.agent.id, trials[0].label)
         assert (row["episodes"], row["trials"], row["trials_wanted"], row["delta"]) == (2000, 3, 3, 0.1)
-        assert row["panel_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.panel.id]
+        assert row["panel_title"] == {"trap": "The trap", "random": "eta = 5, floor = 0.9"}[cell.scenario.id]
         assert row["told"] is False
-        assert row["in_sum"] is (cell.learner.id == "budget")
-        assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.panel.id]
+        assert row["in_sum"] is (cell.agent.id == "budget")
+        assert row["floor"] == {"trap": trials[0].floor, "random": pytest.approx(0.9)}[cell.scenario.id]
         assert row["optimum"] == trials[0].optimum
         for key in ("baseline", "baseline_return"):
             assert row[key] == pytest.approx(np.mean([trial.baseline for trial in trials]))
@@ -459,7 +459,7 @@ def test_every_number_of_the_summary_by_hand(results):
             1.0 if below == n else oracle.beta.ppf(0.95, below + 1, n - below)
         )
         left = sum(trial.off_baseline is not None for trial in trials)
-        promised = (0, 0, n) if cell.learner.id == "bpi" else (left, n - left, 0)
+        promised = (0, 0, n) if cell.agent.id == "bpi" else (left, n - left, 0)
         assert (row["certified"], row["on_trust"], row["no_floor"]) == promised
         assert (row["broken"], row["premise_false"], row["not_certified"]) == (0, 0, 0)
         assert sum(row["promises"].values()) == n
@@ -523,7 +523,7 @@ def test_learners_are_compared_trial_by_trial(results):
     assert f"{wins} of 3" in rows[0]
     assert "one has no baseline" in rows[0]
     # Nothing is said of runs of different lengths.
-    longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.learners)
+    longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents)
     uneven = page([replace(results, study=replace(results.study, learners=longer))])
     assert "StepMix against BPI-UCBVI" not in uneven
     assert "StepMix against Budget-Exploration" in uneven
@@ -558,7 +558,7 @@ def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
 
 def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
-    labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.learners)
+    labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.agents)
     given = changed(replace(results, study=replace(results.study, learners=labels)), "trap/stepmix", 0, violations=3)
     print_summary(given)
     out = capsys.readouterr().out

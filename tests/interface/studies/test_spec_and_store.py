@@ -8,7 +8,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidStudy
-from surefoot.studies.run.trial import Trial, child, learn_from_log, place_of, run_trial
+from surefoot.studies.run.trial import Trial, build_scenario, child, learn_from_log, run_trial
 from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
 from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
 
@@ -67,31 +67,31 @@ def test_packaged_studies_are_read_and_written_back(name):
 def test_no_packaged_study_scales_a_bonus_and_quick_ones_plan_in_blocks(name):
     study = packaged(name)
     for cell in (*study.cells, *study.made_quick().cells):
-        assert cell.learner.scale == 1.0
+        assert cell.agent.scale == 1.0
     for cell in study.made_quick().cells:
         assert cell.replan == ("blocks", 0.01)
     if name in GROUPS["paper"]:
-        assert {cell.learner.bounds for cell in study.cells} == {"paper"}
+        assert {cell.agent.bounds for cell in study.cells} == {"paper"}
 
 
 def test_the_papers_studies_have_its_sizes():
     online = packaged("online")
-    assert [panel.heading for panel in online.panels] == [
+    assert [scenario.heading for scenario in online.scenarios] == [
         f"eta = {eta}, floor = {floor}" for eta in (5, 10) for floor in (2.0, 2.2)
     ]
     assert (online.trials, {cell.episodes for cell in online.cells}) == (10, {20_000_000})
     assert {cell.replan for cell in online.cells} == {"every episode"}
-    assert {panel.world["seed"] for panel in online.panels} == {1}
+    assert {scenario.world["seed"] for scenario in online.scenarios} == {1}
     relative = packaged("relative-floors")
     assert {cell.episodes for cell in relative.cells} == {50_000_000}
-    assert {panel.baseline for panel in relative.panels} == {("eta", 20.0)}
+    assert {scenario.baseline for scenario in relative.scenarios} == {("eta", 20.0)}
     offline = packaged("offline")
-    assert {(panel.log.behaviour[1], panel.log.episodes) for panel in offline.panels} == {
+    assert {(scenario.log.behaviour[1], scenario.log.episodes) for scenario in offline.scenarios} == {
         (eta, n) for eta in (10.0, 15.0) for n in (5000, 8000)
     }
-    place = place_of(packaged("rivals").panels[0], 0.1, 0, 0)
-    assert place.world.stationary
-    assert sf.solve(place.world).value == pytest.approx(1.6925636810, abs=1e-9)
+    built = build_scenario(packaged("rivals").scenarios[0], 0.1, 0, 0)
+    assert built.world.stationary
+    assert sf.solve(built.world).value == pytest.approx(1.6925636810, abs=1e-9)
 
 
 # Ids are for ever: results on disk are found by them. Add to this table; do not change what is in it.
@@ -122,19 +122,19 @@ def test_ids_are_for_ever():
 def test_a_digest_is_of_what_decides_the_numbers_alone():
     study = small()
     assert replace(study, title="another", trials=7, claims=(), figures=("return",)).digest == study.digest
-    renamed = replace(study, panels=tuple(replace(panel, title="x") for panel in study.panels))
+    renamed = replace(study, panels=tuple(replace(scenario, title="x") for scenario in study.scenarios))
     assert renamed.digest == study.digest
     for other in (
         replace(study, seed=1),
         replace(study, delta=0.2),
         replace(study, episodes=601),
         replace(study, replan="every episode"),
-        replace(study, learners=(replace(study.learners[0], scale=0.5), study.learners[1])),
-        replace(study, panels=(replace(study.panels[0], floor=0.61), study.panels[1])),
+        replace(study, learners=(replace(study.agents[0], scale=0.5), study.agents[1])),
+        replace(study, panels=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
     ):
         assert other.digest != study.digest
     # What a cell says itself and what it has from the study are the same, if they are the same.
-    said = replace(study, episodes=None, panels=tuple(replace(panel, episodes=600) for panel in study.panels))
+    said = replace(study, episodes=None, panels=tuple(replace(scenario, episodes=600) for scenario in study.scenarios))
     assert said.digest == study.digest
 
 
@@ -220,9 +220,9 @@ def test_every_field_has_a_meaning_and_is_a_field_of_the_record():
 
 def test_places_that_cannot_be_are_said():
     study = small()
-    high = replace(study.panels[0], floor=0.69)
-    with pytest.raises(InvalidStudy, match=r"Panel 'trap': the floor is 0\.69, but the baseline is worth 0\.685"):
-        place_of(high, 0.1, 0, 0)
+    high = replace(study.scenarios[0], floor=0.69)
+    with pytest.raises(InvalidStudy, match=r"Scenario 'trap': the floor is 0\.69, but the baseline is worth 0\.685"):
+        build_scenario(high, 0.1, 0, 0)
     log = parse_study(
         tomllib.loads(
             SMALL.replace("baseline = { eta = 5.0 }", "").replace(
@@ -230,11 +230,11 @@ def test_places_that_cannot_be_are_said():
             )
         ),
         "x",
-    ).panels[1]
+    ).scenarios[1]
     with pytest.raises(InvalidStudy, match="the policy that writes the log is worth"):
-        place_of(log, 0.1, 0, 0)
+        build_scenario(log, 0.1, 0, 0)
     with pytest.raises(InvalidStudy, match="no policy can reach it"):
-        place_of(replace(study.panels[0], floor=5.0), 0.1, 0, 0)
+        build_scenario(replace(study.scenarios[0], floor=5.0), 0.1, 0, 0)
 
 
 def test_a_trial_is_the_run_of_its_seed():
@@ -276,7 +276,7 @@ def test_trials_meet_the_same_chances_in_every_cell_and_different_ones_each():
 
 
 def test_units_are_the_worlds_own():
-    offers = replace(small().panels[0], id="offers", world={"name": "offers"})
+    offers = replace(small().scenarios[0], id="offers", world={"name": "offers"})
     study = replace(small(), panels=(offers,), episodes=50)
     trial = run_trial(study.cells[0], 0)
     world = sf.world("offers")
@@ -292,15 +292,15 @@ def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
     text = SMALL.replace(
         "baseline = { eta = 5.0 }", f'log = {{ episodes = 4000, behaviour = {{ eta = 5.0 }}, method = "{method}" }}'
     )
-    panel = parse_study(tomllib.loads(text.replace("{ of_baseline = 0.9 }", "0.8")), "x").panels[1]
-    places = [place_of(panel, 0.1, 0, trial) for trial in (0, 0, 1)]
+    scenario = parse_study(tomllib.loads(text.replace("{ of_baseline = 0.9 }", "0.8")), "x").scenarios[1]
+    places = [build_scenario(scenario, 0.1, 0, trial) for trial in (0, 0, 1)]
     assert np.array_equal(places[0].baseline, places[1].baseline)
     assert places[0].log_lower == places[1].log_lower != places[2].log_lower
     assert places[0].delta == 0.05  # half is spent on the log
     assert places[0].log_lower <= sf.policy_value(places[0].world, places[0].baseline)[0, 0]
     assert places[0].certificate is not None
     behaviour = sf.boltzmann(sf.solve(places[0].world).Q, 5.0)
-    learnt = learn_from_log(places[0].world, behaviour, panel.log, 0.05, np.random.SeedSequence(0, spawn_key=(0, 0)))
+    learnt = learn_from_log(places[0].world, behaviour, scenario.log, 0.05, np.random.SeedSequence(0, spawn_key=(0, 0)))
     assert np.array_equal(learnt.policy, places[0].baseline)
 
 

@@ -1,6 +1,6 @@
 """What the paper says must come out, each claim judged by code from the results, with the numbers that decide it.
 
-A claim holds when it holds in every panel that it speaks of. Learners are compared trial by trial: trial i of all cells
+A claim holds when it holds in every scenario it speaks of. Agents are compared trial by trial: trial i of all cells
 draws from the same seed. What the results cannot tell, because trials or learners are missing, is not judged.
 """
 
@@ -42,7 +42,7 @@ from surefoot.studies.analysis.pairing import (
 from surefoot.studies.analysis.promises import breaks_promise, certificate_is_false, is_uncertified, premise_is_false
 from surefoot.studies.analysis.stats import shown
 from surefoot.studies.run.store import Results
-from surefoot.studies.spec.study import Panel
+from surefoot.studies.spec.study import Scenario
 
 FAR = 0.9  # of the way from the baseline to the optimum, median over trials: has risen to it
 MIXERS = ("stepmix", "epsmix")
@@ -98,10 +98,10 @@ def _promise(results: Results) -> Iterator[Found]:
     """Every learner that promises. No violation means little where nobody left the baseline.
 
     Trial i of all panels has the same seed, so its runs are not independent: trials are counted, not runs, and one in
-    which any panel breaks the promise is broken.
+    which any scenario breaks the promise is broken.
     """
-    for learner in results.study.learners:
-        everyone = [trial for panel in results.study.panels for trial in results.of(panel.id, learner.id)]
+    for learner in results.study.agents:
+        everyone = [trial for scenario in results.study.scenarios for trial in results.of(scenario.id, learner.id)]
         certified = [trial for trial in everyone if trial.certified]
         broken = [trial for trial in everyone if breaks_promise(trial, learner)]
         left = [trial for trial in certified if trial.off_baseline is not None]
@@ -115,7 +115,7 @@ def _promise(results: Results) -> Iterator[Found]:
         k, n = (len({trial.trial for trial in some}) for some in (broken, judged))
         trials, bound = shown(k, n).replace("run", "trial", 1).split(": ")
         panels = len({trial.panel for trial in judged})
-        places = f" in {panels} panel{'s' * (panels > 1)}" * (len(results.study.panels) > 1)
+        places = f" in {panels} scenario{'s' * (panels > 1)}" * (len(results.study.scenarios) > 1)
         what = "broke the sum's floor" if AGENTS[learner.agent].in_sum else "fell below the floor"
         numbers = f"{label_of(everyone)}: {trials}{places}{who} {what} ({bound})"
         if len(left) < len(certified):
@@ -126,9 +126,9 @@ def _promise(results: Results) -> Iterator[Found]:
 
 
 def _optimist_violates(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in cells_of(results, ("bpi-ucbvi",)):
+    for scenario, _, label, trials in cells_of(results, ("bpi-ucbvi",)):
         mean = statistics.fmean(trial.violations for trial in trials)
-        numbers = f"{panel.heading}: {label} is below the floor in {number(mean)} episodes a run"
+        numbers = f"{scenario.heading}: {label} is below the floor in {number(mean)} episodes a run"
         yield Found(all(trial.violated for trial in trials), numbers)
 
 
@@ -136,10 +136,10 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
 
 
 def _flat_then_rise(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in cells_of(results, MIXERS):
+    for scenario, _, label, trials in cells_of(results, MIXERS):
         ends = statistics.fmean(at_the_end(trial) for trial in trials)
         best, start = trials[0].optimum, statistics.fmean(trial.baseline for trial in trials)
-        numbers = f"{panel.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
+        numbers = f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
         down = sum(at_the_end(trial) <= trial.baseline for trial in trials)
         closed = statistics.median(map(closed_of_the_way, trials))
         if down:
@@ -151,24 +151,24 @@ def _flat_then_rise(results: Results) -> Iterator[Found]:
 
 
 def _epsmix_sooner(results: Results) -> Iterator[Found]:
-    steps, others = ([one for one in results.study.learners if one.agent == agent] for agent in MIXERS)
-    for panel in results.study.panels:
+    steps, others = ([one for one in results.study.agents if one.agent == agent] for agent in MIXERS)
+    for scenario in results.study.scenarios:
         for one, other in ((one, other) for one in steps for other in others if way_of(one) == way_of(other)):
-            step, eps = results.of(panel.id, one.id), results.of(panel.id, other.id)
+            step, eps = results.of(scenario.id, one.id), results.of(scenario.id, other.id)
             if not common(step, eps):
                 continue
             mine, its = median(eps, left_at), median(step, left_at)
             optimistic = " and ".join(number(median(trials, optimistic_at)) for trials in (eps, step))
             off = f"{label_of(eps)} at {number(mine)}, {label_of(step)} at {number(its)}"
-            yield Found(later(eps, step, left_at), f"{panel.heading}: {off} (optimistic at {optimistic})")
+            yield Found(later(eps, step, left_at), f"{scenario.heading}: {off} (optimistic at {optimistic})")
 
 
 # -- panels held against each other -----------------------------------------------------------------------------------
 
 
-def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[str]) -> Iterator[Found]:
+def _compared(results: Results, easier: Scenario, harder: Scenario, agents: Sequence[str]) -> Iterator[Found]:
     """Later off the baseline, and more regret, in the harder place."""
-    for learner in results.study.learners:
+    for learner in results.study.agents:
         if learner.agent not in agents:
             continue
         one, other = results.of(easier.id, learner.id), results.of(harder.id, learner.id)
@@ -182,8 +182,8 @@ def _compared(results: Results, easier: Panel, harder: Panel, agents: Sequence[s
 
 
 def _higher_floor_delays(results: Results) -> Iterator[Found]:
-    for easier in results.study.panels:
-        for harder in results.study.panels:
+    for easier in results.study.scenarios:
+        for harder in results.study.scenarios:
             same = like(easier) == like(harder)
             floors = easier.floor, harder.floor
             if same and all(isinstance(floor, float) for floor in floors) and floors[0] < floors[1]:  # type: ignore[operator]
@@ -191,8 +191,8 @@ def _higher_floor_delays(results: Results) -> Iterator[Found]:
 
 
 def _better_baseline_helps(results: Results) -> Iterator[Found]:
-    for better in results.study.panels:
-        for worse in results.study.panels:
+    for better in results.study.scenarios:
+        for worse in results.study.scenarios:
             etas = eta_of(better), eta_of(worse)
             same = like(better, but_baseline=True) == like(worse, but_baseline=True) and better.floor == worse.floor
             if same and better.log is None and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
@@ -201,12 +201,13 @@ def _better_baseline_helps(results: Results) -> Iterator[Found]:
 
 def _tighter_floor_delays(results: Results) -> Iterator[Found]:
     """Floors that are shares of the baseline's value, from loose to tight."""
-    shares = [panel for panel in results.study.panels if isinstance(panel.floor, tuple)]
+    shares = [scenario for scenario in results.study.scenarios if isinstance(scenario.floor, tuple)]
     for looser in sorted(shares, key=tightness):
         tighter = [
-            panel
-            for panel in shares
-            if (like(panel), kind_of(panel)) == (like(looser), kind_of(looser)) and tightness(panel) > tightness(looser)
+            scenario
+            for scenario in shares
+            if (like(scenario), kind_of(scenario)) == (like(looser), kind_of(looser))
+            and tightness(scenario) > tightness(looser)
         ]
         if tighter:
             yield from _compared(results, looser, min(tighter, key=tightness), MIXERS)
@@ -216,15 +217,15 @@ def _tighter_floor_delays(results: Results) -> Iterator[Found]:
 
 
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
-    for panel, _, label, dope in cells_of(results, ("dope",)):
-        for _, _, other, trials in (cell for cell in cells_of(results, (*MIXERS, "optpess-lp")) if cell[0] is panel):
+    for scenario, _, label, dope in cells_of(results, ("dope",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, (*MIXERS, "optpess-lp")) if cell[0] is scenario):
             numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
             yield Found(later(dope, trials, left_at), numbers)
 
 
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
-    for panel, _, label, dope in cells_of(results, ("dope",)):
-        for _, _, other, trials in (cell for cell in cells_of(results, MIXERS) if cell[0] is panel):
+    for scenario, _, label, dope in cells_of(results, ("dope",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, MIXERS) if cell[0] is scenario):
             if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
                 continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
             numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
@@ -232,12 +233,12 @@ def _dope_regrets_more(results: Results) -> Iterator[Found]:
 
 
 def _optpess_stays(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in cells_of(results, ("optpess-lp",)):
+    for scenario, _, label, trials in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
-        numbers = f"{panel.heading}: {label} left it in {left} of {len(trials)} runs"
-        others = [one for one in results.study.learners if one.agent != "optpess-lp"]
+        numbers = f"{scenario.heading}: {label} left it in {left} of {len(trials)} runs"
+        others = [one for one in results.study.agents if one.agent != "optpess-lp"]
         # To stay where nobody can leave yet says nothing.
-        if left or any(trial.off_baseline is not None for one in others for trial in results.of(panel.id, one.id)):
+        if left or any(trial.off_baseline is not None for one in others for trial in results.of(scenario.id, one.id)):
             yield Found(left == 0, f"{numbers} of {number(trials[0].episodes)} episodes")
 
 
@@ -245,31 +246,31 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
 
 
 def _finite_mixtures(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in cells_of(results, ("stepmix",)):
+    for scenario, _, label, trials in cells_of(results, ("stepmix",)):
         late = [trial.curve_by_h[trial.curve_episode >= 0.75 * trial.episodes] for trial in trials]
         still = max(int(rows[:, 1:].sum()) for rows in late)
         spent = ", ".join(
             f"h0 = {h}: {number(statistics.fmean(int(trial.by_h[h]) for trial in trials))}"
             for h in range(trials[0].H + 1)
         )
-        numbers = f"{panel.heading}, {label}: {spent} episodes; {number(still)} with h0 > 0 in the last quarter"
+        numbers = f"{scenario.heading}, {label}: {spent} episodes; {number(still)} with h0 > 0 in the last quarter"
         yield Found(still == 0, numbers)
 
 
 def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
-    for panel, _, label, without in cells_of(results, ("step-no-mix",)):
-        for _, _, other, trials in (cell for cell in cells_of(results, ("stepmix",)) if cell[0] is panel):
+    for scenario, _, label, without in cells_of(results, ("step-no-mix",)):
+        for _, _, other, trials in (cell for cell in cells_of(results, ("stepmix",)) if cell[0] is scenario):
             off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
             regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
-            yield Found(later(trials, without, left_at), f"{panel.heading}: {off} ({regret})")
+            yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})")
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
 
 
-def _by_log(results: Results) -> Iterator[tuple[Panel, Panel]]:
+def _by_log(results: Results) -> Iterator[tuple[Scenario, Scenario]]:
     """Panels that differ in the length of the log alone, each with the next longer one."""
-    with_log = [(panel, panel.log) for panel in results.study.panels if panel.log is not None]
+    with_log = [(scenario, scenario.log) for scenario in results.study.scenarios if scenario.log is not None]
     for less, mine in with_log:
         longer = [
             (its.episodes, more.id, more)
@@ -282,7 +283,7 @@ def _by_log(results: Results) -> Iterator[tuple[Panel, Panel]]:
 
 def _more_trajectories_help(results: Results) -> Iterator[Found]:
     for less, more in _by_log(results):
-        for learner in results.study.learners:
+        for learner in results.study.agents:
             if learner.agent not in MIXERS:
                 continue
             one, other = results.of(less.id, learner.id), results.of(more.id, learner.id)
@@ -300,20 +301,22 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
 
 
 def _log_is_enough(results: Results) -> Iterator[Found]:
-    for panel, _, label, trials in cells_of(results, MIXERS):
+    for scenario, _, label, trials in cells_of(results, MIXERS):
         wrote = [trial.log_behaviour for trial in trials if trial.log_behaviour is not None]
         if len(wrote) == len(trials):
             worst = min(trial.baseline for trial in trials)
             false = sum(premise_is_false(trial) for trial in trials)
-            numbers = f"{panel.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
+            numbers = (
+                f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
+            )
             yield Found(false == 0 and worst >= wrote[0], numbers)
 
 
 def _fewer_violations(results: Results) -> Iterator[Found]:
     """Panels that differ in the length of the log alone, from short to long."""
-    for learner in results.study.learners:
-        there = [(panel, panel.log, results.of(panel.id, learner.id)) for panel in results.study.panels]
-        with_log = [(log.episodes, panel, trials) for panel, log, trials in there if log is not None and trials]
+    for learner in results.study.agents:
+        there = [(scenario, scenario.log, results.of(scenario.id, learner.id)) for scenario in results.study.scenarios]
+        with_log = [(log.episodes, scenario, trials) for scenario, log, trials in there if log is not None and trials]
         for _, first, _ in with_log:
             alike = [one for one in with_log if (but_length(one[1]), one[1].floor) == (but_length(first), first.floor)]
             if first is not alike[0][1] or len(alike) < 2:
@@ -321,8 +324,8 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
             alike.sort(key=lambda one: one[0])
             below = [sum(trial.violated for trial in trials) / len(trials) for _, _, trials in alike]
             said = ", ".join(
-                f"{panel.heading}: {sum(trial.violated for trial in trials)} of {len(trials)}"
-                for _, panel, trials in alike
+                f"{scenario.heading}: {sum(trial.violated for trial in trials)} of {len(trials)}"
+                for _, scenario, trials in alike
             )
             falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
             yield Found(falls, f"{label_of(alike[0][2])}, runs below the floor: {said}")
@@ -332,19 +335,19 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
 
 
 def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
-    learners = results.study.learners
-    for panel in results.study.panels:
+    learners = results.study.agents
+    for scenario in results.study.scenarios:
         for sharp in (learner for learner in learners if learner.bounds == "kl"):
             alike = ("paper", *way_of(sharp)[1:])
             for printed in (one for one in learners if one.agent == sharp.agent and way_of(one) == alike):
-                mine, its = results.of(panel.id, sharp.id), results.of(panel.id, printed.id)
+                mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
                 if not common(mine, its) or sharp.agent not in MIXERS or any(map(is_uncertified, (*mine, *its))):
                     continue
                 early, late = median(mine, left_at), median(its, left_at)
                 bound = "more than " * math.isinf(late)
                 factor = (its[0].episodes if math.isinf(late) else late) / max(early, 1.0)
                 numbers = f"at {number(early)} instead of {number(late)}, {bound}{factor:,.0f} times sooner"
-                yield Found(later(mine, its, left_at), f"{panel.heading}, {label_of(mine)} {numbers}")
+                yield Found(later(mine, its, left_at), f"{scenario.heading}, {label_of(mine)} {numbers}")
 
 
 PAPER, DRAFT, OURS = "the paper", "a draft of the paper", "ours"

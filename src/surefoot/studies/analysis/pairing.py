@@ -13,14 +13,14 @@ from surefoot.studies.analysis.promises import is_uncertified
 from surefoot.studies.analysis.stats import paired
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Learner, Panel
+from surefoot.studies.spec.study import AgentSpec, Scenario
 
 FLAT = 1e-9  # how far a mean of equal values may be from them
 END = 0.05  # the last part of a run
 
 
 class Found(NamedTuple):
-    """What one panel, or one learner in it, says."""
+    """What one scenario, or one learner in it, says."""
 
     holds: bool | None  # None: a difference that may be chance
     numbers: str
@@ -29,13 +29,13 @@ class Found(NamedTuple):
 Judge = Callable[[Results], Iterator[Found]]
 
 
-def cells_of(results: Results, agents: Sequence[str]) -> Iterator[tuple[Panel, str, str, tuple[Trial, ...]]]:
-    """Panel, learner's id, label and trials of the cells of these algorithms, where there are trials."""
-    for panel in results.study.panels:
-        for learner in results.study.learners:
-            trials = results.of(panel.id, learner.id)
+def cells_of(results: Results, agents: Sequence[str]) -> Iterator[tuple[Scenario, str, str, tuple[Trial, ...]]]:
+    """Scenario, learner's id, label and trials of the cells of these algorithms, where there are trials."""
+    for scenario in results.study.scenarios:
+        for learner in results.study.agents:
+            trials = results.of(scenario.id, learner.id)
             if learner.agent in agents and trials:
-                yield panel, learner.id, label_of(trials), trials
+                yield scenario, learner.id, label_of(trials), trials
 
 
 def label_of(trials: Sequence[Trial]) -> str:
@@ -43,13 +43,13 @@ def label_of(trials: Sequence[Trial]) -> str:
     return trials[0].label + " (NOT CERTIFIED)" * any(map(is_uncertified, trials))
 
 
-def like(panel: Panel, but_baseline: bool = False) -> Panel:
+def like(scenario: Scenario, but_baseline: bool = False) -> Scenario:
     """All of a place but its names and its floor, and perhaps its baseline."""
-    baseline = "usual" if but_baseline else panel.baseline
-    return replace(panel, id="", title="", floor=0.0, baseline=baseline)
+    baseline = "usual" if but_baseline else scenario.baseline
+    return replace(scenario, id="", title="", floor=0.0, baseline=baseline)
 
 
-def way_of(learner: Learner) -> tuple[object, ...]:
+def way_of(learner: AgentSpec) -> tuple[object, ...]:
     """How a learner counts and bounds, whatever its algorithm."""
     return learner.bounds, learner.scale, learner.pooled
 
@@ -129,27 +129,27 @@ def is_optimal(trial: Trial) -> bool:
     return trial.optimum - trial.baseline <= FLAT * max(1.0, abs(trial.optimum))
 
 
-def eta_of(panel: Panel) -> float | None:
+def eta_of(scenario: Scenario) -> float | None:
     """How sharp the Boltzmann policy is that is the baseline, or wrote the log."""
-    choice = panel.baseline if panel.log is None else panel.log.behaviour
+    choice = scenario.baseline if scenario.log is None else scenario.log.behaviour
     return float(choice[1]) if isinstance(choice, tuple) else None
 
 
-def kind_of(panel: Panel) -> str:
+def kind_of(scenario: Scenario) -> str:
     """Relative to the baseline in which way; "" for a floor that is not."""
-    return panel.floor[0] if isinstance(panel.floor, tuple) else ""
+    return scenario.floor[0] if isinstance(scenario.floor, tuple) else ""
 
 
-def tightness(panel: Panel) -> float:
+def tightness(scenario: Scenario) -> float:
     """Of relative floors of one kind."""
-    assert isinstance(panel.floor, tuple)
-    kind, share = panel.floor
+    assert isinstance(scenario.floor, tuple)
+    kind, share = scenario.floor
     return share if kind == "of_baseline" else -share
 
 
-def but_length(panel: Panel) -> Panel:
+def but_length(scenario: Scenario) -> Scenario:
     """A place with a log of no matter what length."""
-    return replace(like(panel), log=None if panel.log is None else replace(panel.log, episodes=0))
+    return replace(like(scenario), log=None if scenario.log is None else replace(scenario.log, episodes=0))
 
 
 def runs(n: int) -> str:

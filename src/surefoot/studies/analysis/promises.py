@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from surefoot.agents import AGENTS
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Learner
+from surefoot.studies.spec.study import AgentSpec
 
 UNCERTIFIED = "NOT CERTIFIED"
 
@@ -26,7 +26,7 @@ def is_uncertified(trial: Trial) -> bool:
     return trial.promise.startswith(UNCERTIFIED)
 
 
-def breaks_promise(trial: Trial, learner: Learner) -> bool:
+def breaks_promise(trial: Trial, learner: AgentSpec) -> bool:
     """Did a run do what it promised not to?
 
     A learner that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
@@ -39,14 +39,14 @@ def breaks_promise(trial: Trial, learner: Learner) -> bool:
     return trial.violated
 
 
-def is_proved(trial: Trial, learner: Learner) -> bool:
+def is_proved(trial: Trial, learner: AgentSpec) -> bool:
     """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
     left = trial.off_baseline is not None or breaks_promise(trial, learner)
     return trial.certified and (left or cleared)
 
 
-def is_on_trust(trial: Trial, learner: Learner) -> bool:
+def is_on_trust(trial: Trial, learner: AgentSpec) -> bool:
     """Was nothing ever played but a baseline that nothing certifies? Then trust in it is all there is."""
     return trial.certified and not is_proved(trial, learner)
 

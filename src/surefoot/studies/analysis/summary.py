@@ -32,17 +32,17 @@ def summary(results: Results) -> list[dict[str, Any]]:
     over trials is None where half of them never got there.
     """
     return [
-        _row(cell, results.of(cell.panel.id, cell.learner.id), results.study.trials) for cell in results.study.cells
+        _row(cell, results.of(cell.scenario.id, cell.agent.id), results.study.trials) for cell in results.study.cells
     ]
 
 
 def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "panel": cell.panel.id,
-        "panel_title": cell.panel.heading,
-        "learner": cell.learner.id,
+        "panel": cell.scenario.id,
+        "panel_title": cell.scenario.heading,
+        "learner": cell.agent.id,
         "label": cell.label,
-        "in_sum": AGENTS[cell.learner.agent].in_sum,
+        "in_sum": AGENTS[cell.agent.agent].in_sum,
         "delta": cell.delta,
         "episodes": cell.episodes,
         "trials": len(trials),
@@ -65,10 +65,10 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "baseline_violations": _mean([trial.episodes * baseline_is_below(trial) for trial in trials]),
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
-        "certified": sum(is_proved(trial, cell.learner) for trial in trials),
-        "on_trust": sum(is_on_trust(trial, cell.learner) for trial in trials),
+        "certified": sum(is_proved(trial, cell.agent) for trial in trials),
+        "on_trust": sum(is_on_trust(trial, cell.agent) for trial in trials),
         "false_logs": sum(certificate_is_false(trial) for trial in trials),
-        "broken": sum(breaks_promise(trial, cell.learner) for trial in trials),
+        "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),
         "premise_false": sum(premise_is_false(trial) for trial in trials),
         "not_certified": sum(is_uncertified(trial) for trial in trials),
         "no_floor": sum("no floor promised" in trial.promise for trial in trials),

@@ -33,16 +33,16 @@ def moment(row: dict[str, Any], name: str) -> str:
 
 
 def print_summary(results: Results) -> None:
-    """A table a panel on standard output, the baseline alone on top of each; then what is promised, and the verdict."""
+    """Print a table per scenario, the baseline alone on top of each; then what is promised, and the verdict."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console()
     rows = summary(results)
-    for panel in results.study.panels:
-        mine = [row for row in rows if row["panel"] == panel.id]
+    for scenario in results.study.scenarios:
+        mine = [row for row in rows if row["panel"] == scenario.id]
         there = [row for row in mine if row["trials"]]
-        console.print(escape(panel.heading), style="bold", highlight=False)
+        console.print(escape(scenario.heading), style="bold", highlight=False)
         if not there:
             console.print("no trials yet\n", highlight=False)
             continue

@@ -49,10 +49,10 @@ def _shared(several: Sequence[Results]) -> list[str]:
 def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
     # By the study as well as by its trials: those that are not there yet would have said so.
     scaled = {
-        f"{cell.label} (bonus times {cell.learner.scale:g})": None
+        f"{cell.label} (bonus times {cell.agent.scale:g})": None
         for results in several
         for cell in results.study.cells
-        if cell.learner.scale != 1.0 or any(map(is_uncertified, results.of(cell.panel.id, cell.learner.id)))
+        if cell.agent.scale != 1.0 or any(map(is_uncertified, results.of(cell.scenario.id, cell.agent.id)))
     }
     certified = sum(row["certified"] or 0 for row in rows)
     if scaled:
@@ -188,7 +188,7 @@ class Glance(NamedTuple):
 def glance(results: Results) -> list[Glance]:
     """Each learner that has trials."""
     lines, table = [], summary(results)
-    for learner in results.study.learners:
+    for learner in results.study.agents:
         rows = [row for row in table if row["learner"] == learner.id and row["trials"]]
         if rows:
             lines.append(_glance(rows))

@@ -10,10 +10,10 @@ from surefoot.studies.report.study_view import StudyView
 
 def premises(told: Sequence[StudyView]) -> Html:
     """What the promise rests on. Those of a kind of learner are said where there is one."""
-    learners = [learner for each in told for learner in each.study.learners]
+    learners = [learner for each in told for learner in each.study.agents]
     agents = [AGENTS[learner.agent] for learner in learners]
-    logs = any(panel.log is not None for each in told for panel in each.study.panels)
-    given = any(panel.log is None for each in told for panel in each.study.panels)
+    logs = any(scenario.log is not None for each in told for scenario in each.study.scenarios)
+    given = any(scenario.log is None for each in told for scenario in each.study.scenarios)
     lines = [
         "States, actions and steps are finite, and every episode has the same number H of steps.",
         "The same state and action at the same step have the same transition probabilities in every episode.",

@@ -1,4 +1,4 @@
-"""What the figures of a study share: headings, axes by panel or by cell, curves with bands, numbers, legends.
+"""What the figures of a study share: headings, axes by scenario or by cell, curves with bands, numbers, legends.
 
 matplotlib is imported when the first picture is drawn, and no global style is touched.
 """
@@ -107,7 +107,7 @@ def figure_of_nothing(results: Results, why: str) -> "Figure":
 
 
 def axes_by_panel(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[Shown]]]]:
-    """Large axes, two a row, with the cells of a panel each."""
+    """Large axes, two a row, with the cells of a scenario each."""
     several = by_panel(results, shown_cells(results))
     columns = min(2, len(several))
     rows = math.ceil(len(several) / columns)
@@ -117,8 +117,8 @@ def axes_by_panel(results: Results, ylabel: str) -> tuple["Figure", list[tuple["
     for axes in grid[len(several) :]:
         axes.remove()
     places = []
-    for i, (axes, (panel, cells)) in enumerate(zip(grid, several, strict=False)):
-        axes.set_title("\n".join(in_lines(panel.heading, 120 // columns)), fontsize=LARGE)
+    for i, (axes, (scenario, cells)) in enumerate(zip(grid, several, strict=False)):
+        axes.set_title("\n".join(in_lines(scenario.heading, 120 // columns)), fontsize=LARGE)
         axes.set_xlabel("episode", fontsize=MEDIUM)
         if i % columns == 0:
             axes.set_ylabel(ylabel, fontsize=MEDIUM)
@@ -130,7 +130,7 @@ def axes_by_panel(results: Results, ylabel: str) -> tuple["Figure", list[tuple["
 def axes_by_cell(
     results: Results, cells: Sequence[Shown], row_height: float, sharey: bool
 ) -> tuple["Figure", list[tuple["Axes", Shown]]]:
-    """Small axes: one row a learner, one column a panel; panels that are too many for a row go below, in blocks."""
+    """Small axes: one row a learner, one column a scenario; panels that are too many for a row go below, in blocks."""
     several = by_panel(results, cells)
     names = list(dict.fromkeys(sorted(cell.number for cell in cells)))
     blocks = math.ceil(len(several) / PANELS_A_ROW)
@@ -148,7 +148,7 @@ def axes_by_cell(
         _, mine = several[place] if place < len(several) else (None, [])
         cell = next((cell for cell in mine if cell.number == names[line]), None)
         if line == 0 and mine:
-            axes.set_title("\n".join(in_lines(mine[0].panel.heading, 135 // columns)), fontsize=MEDIUM)
+            axes.set_title("\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM)
         if line == len(names) - 1 and mine:
             axes.set_xlabel("episode", fontsize=SMALL)
         if cell is None:

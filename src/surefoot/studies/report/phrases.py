@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.studies.spec.study import Choice, Learner, Panel, Study
+from surefoot.studies.spec.study import AgentSpec, Choice, Scenario, Study
 
 
 def setting_in_words(study: Study) -> str:
     """Who runs where, how often, how long."""
     lengths = sorted({cell.episodes for cell in study.cells})
     spans = " to ".join(f"{episodes:,}" for episodes in dict.fromkeys((lengths[0], lengths[-1])))
-    learners, places = len(study.learners), len(study.panels)
+    learners, places = len(study.agents), len(study.scenarios)
     runs = len(study.cells) * study.trials
     each = f"{learners} {plural('learner', learners)} in {places} {plural('place', places)}, {study.trials} "
     return (
@@ -22,11 +22,11 @@ def setting_in_words(study: Study) -> str:
     )
 
 
-def sizes_of(panel: Panel) -> dict[str, Any]:
+def sizes_of(scenario: Scenario) -> dict[str, Any]:
     """A world's sizes; that of its usual baseline where that is used."""
-    used = panel.baseline if panel.log is None else panel.log.behaviour
+    used = scenario.baseline if scenario.log is None else scenario.log.behaviour
     hidden = ("name",) if used == "usual" else ("name", "eta")
-    return {key: value for key, value in panel.world.items() if key not in hidden}
+    return {key: value for key, value in scenario.world.items() if key not in hidden}
 
 
 def policy_in_words(choice: Choice) -> str:
@@ -34,23 +34,23 @@ def policy_in_words(choice: Choice) -> str:
     return "the world's usual one" if isinstance(choice, str) else f"Boltzmann policy on Q*, eta = {choice[1]:g}"
 
 
-def baseline_in_words(panel: Panel) -> str:
+def baseline_in_words(scenario: Scenario) -> str:
     """Where the baseline comes from."""
-    if panel.log is None:
-        return policy_in_words(panel.baseline)
+    if scenario.log is None:
+        return policy_in_words(scenario.baseline)
     methods = {"vi-lcb": "VI-LCB", "robust": "KL-robust learning", "clone": "cloning", "spibb": "SPIBB"}
     return (
-        f"learnt by {methods[panel.log.method]} from a log of {panel.log.episodes:,} episodes of another policy "
-        f"({policy_in_words(panel.log.behaviour)}); a new log in every trial"
+        f"learnt by {methods[scenario.log.method]} from a log of {scenario.log.episodes:,} episodes of another policy "
+        f"({policy_in_words(scenario.log.behaviour)}); a new log in every trial"
     )
 
 
-def floor_in_words(panel: Panel) -> str:
+def floor_in_words(scenario: Scenario) -> str:
     """How the floor was chosen."""
-    if panel.floor == "usual":
+    if scenario.floor == "usual":
         return "the world's usual one"
-    if isinstance(panel.floor, tuple):
-        kind, value = panel.floor
+    if isinstance(scenario.floor, tuple):
+        kind, value = scenario.floor
         return f"{value:g} times the baseline's" if kind == "of_baseline" else f"the baseline's less {value:g}"
     return "as given"
 
@@ -65,7 +65,7 @@ def replan_in_words(choice: Choice) -> str:
     return f"in blocks of {100 * value:g} % of the episodes so far"
 
 
-def constants_in_words(learner: Learner) -> str:
+def constants_in_words(learner: AgentSpec) -> str:
     """With which constants a learner plans."""
     return {"paper": "as its paper prints them", "kl": "KL (sharp)"}[learner.bounds]
 

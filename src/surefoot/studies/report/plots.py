@@ -186,15 +186,15 @@ def plot_certificates(results: Results) -> "Figure":
 
 
 def plot_coverage(results: Results) -> "Figure":
-    """Visits of every pair at the end, in the first panel that has trials; hatched: never visited in any trial."""
+    """Visits of every pair at the end, in the first scenario that has trials; hatched: never visited in any trial."""
     from matplotlib.colors import LogNorm
 
     cells = shown_cells(results)
-    cells = [cell for cell in cells if cell.panel.id == cells[0].panel.id]
+    cells = [cell for cell in cells if cell.scenario.id == cells[0].scenario.id]
     means = [np.mean([trial.n_sa for trial in cell.trials], axis=0) for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].panel.heading)
+    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].scenario.heading)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))
@@ -254,10 +254,10 @@ def plot_violations(results: Results) -> "Figure":
     """Violations a run, and runs that violate, against the number of episodes in the log."""
     from matplotlib.ticker import PercentFormatter
 
-    series = log_series([cell for cell in shown_cells(results) if cell.panel.log is not None])
+    series = log_series([cell for cell in shown_cells(results) if cell.scenario.log is not None])
     if not series:
         return figure_of_nothing(
-            results, "No panel of this study has a log: there is nothing to draw violations against."
+            results, "No scenario of this study has a log: there is nothing to draw violations against."
         )
     figure = new_figure(results, 1.2 + 3.4 * len(series))
     rows = figure.subplots(len(series), 2, squeeze=False)
@@ -341,7 +341,7 @@ CAPTIONS: dict[str, str] = {
         "the algorithm mixes; until there is one, the baseline is played on trust."
     ),
     "coverage": (
-        "How often each pair of state and action was visited by the end, in the first panel: the mean over trials on a "
+        "How often each pair of state and action was visited by the end, in the first scenario: mean over trials on a "
         "logarithmic scale. Hatched pairs were never visited."
     ),
     "by-h": (

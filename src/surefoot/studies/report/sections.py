@@ -67,7 +67,7 @@ def glances(told: StudyView) -> Table:
         "regret against the baseline alone",
         "runs that left the baseline",
     )
-    places = len(told.study.panels)
+    places = len(told.study.scenarios)
     caption = f"The learners over {'all ' * (places > 1)}{places} {plural('place', places)} together."
     return Table(caption, headings, frozenset({1, 2, 3}), [("", rows)])
 

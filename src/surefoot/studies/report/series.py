@@ -11,7 +11,7 @@ from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Panel
+from surefoot.studies.spec.study import Scenario
 
 MOST_POINTS = 300  # of a curve: more cannot be told apart in an axes of five inches
 NO_FLOOR = "no floor promised"  # in the promise of a learner without one
@@ -22,7 +22,7 @@ NOT_CERTIFIED = "NOT CERTIFIED"
 class Shown:
     """A cell of which there are trials."""
 
-    panel: Panel
+    scenario: Scenario
     number: int  # of the learner in the study, which decides its colour
     label: str
     trials: tuple[Trial, ...]
@@ -53,33 +53,35 @@ class Shown:
 def shown_cells(results: Results) -> list[Shown]:
     """The cells that have trials, in the study's order."""
     study = results.study
-    labels = {cell.learner.id: cell.label for cell in study.cells}
+    labels = {cell.agent.id: cell.label for cell in study.cells}
     found = []
     for cell in study.cells:
-        trials = results.of(cell.panel.id, cell.learner.id)
+        trials = results.of(cell.scenario.id, cell.agent.id)
         if not trials:
             continue
-        label = labels[cell.learner.id]
+        label = labels[cell.agent.id]
         if list(labels.values()).count(label) > 1:
-            label += f" ({cell.learner.id})"
+            label += f" ({cell.agent.id})"
         label += ", told V^b" * trials[0].told
         label += f", {NOT_CERTIFIED}" * any(trial.promise.startswith(NOT_CERTIFIED) for trial in trials)
-        number = [learner.id for learner in study.learners].index(cell.learner.id)
-        found.append(Shown(cell.panel, number, label, trials, study.trials))
+        number = [learner.id for learner in study.agents].index(cell.agent.id)
+        found.append(Shown(cell.scenario, number, label, trials, study.trials))
     if not found:
         raise InvalidSetting(f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first.")
     return found
 
 
-def by_panel(results: Results, cells: Sequence[Shown]) -> list[tuple[Panel, list[Shown]]]:
-    """By panel, those that have something to show."""
-    several = [(panel, [cell for cell in cells if cell.panel.id == panel.id]) for panel in results.study.panels]
-    return [(panel, some) for panel, some in several if some]
+def by_panel(results: Results, cells: Sequence[Shown]) -> list[tuple[Scenario, list[Shown]]]:
+    """By scenario, those that have something to show."""
+    several = [
+        (scenario, [cell for cell in cells if cell.scenario.id == scenario.id]) for scenario in results.study.scenarios
+    ]
+    return [(scenario, some) for scenario, some in several if some]
 
 
 def one_world(results: Results) -> bool:
     """Are all panels of one world, so that their returns can be compared?"""
-    return all(panel.world == results.study.panels[0].world for panel in results.study.panels)
+    return all(scenario.world == results.study.scenarios[0].world for scenario in results.study.scenarios)
 
 
 def learnt(trials: Sequence[Trial]) -> bool:
@@ -159,26 +161,26 @@ def h_of(cell: Shown) -> int | None:
 
 def log_size(cell: Shown) -> int:
     """Episodes in the log; 0: there is none."""
-    return 0 if cell.panel.log is None else cell.panel.log.episodes
+    return 0 if cell.scenario.log is None else cell.scenario.log.episodes
 
 
 def log_series(cells: Sequence[Shown]) -> dict[str, list[Shown]]:
     """Panels that differ in the size of their log only, by what they have in common and others have not."""
 
-    def facts(panel: Panel) -> dict[str, str]:
-        log = panel.log
+    def facts(scenario: Scenario) -> dict[str, str]:
+        log = scenario.log
         assert log is not None
-        world = ", ".join(f"{key} = {value}" for key, value in panel.world.items() if key != "name")
+        world = ", ".join(f"{key} = {value}" for key, value in scenario.world.items() if key != "name")
         written = log.behaviour if isinstance(log.behaviour, str) else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
         return {
-            "world": f"{panel.world['name']} ({world})" if world else str(panel.world["name"]),
+            "world": f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),
             "behaviour": f"behaviour {written}",
             "method": log.method,
-            "floor": f"floor {panel.floor if isinstance(panel.floor, str) else format(panel.floor, 'g')}",
-            "episodes": f"{panel.episodes:,} episodes" if panel.episodes else "",
+            "floor": f"floor {scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
+            "episodes": f"{scenario.episodes:,} episodes" if scenario.episodes else "",
         }
 
-    every = [facts(cell.panel) for cell in cells]
+    every = [facts(cell.scenario) for cell in cells]
     telling = [key for key in (every[0] if every else ()) if len({some[key] for some in every}) > 1]
     series: dict[str, list[Shown]] = {}
     for cell, some in zip(cells, every, strict=True):

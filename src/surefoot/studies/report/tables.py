@@ -29,20 +29,20 @@ MINUS = "−"
 
 
 def places_table(told: StudyView) -> Table:
-    """Each panel: its world, its baseline, its floor."""
+    """Each scenario: its world, its baseline, its floor."""
     rows = []
-    for panel in told.study.panels:
-        row = next((row for row in told.rows if row["panel"] == panel.id and row["trials"]), None)
-        sizes = ", ".join(f"{key} = {plainly(value)}" for key, value in sizes_of(panel).items())
-        about = family(panel.world["name"]).summary
-        lengths = dict.fromkeys(f"{cell.episodes:,}" for cell in told.study.cells if cell.panel.id == panel.id)
+    for scenario in told.study.scenarios:
+        row = next((row for row in told.rows if row["panel"] == scenario.id and row["trials"]), None)
+        sizes = ", ".join(f"{key} = {plainly(value)}" for key, value in sizes_of(scenario).items())
+        about = family(scenario.world["name"]).summary
+        lengths = dict.fromkeys(f"{cell.episodes:,}" for cell in told.study.cells if cell.scenario.id == scenario.id)
         rows.append(
             [
-                said(panel.heading),
-                Html(f"{said(panel.world['name'])}{small(sizes)}{small(about)}"),
-                Html(f"{said(baseline_in_words(panel))}"),
+                said(scenario.heading),
+                Html(f"{said(scenario.world['name'])}{small(sizes)}{small(about)}"),
+                Html(f"{said(baseline_in_words(scenario))}"),
                 said("–" if row is None else _worth(row)),
-                Html(said(_four(row, "floor")) + small(floor_in_words(panel))),
+                Html(said(_four(row, "floor")) + small(floor_in_words(scenario))),
                 said(_four(row, "optimum")),
                 said(" or ".join(lengths)),
             ]
@@ -63,8 +63,8 @@ def _worth(row: Mapping[str, Any]) -> str:
 def learners_table(told: StudyView) -> Table:
     """Each learner: how it plans, and what it promises."""
     rows = []
-    for learner in told.study.learners:
-        cells = [cell for cell in told.study.cells if cell.learner.id == learner.id]
+    for learner in told.study.agents:
+        cells = [cell for cell in told.study.cells if cell.agent.id == learner.id]
         promises: dict[str, int] = {}
         for row in told.rows:
             for words, times in (row["promises"] or {}).items() if row["learner"] == learner.id else ():
@@ -104,9 +104,9 @@ def results_table(told: StudyView) -> Table:
         "first optimistic episode, median",
     )
     groups = []
-    for panel in told.study.panels:
-        rows = [_result(row) for row in told.rows if row["panel"] == panel.id]
-        groups.append((panel.heading, rows))
+    for scenario in told.study.scenarios:
+        rows = [_result(row) for row in told.rows if row["panel"] == scenario.id]
+        groups.append((scenario.heading, rows))
     caption = (
         "What came of each learner in each place. Below moments: from the earliest to the latest trial. Below regret "
         "and return: the 95 % t interval of the mean over "
@@ -173,7 +173,7 @@ def _moment(row: Mapping[str, Any], key: str) -> Html:
 
 def comparisons(told: StudyView) -> list[Html]:
     """Two learners in the same place, trial by trial."""
-    learners = told.study.learners
+    learners = told.study.agents
     pairs = (
         list(combinations(learners, 2))
         if len(learners) <= MOST_TO_PAIR
@@ -181,14 +181,14 @@ def comparisons(told: StudyView) -> list[Html]:
     )
     cells = {cell.id: cell for cell in told.study.cells}
     groups = []
-    for panel in told.study.panels:
+    for scenario in told.study.scenarios:
         rows = []
         for one, two in pairs:
-            sides = cells[f"{panel.id}/{one.id}"], cells[f"{panel.id}/{two.id}"]
+            sides = cells[f"{scenario.id}/{one.id}"], cells[f"{scenario.id}/{two.id}"]
             row = _comparison(sides, told.results)
             if row is not None:
                 rows.append(row)
-        groups.append((panel.heading, rows))
+        groups.append((scenario.heading, rows))
     if not any(rows for _, rows in groups):
         return []
     headings = (
@@ -211,7 +211,7 @@ def comparisons(told: StudyView) -> list[Html]:
 def _comparison(sides: tuple[Cell, Cell], results: Results) -> list[Html] | None:
     """None where there is nothing to compare: runs of different lengths, or no trial that both have."""
     first, second = sides
-    ones, twos = ({trial.trial: trial for trial in results.of(cell.panel.id, cell.learner.id)} for cell in sides)
+    ones, twos = ({trial.trial: trial for trial in results.of(cell.scenario.id, cell.agent.id)} for cell in sides)
     common = sorted(ones.keys() & twos.keys())
     if first.episodes != second.episodes or not common:
         return None

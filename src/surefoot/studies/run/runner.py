@@ -60,7 +60,7 @@ def run_study(
     if not missing:
         return 0
     check_study_cells(folder.study.cells)
-    cells = {(cell.panel.id, cell.learner.id): cell for cell in folder.study.cells}
+    cells = {(cell.scenario.id, cell.agent.id): cell for cell in folder.study.cells}
     pace = Pace([_weight(cells[key[:2]]) for key in missing])
     with ExitStack() as stack:
         for n, done in enumerate(stack.enter_context(_finished(cells, missing, jobs, backend, address)), 1):
@@ -106,7 +106,7 @@ def _finished(
         parallel = joblib.Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
         )
-        results = parallel(joblib.delayed(work)(cells[panel, learner], trial) for panel, learner, trial in keys)
+        results = parallel(joblib.delayed(work)(cells[scenario, learner], trial) for scenario, learner, trial in keys)
         try:
             yield _heard(results)
         finally:

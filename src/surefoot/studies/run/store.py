@@ -51,7 +51,7 @@ PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
 LARGEST_TIMES = 2**28  # bytes of the file of times: 200 a trial
 MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
 MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
-Key = tuple[str, str, int]  # panel, learner, trial
+Key = tuple[str, str, int]  # scenario, learner, trial
 READING = "hive_partitioning = false"  # a folder that is called floor=9 is not a column
 
 
@@ -81,13 +81,13 @@ class Folder:
 
     def place(self, key: Key) -> Path:
         """Where a trial goes."""
-        panel, learner, trial = key
-        return self.path / TRIALS / panel / learner / f"{trial:04d}.parquet"
+        scenario, learner, trial = key
+        return self.path / TRIALS / scenario / learner / f"{trial:04d}.parquet"
 
     def wanted(self) -> list[Key]:
         """Every trial that the study asks for, trial 0 of all cells first."""
         cells = self.study.cells
-        return [(cell.panel.id, cell.learner.id, i) for i in range(self.study.trials) for cell in cells]
+        return [(cell.scenario.id, cell.agent.id, i) for i in range(self.study.trials) for cell in cells]
 
     def there(self) -> list[Key]:
         """Those that are finished."""
@@ -106,8 +106,8 @@ class Folder:
 
     def note_time(self, key: Key, seconds: float, worker: str) -> None:
         """Beside the results, in no result."""
-        panel, learner, trial = key
-        entry = {"panel": panel, "learner": learner, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
+        scenario, learner, trial = key
+        entry = {"panel": scenario, "learner": learner, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
         target = self.path / TIMES
         with said_of_disk(target), target.open("ab+") as stream:
             stream.seek(0, os.SEEK_END)
@@ -271,9 +271,9 @@ class Results:
         """How many trials are not there yet."""
         return len(self.study.cells) * self.study.trials - sum(len(some) for some in self.trials.values())
 
-    def of(self, panel: str, learner: str) -> tuple[Trial, ...]:
+    def of(self, scenario: str, learner: str) -> tuple[Trial, ...]:
         """The trials of one cell."""
-        return self.trials.get(f"{panel}/{learner}", ())
+        return self.trials.get(f"{scenario}/{learner}", ())
 
 
 def trial_files(path: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from surefoot.simulation.by_name import build_agent, build_bounds
 from surefoot.simulation.run import Run
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.simulation.simulate import simulate
-from surefoot.studies.spec.study import Cell, Choice, Log, Panel, replan_of
+from surefoot.studies.spec.study import Cell, Choice, Log, Scenario, replan_of
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
 from surefoot.worlds.exact import solve, value_of
@@ -135,33 +135,33 @@ class Trial(FrozenRecord):
 
 def run_trial(cell: Cell, trial: int) -> Trial:
     """Trial number `trial` of this cell."""
-    place = place_of(cell.panel, cell.delta, cell.seed, trial)
+    built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FloorAboveBaseline)  # what was learnt from a log may be: it is counted
         agent = build_agent(
-            cell.learner.agent,
-            place.world,
-            place.baseline,
-            place.floor,
-            delta=place.delta,
-            bounds=build_bounds(cell.learner.bounds, cell.learner.scale),
-            pooled=place.world.stationary if cell.learner.pooled == "if stationary" else bool(cell.learner.pooled),
+            cell.agent.agent,
+            built.world,
+            built.baseline,
+            built.floor,
+            delta=built.delta,
+            bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
+            pooled=built.world.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
             episodes=cell.episodes,
             replan=replan_of(cell.replan),
-            certificate=place.certificate,
+            certificate=built.certificate,
         )
         run = simulate(
-            place.world,
+            built.world,
             agent,
             cell.episodes,
             child(cell.seed, trial, RUN),
-            floor=place.floor,
+            floor=built.floor,
             progress=False,
             checkpoints=checkpoints(cell.episodes),
         )
     if run.interrupted:
         raise KeyboardInterrupt
-    return trial_from(cell, trial, place, run)
+    return trial_from(cell, trial, built, run)
 
 
 def child(seed: int, trial: int, purpose: int) -> np.random.SeedSequence:
@@ -177,7 +177,7 @@ def checkpoints(episodes: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class BuiltScenario:
     """A panel, built: what a learner meets in one trial. Values are this library's, in 0..H."""
 
     world: TabularMDP
@@ -190,21 +190,21 @@ class Place:
     log_behaviour: float | None = None
 
 
-def place_of(panel: Panel, delta: float, seed: int, trial: int) -> Place:
+def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> BuiltScenario:
     """Build a panel. Where there is a log it is this trial's own."""
     try:
-        world = build_world(panel.world["name"], **{k: v for k, v in panel.world.items() if k != "name"})
-        policy = policy_of(world, panel.baseline if panel.log is None else panel.log.behaviour)
-        floor = _floor_of(world, panel, value_of(world, policy))
+        world = build_world(scenario.world["name"], **{k: v for k, v in scenario.world.items() if k != "name"})
+        policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
+        floor = _floor_of(world, scenario, value_of(world, policy))
     except SurefootError as reason:
-        raise InvalidStudy(f"Panel {panel.id!r}: {reason}") from None
-    if panel.log is None:
-        return Place(world, policy, floor, delta)
-    learnt = learn_from_log(world, policy, panel.log, delta / 2, child(seed, trial, LOG))
+        raise InvalidStudy(f"Scenario {scenario.id!r}: {reason}") from None
+    if scenario.log is None:
+        return BuiltScenario(world, policy, floor, delta)
+    learnt = learn_from_log(world, policy, scenario.log, delta / 2, child(seed, trial, LOG))
     certificate = learnt.certificate if learnt.certified else None
     lower = learnt.lower if learnt.certified else None
     behaviour = value_of(world, policy)
-    return Place(world, learnt.policy, floor, delta / 2, certificate, panel.log, lower, behaviour)
+    return BuiltScenario(world, learnt.policy, floor, delta / 2, certificate, scenario.log, lower, behaviour)
 
 
 def policy_of(world: TabularMDP, choice: Choice) -> Floats:
@@ -216,9 +216,9 @@ def policy_of(world: TabularMDP, choice: Choice) -> Floats:
     return boltzmann(solve(world).Q, float(choice[1]))
 
 
-def _floor_of(world: TabularMDP, panel: Panel, baseline: float) -> float:
+def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
     """The floor in 0..H; one that the baseline, or the log's behaviour, does not reach is refused."""
-    given = panel.floor
+    given = scenario.floor
     if isinstance(given, str):
         if world.suggested_floor is None:
             raise InvalidSetting(f"{world.name} has no usual floor. Write a number.")
@@ -232,7 +232,7 @@ def _floor_of(world: TabularMDP, panel: Panel, baseline: float) -> float:
     floor = require_floor(floor, world.H)
     if floor > baseline:
         asked, found = (f"{world.in_user_units(value):.6g}" for value in (floor, baseline))
-        whose = "baseline" if panel.log is None else "policy that writes the log"
+        whose = "baseline" if scenario.log is None else "policy that writes the log"
         raise InvalidSetting(
             f"the floor is {asked}, but the {whose} is worth {found}: the promise presumes one above the floor. "
             "Lower the floor, or choose a better baseline."
@@ -266,9 +266,9 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
     return Counts(n_sas, s1=s1, n_start=starts, logged=True)
 
 
-def trial_from(cell: Cell, trial: int, place: Place, run: Run) -> Trial:
+def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
     """The account of a run in the world's units."""
-    units, curve, trace = place.world.problem.units, run.curve, run.trace
+    units, curve, trace = built.world.problem.units, run.curve, run.trace
     assert trace is not None
     assert run.violations is not None
     assert run.regret is not None
@@ -281,19 +281,19 @@ def trial_from(cell: Cell, trial: int, place: Place, run: Run) -> Trial:
 
     return Trial(
         study=cell.study,
-        panel=cell.panel.id,
-        learner=cell.learner.id,
+        panel=cell.scenario.id,
+        learner=cell.agent.id,
         trial=trial,
         label=cell.label,
         digest=cell.digest,
         promise=str(run.promise),
         told=run.told,
-        H=place.world.H,
-        S=place.world.S,
-        A=place.world.A,
+        H=built.world.H,
+        S=built.world.S,
+        A=built.world.A,
         episodes=run.episodes,
-        floor=of(place.floor),
-        baseline=of(value_of(place.world, place.baseline)),
+        floor=of(built.floor),
+        baseline=of(value_of(built.world, built.baseline)),
         optimum=of(run.optimum),
         violations=run.violations,
         regret=units.scale * run.regret,
@@ -306,9 +306,9 @@ def trial_from(cell: Cell, trial: int, place: Place, run: Run) -> Trial:
         on_mixture=run.sources["mixture"],
         on_optimistic=run.sources["optimistic"],
         min_cumulative=units.scale * run.min_cumulative,
-        log_episodes=None if place.log is None else place.log.episodes,
-        log_lower=None if place.log_lower is None else of(place.log_lower),
-        log_behaviour=None if place.log_behaviour is None else of(place.log_behaviour),
+        log_episodes=None if built.log is None else built.log.episodes,
+        log_lower=None if built.log_lower is None else of(built.log_lower),
+        log_behaviour=None if built.log_behaviour is None else of(built.log_behaviour),
         by_h=run.by_h,
         curve_episode=curve.episode,
         curve_episodes=curve.episodes,
@@ -324,7 +324,7 @@ def trial_from(cell: Cell, trial: int, place: Place, run: Run) -> Trial:
         trace_rho=trace.rho,
         trace_h=trace.h,
         trace_candidates=of(trace.candidates),
-        n_sa=run.counts.n_sa.reshape(-1, place.world.S, place.world.A),
+        n_sa=run.counts.n_sa.reshape(-1, built.world.S, built.world.A),
     )
 
 
@@ -332,12 +332,12 @@ def check_study_cells(cells: tuple[Cell, ...]) -> None:
     """Build everything once, before hours are spent: what does not fit is said now."""
     seen: set[str] = set()
     for cell in cells:
-        if cell.panel.id not in seen:
-            place = place_of(cell.panel, cell.delta, cell.seed, 0)
-            seen.add(cell.panel.id)
-        pooled = cell.learner.pooled
-        if pooled is True and not place.world.stationary:
+        if cell.scenario.id not in seen:
+            built = build_scenario(cell.scenario, cell.delta, cell.seed, 0)
+            seen.add(cell.scenario.id)
+        pooled = cell.agent.pooled
+        if pooled is True and not built.world.stationary:
             raise InvalidStudy(
-                f"Cell {cell.id}: the dynamics of {place.world.name} depend on the step, so counts cannot be pooled. "
+                f"Cell {cell.id}: the dynamics of {built.world.name} depend on the step, so counts cannot be pooled. "
                 'Write pooled = false, or "if stationary".'
             )

@@ -1,7 +1,7 @@
 """Study: what is asked, as data. A TOML file, checked field by field; panels times learners are its cells.
 
-A panel is a place: a world, its baseline (or a log to learn one from) and a floor. A learner is a way to plan. Each
-pair of the two is a cell, `panel/learner`, and that is its name for ever. Trials of a cell differ in their draws only.
+A scenario is a place: a world, its baseline (or a log to learn one from) and a floor. A learner is a way to plan. Each
+pair of the two is a cell, `scenario/agent`, which is its permanent name. Trials of a cell differ in their draws only.
 """
 
 import hashlib
@@ -119,7 +119,7 @@ def _log(where: str, value: object) -> "Log":
     return Log(**read_table(where, value, LOG_FIELDS))
 
 
-PANEL_FIELDS = {
+SCENARIO_FIELDS = {
     "id": Field(name, "its name in cells and files, for ever"),
     "title": Field(text, "what is written above its picture; what is particular about it, if left out", ""),
     "world": Field(
@@ -136,7 +136,7 @@ PANEL_FIELDS = {
     "log": Field(_log, 'instead of a baseline: { episodes = 5000, behaviour = { eta = 10 }, method = "vi-lcb" }', None),
     "episodes": Field(whole(1), "episodes of a run here; the study's, if left out", None),
 }
-LEARNER_FIELDS = {
+AGENT_FIELDS = {
     "id": Field(name, "its name in cells and files, for ever"),
     "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
     "agent": Field(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}"),
@@ -159,17 +159,17 @@ QUICK_FIELDS = {
 }
 
 
-def _panel(where: str, value: object) -> "Panel":
+def _scenario(where: str, value: object) -> "Scenario":
     if isinstance(value, dict) and "log" in value and "baseline" in value:
         raise InvalidStudy(f"{where} has a log and a baseline. With a log, the baseline is what is learnt from it.")
-    panel = Panel(**read_table(where, value, PANEL_FIELDS))
-    if panel.log is not None and isinstance(panel.floor, tuple):
+    scenario = Scenario(**read_table(where, value, SCENARIO_FIELDS))
+    if scenario.log is not None and isinstance(scenario.floor, tuple):
         raise InvalidStudy(f'{where}: with a log the floor is a number or "usual": what is learnt is not known before.')
-    return panel
+    return scenario
 
 
-def _learner(where: str, value: object) -> "Learner":
-    return Learner(**read_table(where, value, LEARNER_FIELDS))
+def _agent(where: str, value: object) -> "AgentSpec":
+    return AgentSpec(**read_table(where, value, AGENT_FIELDS))
 
 
 def _quick(where: str, value: object) -> "Quick":
@@ -183,22 +183,23 @@ STUDY_FIELDS = {
     "seed": Field(whole(0), "of all draws. Trial i draws from child i of it", 0),
     "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
     "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
-    "episodes": Field(whole(1), "episodes of a run, where panel and learner do not say", None),
+    "episodes": Field(whole(1), "episodes of a run, where scenario and learner do not say", None),
     "replan": Field(_replan, "when learners plan anew, where they do not say", "every episode"),
     "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
     "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", FIGURES[:5]),
     "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
     "quick": Field(_quick, "what is different with --quick; 3 trials and plans in blocks, if left out", None),
-    "panels": Field(several(_panel), "the places, [[panels]] each"),
-    "learners": Field(several(_learner), "the ways to plan, [[learners]] each"),
+    "scenarios": Field(several(_scenario), "where agents learn, [[scenarios]] each"),
+    "agents": Field(several(_agent), "who learns, [[agents]] each"),
 }
 TABLES = {
     "": STUDY_FIELDS,
     "quick": QUICK_FIELDS,
-    "panels": PANEL_FIELDS,
-    "panels.log": LOG_FIELDS,
-    "learners": LEARNER_FIELDS,
+    "scenarios": SCENARIO_FIELDS,
+    "scenarios.log": LOG_FIELDS,
+    "agents": AGENT_FIELDS,
 }
+FORMER_NAMES = {"panels": "scenarios", "learners": "agents"}  # of tables in a study's file: they still work
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Scenario:
     """A place: a world, its baseline and a floor."""
 
     id: str
@@ -240,7 +241,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Learner:
+class AgentSpec:
     """A way to plan."""
 
     id: str
@@ -267,8 +268,8 @@ class Cell:
     """A learner in a place: all that decides its runs, as plain data."""
 
     study: str
-    panel: Panel
-    learner: Learner
+    scenario: Scenario
+    agent: AgentSpec
     seed: int
     delta: float
     episodes: int
@@ -277,17 +278,17 @@ class Cell:
     @property
     def id(self) -> str:
         """panel/learner."""
-        return f"{self.panel.id}/{self.learner.id}"
+        return f"{self.scenario.id}/{self.agent.id}"
 
     @property
     def label(self) -> str:
         """What legends call the learner."""
-        return self.learner.label or AGENTS[self.learner.agent].name
+        return self.agent.label or AGENTS[self.agent.agent].name
 
     def identity(self) -> dict[str, Any]:
         """What decides the numbers: no titles, no labels, and the sizes that are used, wherever they were said."""
-        panel, learner = asdict(self.panel), asdict(self.learner)
-        places = {key: panel[key] for key in ("world", "baseline", "floor", "log")}
+        scenario, learner = asdict(self.scenario), asdict(self.agent)
+        places = {key: scenario[key] for key in ("world", "baseline", "floor", "log")}
         ways = {key: learner[key] for key in ("agent", "bounds", "scale", "pooled")}
         same = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
         return {**places, **ways, **same}
@@ -314,8 +315,8 @@ class Study:
     figures: tuple[str, ...]
     claims: tuple[str, ...]
     quick: Quick | None
-    panels: tuple[Panel, ...]
-    learners: tuple[Learner, ...]
+    scenarios: tuple[Scenario, ...]
+    agents: tuple[AgentSpec, ...]
     size: str = "full"
 
     @property
@@ -324,42 +325,42 @@ class Study:
         return tuple(
             Cell(
                 study=self.name,
-                panel=panel,
-                learner=learner,
+                scenario=scenario,
+                agent=learner,
                 seed=self.seed,
                 delta=self.delta,
-                episodes=learner.episodes or panel.episodes or self.episodes or 0,
+                episodes=learner.episodes or scenario.episodes or self.episodes or 0,
                 replan=learner.replan or self.replan,
             )
-            for panel in self.panels
-            for learner in self.learners
+            for scenario in self.scenarios
+            for learner in self.agents
         )
 
     def made_quick(self) -> "Study":
         """The same question in minutes."""
         less = self.quick or Quick(min(self.trials, 3), None, ("blocks", 0.01))
-        learners, panels = self.learners, self.panels
+        agents, scenarios = self.agents, self.scenarios
         if less.replan is not None:
-            learners = tuple(replace(learner, replan=less.replan) for learner in learners)
+            agents = tuple(replace(agent, replan=less.replan) for agent in agents)
         if less.episodes is not None:
-            learners = tuple(replace(learner, episodes=None) for learner in learners)
-            panels = tuple(replace(panel, episodes=less.episodes) for panel in panels)
+            agents = tuple(replace(agent, episodes=None) for agent in agents)
+            scenarios = tuple(replace(scenario, episodes=less.episodes) for scenario in scenarios)
         trials = less.trials or self.trials
-        return replace(self, learners=learners, panels=panels, trials=trials, quick=None, size="quick")
+        return replace(self, agents=agents, scenarios=scenarios, trials=trials, quick=None, size="quick")
 
     def as_table(self) -> dict[str, Any]:
         """As in the file: `parse_study` reads it back. What is as if left out is left out."""
         return {
-            **_table(self, STUDY_FIELDS, ("quick", "panels", "learners")),
+            **_table(self, STUDY_FIELDS, ("quick", "scenarios", "agents")),
             **({} if self.quick is None else {"quick": _table(self.quick, QUICK_FIELDS)}),
-            "panels": [
+            "scenarios": [
                 {
-                    **_table(panel, PANEL_FIELDS, ("log",)),
-                    **({} if panel.log is None else {"log": _table(panel.log, LOG_FIELDS)}),
+                    **_table(scenario, SCENARIO_FIELDS, ("log",)),
+                    **({} if scenario.log is None else {"log": _table(scenario.log, LOG_FIELDS)}),
                 }
-                for panel in self.panels
+                for scenario in self.scenarios
             ],
-            "learners": [_table(learner, LEARNER_FIELDS) for learner in self.learners],
+            "agents": [_table(agent, AGENT_FIELDS) for agent in self.agents],
         }
 
     def identity(self) -> dict[str, Any]:
@@ -391,14 +392,14 @@ def digest_of(identity: Mapping[str, Any]) -> str:
 
 def parse_study(given: object, where: str) -> Study:
     """A study from a table as TOML or JSON gives it; `where` is named in messages."""
-    study = Study(**read_table(where, given, STUDY_FIELDS))
-    runs = len(study.panels) * len(study.learners) * study.trials
+    study = Study(**read_table(where, _renamed(where, given), STUDY_FIELDS))
+    runs = len(study.scenarios) * len(study.agents) * study.trials
     if runs > MOST_RUNS:
         raise InvalidStudy(
-            f"{where} asks for {runs:,} runs ({len(study.panels):,} panels, {len(study.learners):,} learners, "
+            f"{where} asks for {runs:,} runs ({len(study.scenarios):,} scenarios, {len(study.agents):,} agents, "
             f"{study.trials:,} trials), expected at most {MOST_RUNS:,}. Make several studies of it."
         )
-    for kind, entries in (("panels", study.panels), ("learners", study.learners)):
+    for kind, entries in (("scenarios", study.scenarios), ("agents", study.agents)):
         if not entries:
             raise InvalidStudy(f"{where} has no {kind}. Give at least one [[{kind}]].")
         ids = [entry.id.lower() for entry in entries]  # files of some systems do not tell A from a
@@ -408,6 +409,18 @@ def parse_study(given: object, where: str) -> Study:
     if any(cell.episodes == 0 for cell in study.cells):
         raise InvalidStudy(f"{where} does not say how many episodes a run has. Write episodes = ... at its top.")
     return study
+
+
+def _renamed(where: str, given: object) -> object:
+    """The table with today's names."""
+    if not isinstance(given, dict):
+        return given
+    for former, today in FORMER_NAMES.items():
+        if former in given and today in given:
+            raise InvalidStudy(
+                f"{where} has [[{today}]], and [[{former}]], which is its former name. Write [[{today}]]."
+            )
+    return {FORMER_NAMES.get(key, key): value for key, value in given.items()}
 
 
 def read_study(path: str | Path) -> Study:
