@@ -113,7 +113,7 @@ class KL:
         r_low, r_up = p.r[h].copy(), p.r[h].copy()
         if p.unknown_rows is None:
             return r_low, r_up
-        for place in np.argwhere(p.unknown_rows[h % len(p.unknown_rows)].reshape(p.S, p.A)):
+        for place in np.argwhere(p.unknown_at(h)):
             s, a = (int(i) for i in place)
             low, up = mean_bounds(model.n_sa[h, s, a], model.x_sa[h, s, a], self.log_union(model), self.scale)
             r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
@@ -132,7 +132,7 @@ class KL:
             at = model.support[h, s, a]
             after = 0.0
             if p.r_next_rows is not None:
-                after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
+                after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
         return Q_up, Q_low

@@ -75,14 +75,13 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
     pi = check_policy(pi, world.problem)
-    after = world.problem.r_next_rows
     states, actions, rewards = [world.s1 if world.problem.one_start else draw(world.start, rng)], [], []
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
         states.append(draw(world.P[h, s, a], rng))
         actions.append(a)
-        x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, states[-1]]
+        x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
     return Episode(states, actions, rewards)
 
