@@ -227,7 +227,7 @@ class SpliceAgent(CountingAgent):
                 scale=bounds.scale,
                 margin=room,
                 asserted=self.known_before,
-                room=np.zeros(4),
+                scratch=np.zeros(4),
             ),
         )
 
