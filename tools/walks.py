@@ -27,13 +27,13 @@ import contextlib
 import io
 import json
 import os
-import runpy
 import sys
 import tempfile
 import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -94,7 +94,8 @@ def command(*arguments: object, fine: tuple[int, ...] = (0,)) -> None:
     code: object = 0
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            runpy.run_module(PACKAGE, run_name="__main__")
+            sys.modules.pop(f"{PACKAGE}.__main__", None)
+            import_module(f"{PACKAGE}.__main__")
     except SystemExit as end:
         code = end.code or 0
     finally:
