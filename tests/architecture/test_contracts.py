@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "surefoot"
 
 LAYERS = (  # highest first; a package imports only what is below its line, never its neighbour
-    {"cli"},
+    {"cli", "envs"},
     {"studies"},
     {"live"},
     {"simulation"},
@@ -59,7 +59,7 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
 }
 NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspark", "scipy"}  # by an import statement
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
-WORLDS = {"simulation", "live.learn", "studies", "cli"}  # who may see the true worlds
+WORLDS = {"simulation", "live.learn", "studies", "cli", "envs.gymnasium"}  # who may see the true worlds
 DYNAMIC = {  # who imports by a name that is computed
     "": "the public names, each imported when it is first used",
     "numerics.kernels": "the kernels, each imported when it is first used",
