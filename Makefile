@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup spark browser fuzzer run demo test test-full faults mutants check docs tables walks bench lock clean
+.PHONY: help setup spark browser fuzzer run demo test test-full faults mutants check docs tables shapes walks bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ tables: setup  ## write the pages of measured tables again (half an hour); OUT=f
 	$(BIN)/python tools/rivals_tables.py
 	$(BIN)/python tools/sharp_tables.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))
+
+shapes: setup  ## write the limits of tests/architecture/shapes.toml as low as they can be
+	$(BIN)/python tools/shapes.py --write
 
 walks: setup  ## count the files and hops of four walks through the package
 	$(BIN)/python tools/walks.py
