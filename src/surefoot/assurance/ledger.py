@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from surefoot.__about__ import __version__
-from surefoot.agents.explanation import Grounds
+from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative, user_zero
 from surefoot.agents.plan import Plan
@@ -77,7 +77,7 @@ class Ledger:
         if self._closed:
             raise InvalidSetting(f"The ledger {self.path} is closed. Begin another one.")
         grounds = plan.grounds
-        if not isinstance(grounds, Grounds) or grounds.agent is not self.agent:
+        if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
             raise InvalidSetting("A ledger takes the plans of the learner that it was begun with, and no others.")
         before, counts = self._last.counts, grounds.counts
         if before is None:
@@ -235,7 +235,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
     }
 
 
-def plan_record(plan: Plan, grounds: Grounds, before: Counts, number: int) -> Entry:
+def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
     """A plan, and what has changed in the counts since the one before."""
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, Relative)

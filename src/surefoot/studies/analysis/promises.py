@@ -64,3 +64,13 @@ def promises_of(trials: Sequence[Trial]) -> dict[str, int]:
         words = re.sub(r"(its premise is false), .*", r"\1, the baseline is below the floor", words)
         counted[words] = counted.get(words, 0) + 1
     return counted
+
+
+def keeps_floor(trial: Trial) -> bool:
+    """Is there a floor that the agent keeps, or tries to keep, at all?"""
+    return "no floor promised" not in str(trial.promise)
+
+
+def why_uncertified(trial: Trial) -> str:
+    """Return why the promise of a trial is NOT CERTIFIED: by how much its bonus was scaled."""
+    return str(trial.promise).partition(": ")[2]

@@ -17,6 +17,7 @@ from typing import Any
 
 from surefoot.agents import AGENTS, Blocks, EveryEpisode, Growth
 from surefoot.agents.replanning import Replan
+from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
 from surefoot.studies.spec.fields import (
     Field,
@@ -36,7 +37,6 @@ from surefoot.studies.spec.fields import (
 from surefoot.task.problem import LONGEST
 from surefoot.worlds.registry import family
 
-BOUNDS = ("paper", "kl")
 LOG_METHODS = ("vi-lcb", "robust", "clone", "spibb")
 FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations")
 CLAIMS = (  # how each is judged: claims.py
