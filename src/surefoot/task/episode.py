@@ -25,9 +25,9 @@ ENTRY = "the certified value of a policy, between 0 and the number of steps"
 class Episode(FrozenRecord):
     """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
 
-    `baseline` marks an episode that was played by the baseline from its first step to its last, and that was destined
-    to be BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is
-    the value that was certified for its policy before it began, where the learner keeps a ledger of those.
+    `baseline` is True for an episode that the baseline played from its first step to its last, if that was decided
+    BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is the value
+    that was certified for its policy before it began, where the agent keeps an account of those values.
     """
 
     states: Ints
@@ -44,7 +44,7 @@ class Episode(FrozenRecord):
         baseline: bool = False,
         entry: float | None = None,
     ) -> None:
-        """Lengths are checked here; whether the states exist is checked where it is counted."""
+        """Check the lengths. Whether the states exist is checked where the episode is counted."""
         s, a = _integers("states", states), _integers("actions", actions)
         if a.size == 0 or s.size != a.size + 1:
             raise InvalidEpisode(
@@ -57,10 +57,10 @@ class Episode(FrozenRecord):
             if x.shape != a.shape:
                 raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
             require_finite("rewards", x, InvalidEpisode)
-        marked = require_bool("baseline", baseline)
+        by_baseline = require_bool("baseline", baseline)
         if entry is not None and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size:
             raise InvalidEpisode(f"entry is {entry:g}, expected {ENTRY}.")
-        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=marked, entry=entry)
+        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=by_baseline, entry=entry)
 
     @classmethod
     def of(
@@ -72,9 +72,9 @@ class Episode(FrozenRecord):
         baseline: bool = False,
         entry: float | None = None,
     ) -> "Episode":
-        """An episode as a learner of this problem counts it: rewards are in the user's units, and read where unknown.
+        """An episode as an agent counts it for this problem. Rewards are given in the user's units.
 
-        Where the problem knows the reward, what it knows is taken: a certificate speaks of the declared means.
+        They are read only where the problem does not know them: a certificate is about the declared means.
         """
         paid = cls(states, actions, rewards).rewards
         if paid is not None and problem.unknown_rows is not None:
@@ -89,7 +89,7 @@ class Episode(FrozenRecord):
         return cls(states, actions, paid).as_learnt(problem, baseline, entry)
 
     def as_learnt(self, problem: Problem, baseline: bool, entry: float | None = None) -> "Episode":
-        """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; its mark and entry."""
+        """The same episode with the rewards that an agent counts for this problem, in [0, 1]; with these flags."""
         require_problem(problem)
         for name, values, size in (("states", self.states, problem.S), ("actions", self.actions, problem.A)):
             require_indices(name, values, size)
@@ -107,13 +107,13 @@ class Episode(FrozenRecord):
 
 
 def require_problem(problem: object) -> None:
-    """What it is about must be a Problem, not a world."""
+    """Refuse what is not a Problem, such as a world."""
     if not isinstance(problem, Problem):
         raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
 def require_indices(name: str, values: Ints, size: int) -> None:
-    """All of them numbers of states or actions that there are."""
+    """Refuse numbers of states or actions that do not exist."""
     bad = np.flatnonzero((values < 0) | (values >= size))
     if bad.size:
         raise InvalidEpisode(
@@ -125,6 +125,6 @@ def _integers(name: str, values: ArrayLike) -> Ints:
     given = as_array(name, values, "iuf", f"integers: indices of {name}", InvalidEpisode)
     if given.ndim != 1:
         raise InvalidEpisode(f"{name} has shape {given.shape}, expected a plain list.")
-    if given.size and given.dtype.kind == "f":  # an empty list is of floats, for numpy
+    if given.size and given.dtype.kind == "f":  # numpy makes an empty list an array of floats
         raise InvalidEpisode(f"{name} has dtype {given.dtype}, expected integers: indices of {name}.")
     return np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)
