@@ -121,9 +121,9 @@ class _Book:  # the first record, and what was counted so far
         self.share, self.share_R = (Decimal(x.denominator).ln() - Decimal(x.numerator).ln() for x in shares)
         scale, self.k = Fraction(f.units.high) - Fraction(f.units.low), range(2 if f.relative or not self.KL else 1)
         self.zero = zero = f.units.steps * Fraction(f.units.low) / scale  # a value v is scale (v + zero) to the user
-        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.max_loss < 1)
+        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.give < 1)
         require(near and scale > 0 and f.units.steps in (0, H-1, H) and (not f.relative) != (f.floor is None), "units")
-        floor = f"{1 - r.max_loss:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
+        floor = f"{1 - r.give:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
         good = not (c := f.certificate) or (c.mark and 0 < c.delta < 1 - f.delta and 0 <= c.value <= H)
         require(good and not (f.relative and (c or f.vouched is not None)), "certificate or vouched: not as expected")
         risk = f.delta + (c.delta if c else 0)
@@ -248,7 +248,7 @@ class _Book:  # the first record, and what was counted so far
         proved, firm = max(Fraction(x) for k, x in lows[:3] if x is not None and (k < 2 or p.safety == "trusted")), True
         require(L[-1] <= base[2], "candidates: the baseline's is not proved")
         if f.relative:
-            U, give, ups = Fraction(p.upper), Fraction(f.relative.max_loss), [(0, exact[-1][1]), (word, R[1])]
+            U, give, ups = Fraction(p.upper), Fraction(f.relative.give), [(0, exact[-1][1]), (word, R[1])]
             firm, good = (max(Fraction(x) for k, x in ups if x is not None and k <= kind) >= -U for kind in (0, 2))
             require(good and p.floor >= (1 - give) * U - give * self.zero, "upper or floor: too low")
             base = [U] * 3  # docs/certificates.md, relative floors: what is safe with U in its place is safe with V^b

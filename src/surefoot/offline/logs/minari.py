@@ -354,15 +354,15 @@ def _spaces(log: OpenLog, states: int | None, actions: int | None) -> tuple["Dis
 def _create(
     log: OpenLog, target: Path, spaces: tuple["Discrete", "Discrete"], about: dict[str, Any], author: str | None
 ) -> None:
-    """Build it in a unknown neighbour, which Minari does not list, and rename that."""
+    """Build it in a hidden folder beside it, which Minari does not list, and rename that."""
     import minari
     from minari.dataset.minari_storage import MinariStorage  # type: ignore[import-untyped]
     from minari.namespace import create_namespace, list_local_namespaces  # type: ignore[import-untyped]
     from minari.storage import get_dataset_path
 
     rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
-    unknown = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
-    partial = unknown / target.name
+    hidden = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
+    partial = hidden / target.name
     try:
         partial.mkdir()  # with the usual permissions; mkdtemp's folders are for their owner alone
         data = partial / "data"
@@ -384,7 +384,7 @@ def _create(
         except OSError as reason:  # somebody else made one in the meantime
             raise InvalidFile(f"{target} cannot be written: {reason}.") from None
     finally:
-        shutil.rmtree(unknown, ignore_errors=True)
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _buffers(log: OpenLog) -> Iterator[Any]:
