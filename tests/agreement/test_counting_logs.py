@@ -356,7 +356,7 @@ def test_any_small_log(tmp_path, data):
     assert_counted(found, by_hand(rows, seed=seed))
 
 
-# ---------------------------------------------------------------- the same as a learner would count
+# ---------------------------------------------------------------- the same as an agent would count
 
 
 @pytest.mark.parametrize("ends", [0.0, 0.2])

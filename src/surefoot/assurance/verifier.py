@@ -14,10 +14,10 @@ from typing import Any
 LONGEST, MOST_WORK, UNIT = 2**26, 10**9, Fraction(1, 2**20)  # bytes of a record; steps of a proof; unit of reward sums
 DIGITS, ZERO, HALF, HAIR = Context(60, ROUND_FLOOR, MIN_EMIN, MAX_EMAX), Decimal(0), Decimal("0.5"), Decimal("1e-33")
 FIELDS = {"ledger": 27, "plan": 21, "end": 4, "relative": 2, "returns": 5, "spending": 4}  # else 3; each is read below
-# by_certificate: by an earlier one, whose proof is not here; vouched: on somebody's word; trusted: the baseline itself
+# by_certificate: an earlier one, not proved here; vouched: asserted by the user; trusted: the baseline, without a proof
 Verdict = namedtuple("Verdict", "plans certified by_certificate vouched trusted not_certified closed digest promise "
                      "refusals")
-KINDS = Verdict._fields[1:6]
+KINDS, NAMES = Verdict._fields[1:6], ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
 
 def require(holds: Any, reason: str) -> None:
     """Refuse the record unless this holds."""
@@ -216,7 +216,7 @@ class _Book:  # the first record, and what was counted so far
     def judge(self, p: Any) -> str:
         """What kind of plan this is, after every claim in it was re-derived."""
         if p.kind == "end":
-            require(p.plans == self.plans and p.episodes * self.f.H >= self.total, "plans or episodes: others are here")
+            require(p.plans == self.plans and p.episodes * self.f.H >= self.total, "plans or episodes: not those here")
             return "closed"
         self._count(p)
         f, L, i, rho = self.f, [*map(Fraction, p.candidates)], self.ends.index(p.h), Fraction(p.rho)
@@ -278,21 +278,21 @@ def verify(lines: Any) -> Verdict:
             require(book, "the file is empty")
         except Exception as reason:  # whatever it is, this is not a record that holds
             refusals.append((1 + (book is not None) + kinds.total(), str(reason) or repr(reason)))
-    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "nothing is promised"
+    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "No promise was read"
     return Verdict._make([kinds.total(), *(kinds[kind] for kind in KINDS), closed, digest, promise, refusals])
 
 def main(argv: list[str]) -> int:
-    """Print the verdict. 0: every plan holds; 3: not so; 2: no file was given."""
+    """Print the verdict. Return 0 if every plan holds, 3 if not, 2 if no file can be read."""
     try:
         with open(argv[0] if len(argv) == 1 else "", "rb") as stream:
             v = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
         return sys.stderr.write(f"usage: python verifier.py FILE ({reason})\n") and 2
-    counts = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in zip(KINDS, v[1:6], strict=True) if n)
-    said = "consistent, NOT CERTIFIED" if v[5] else "ACCEPTED" + " so far" * (not v.closed)
-    said = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else said
-    end = "closed" if v.closed else "open: still being written, or cut"
-    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts}\n{end}, last digest {v.digest}\n{said}\n")
+    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, v[1:6], strict=True) if n)
+    result = "consistent, NOT CERTIFIED" if v.not_certified else "ACCEPTED" if v.closed else "ACCEPTED so far"
+    result = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else result
+    end = "closed" if v.closed else "open: still being written, or cut off"
+    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts or 'none'}\n{end}, last digest {v.digest}\n{result}\n")
     return 3 if v.refusals or v.not_certified else 0
 
 if __name__ == "__main__":

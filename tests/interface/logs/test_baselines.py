@@ -1,4 +1,4 @@
-"""From a log to a baseline and on to a learner: the command, the files, the certificate and its delta."""
+"""From a log to a baseline and on to an agent: the command, the files, the certificate and its delta."""
 
 import json
 
@@ -295,7 +295,7 @@ class TestRest:
         assert found.mean_return == pytest.approx(true)
         by_folds = sf.vi_lcb(found.fold_counts, problem, 0.05)
         assert problem.in_user_units(by_folds.lower) < true
-        # An online learner of this problem counts the same way.
+        # An online agent of this problem counts the same way.
         agent = sf.StepMix(problem, learnt.policy, 0.1)
         learner = sf.Learner(agent, 0, found.counts, rest=found.absorbing_state)
         learner.begin()
@@ -412,7 +412,7 @@ class TestNewcomers:
         with pytest.raises(sf.InvalidSetting, match=r"found dict\. Write a data frame to a file first"):
             sf.count_log({"episode": [1]})
 
-    def test_a_floor_in_ones_own_units_is_told_from_the_learners(self, tmp_path):
+    def test_a_floor_in_the_users_units_is_recognised(self, tmp_path):
         wide = sf.count_log(a_wide_log(tmp_path), reward_range=(-3.0, 12.0), states=5, actions=5)
         learnt = sf.robust_vi(wide.counts, wide.problem(), 0.05)
         with pytest.raises(sf.InvalidSetting, match=r"problem\.from_user_units\(15\)"):
