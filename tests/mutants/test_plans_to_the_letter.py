@@ -590,7 +590,7 @@ def test_what_kernels_are_given():
     assert start.margin == record.margin == evidence.margin == pytest.approx(2e-12, rel=1e-12)
     assert (record.lowest, record.span, record.rounding) == (0.0, 0.875, 0.0)
     assert record.log_union == pytest.approx(math.log(8), rel=1e-14)
-    assert (record.scale, record.asserted, record.room.shape) == (1.0, 0.375, (4,))
+    assert (record.scale, record.asserted, record.scratch.shape) == (1.0, 0.375, (4,))
     assert record.seen is counts.baseline_returns and not evidence.uppers
     assert build(EpsMix, Relative(0.1)).evidence(counts)[0].uppers
     evidence, start, record = build(EpsMix, 0.5, problem=Problem(R), bounds=Bernstein(0.5)).evidence(counts)

@@ -63,23 +63,21 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
     It is declared, or found by going through what is possible: the rewards, the actions that pi plays, the next states
     of the mask. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
-    H, S, A = problem.H, problem.S, problem.A
+    H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     if returns.low is not None and returns.high is not None:
         low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
         return ReturnsRange(low - rounding, high - low + rounding, rounding)
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
-    rows = np.floor(known * REWARD_UNITS)
-    if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
+    if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
-    r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
-    unknown, mask = problem.unknown, problem.support
     ends = []
     for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
         V = np.zeros(S)
         for h in reversed(range(H)):
-            paid = np.where(unknown[h % len(unknown)][..., None], unseen, sign * r[h % len(r)])
-            Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
+            r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
+            paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
+            Q = np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1)
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
         ends.append(sign * float(V[first].min()) / REWARD_UNITS)

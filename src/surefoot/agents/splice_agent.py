@@ -227,7 +227,7 @@ class SpliceAgent(AgentByName):
                 scale=bounds.scale,
                 margin=rounding,
                 asserted=self.known_before,
-                room=np.zeros(4),
+                scratch=np.zeros(4),
             ),
         )
 

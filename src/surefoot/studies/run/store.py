@@ -24,8 +24,8 @@ import numpy as np
 from surefoot.__about__ import __version__
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import opened, read_json, replacing, strict_json, write_json
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.offline.logs.writing import quoted
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.library import GROUPS
 from surefoot.studies.spec.study import Study, parse_study
@@ -229,7 +229,7 @@ def write_trial(target: Path, trial: Trial) -> None:
         con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
         con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in values)})", values)
         try:
-            con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
+            con.execute(f"COPY trial TO {quote_text(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
             raise OSError(0, str(reason).splitlines()[0]) from None
         except RuntimeError:  # how DuckDB says Ctrl-C
@@ -253,7 +253,7 @@ def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
 def listed(paths: Sequence[Path]) -> str:
     """Files to read as SQL writes them: their names are names, not patterns."""
     names = (re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in paths)
-    return "[" + ", ".join(map(quoted, names)) + "]"
+    return "[" + ", ".join(map(quote_text, names)) + "]"
 
 
 @dataclass(frozen=True)
