@@ -14,9 +14,9 @@ HERE = Path(__file__).parent
 HEADINGS = {
     "": "At the top",
     "quick": "`[quick]`",
-    "panels": "`[[panels]]`",
-    "panels.log": "`log` of a panel",
-    "learners": "`[[learners]]`",
+    "scenarios": "`[[scenarios]]`",
+    "scenarios.log": "`log` of a scenario",
+    "agents": "`[[agents]]`",
 }
 
 

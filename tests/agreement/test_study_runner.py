@@ -18,7 +18,7 @@ import pytest
 
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.analysis.sql import answer
-from surefoot.studies.run.runner import ReplanRule, run_study
+from surefoot.studies.run.runner import Pace, run_study
 from surefoot.studies.run.store import TIMES, begin, read_results, versions
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
@@ -30,22 +30,22 @@ question = "Does it run?"
 trials = 3
 episodes = 400
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[panels]]
+[[scenarios]]
 id = "log"
 world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
 floor = 0.8
 log = { episodes = 300, behaviour = { eta = 5.0 }, method = "robust" }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "epsmix"
 agent = "epsmix"
 bounds = "kl"
@@ -214,7 +214,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     before = contents(folder.path)
     with pytest.raises(InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"):
         begin(folder.path, study, resume=False)
-    other = replace(study, panels=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
+    other = replace(study, scenarios=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
     with pytest.raises(
         InvalidStudy, match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed"
     ):
@@ -222,7 +222,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     with pytest.raises(InvalidStudy, match=r"'small', not 'large'"):
         begin(folder.path, replace(study, name="large"), resume=True)
     with pytest.raises(InvalidStudy, match=r"cell log/stepmix is only in the old one"):
-        begin(folder.path, replace(study, panels=study.scenarios[:1]), resume=True)
+        begin(folder.path, replace(study, scenarios=study.scenarios[:1]), resume=True)
     assert contents(folder.path) == before
     # More trials are more of the same.
     more = begin(folder.path, replace(study, trials=4), resume=True)
@@ -372,7 +372,7 @@ def test_the_time_left_is_in_proportion(monkeypatch):
     """From the first finished on: until then there was compiling."""
     clock = iter([100.0, 110.0, 130.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    pace = ReplanRule([5.0, 1.0, 3.0])
+    pace = Pace([5.0, 1.0, 3.0])
     assert pace.left() is None
     pace.finished(5.0)  # at 100
     assert pace.left() is None

@@ -584,12 +584,12 @@ class TestPromise:
         """They meet the same chances: four panels are not four times the evidence, and one of them breaks the trial."""
         verdict = said("promise", changed(online(), is_run("eta5-floor2.2", "stepmix", 1), violations=1))
         assert verdict.holds is False
-        assert "StepMix: 1 of 3 trials in 4 panels" in verdict.numbers
+        assert "StepMix: 1 of 3 trials in 4 scenarios" in verdict.numbers
 
     def test_a_learner_is_counted_over_all_panels(self):
         numbers = said("promise", online()).numbers
-        assert "StepMix: 0 of 3 trials in 4 panels" in numbers
-        assert "EpsMix: 0 of 3 trials in 4 panels" in numbers
+        assert "StepMix: 0 of 3 trials in 4 scenarios" in numbers
+        assert "EpsMix: 0 of 3 trials in 4 scenarios" in numbers
         assert "BPI-UCBVI" not in numbers
 
     def test_those_without_a_promise_are_not_counted(self):

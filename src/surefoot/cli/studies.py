@@ -22,9 +22,9 @@ REPORT = "report.html"
 HEADINGS = {
     "": "At the top of the file:",
     "quick": "[quick]",
-    "panels": "[[panels]], each:",
-    "panels.log": "log = { ... } of a scenario:",
-    "learners": "[[learners]], each:",
+    "scenarios": "[[scenarios]], each:",
+    "scenarios.log": "log = { ... } of a scenario:",
+    "agents": "[[agents]], each:",
 }
 HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
 
@@ -71,7 +71,7 @@ def studies(
         for kind in (study, study.made_quick()):
             cells = kind.cells
             say(
-                f"  {kind.size}: panels x learners x trials = "
+                f"  {kind.size}: scenarios x agents x trials = "
                 f"{len(kind.scenarios)} x {len(kind.agents)} x {kind.trials}, "
                 f"up to {max(cell.episodes for cell in cells):,} episodes a run, delta = {kind.delta:g}"
             )

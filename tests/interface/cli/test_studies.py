@@ -26,16 +26,16 @@ replan = { growth = 1.1 }
 [quick]
 trials = 1
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "bpi"
 agent = "bpi-ucbvi"
 bounds = "kl"
@@ -65,12 +65,12 @@ def test_the_studies_are_listed_and_described():
         assert name in listed
     one = surefoot("studies", "rivals").stdout
     assert "stationary/optpess-lp" in one
-    assert "panels x learners x trials = 1 x 5 x 10" in one
+    assert "scenarios x agents x trials = 1 x 5 x 10" in one
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"
     fields = surefoot("studies", "--fields").stdout
-    assert "[learners]" in fields
+    assert "[agents]" in fields
     assert "NOT CERTIFIED" in fields
 
 

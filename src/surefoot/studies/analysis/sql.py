@@ -56,7 +56,7 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
             con.execute(
-                "CREATE VIEW summary AS SELECT study, scenario, learner, label, count(*) AS trials, "
+                "CREATE VIEW summary AS SELECT study, panel, learner, label, count(*) AS trials, "
                 "any_value(floor) AS floor, any_value(optimum) AS optimum, avg(baseline) AS baseline, "
                 "avg(violations) AS violations, count(*) FILTER (violations > 0) AS runs_below, "
                 "avg(regret) AS regret, avg(mean_value) AS mean_return, "
