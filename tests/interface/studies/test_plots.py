@@ -30,7 +30,7 @@ def study_of(panels=1, learners=LEARNERS, logs=(), **more):
     places += [{"id": f"log{n}", "world": {"name": "trap"}, "log": {"episodes": n}} for n in logs]
     ways = [{"id": name, "agent": name, "bounds": "kl"} for name in learners]
     head = {"name": "made-up", "title": "Made up", "question": "?", "episodes": K, "trials": 3, **more}
-    return spec.parse_study({**head, "panels": places, "learners": ways}, "test")
+    return spec.parse_study({**head, "scenarios": places, "agents": ways}, "test")
 
 
 def trial_of(cell, i, **changes):
@@ -253,7 +253,7 @@ class TestReturn:
     def test_learners_of_one_name_are_told_apart(self):
         study = study_of(learners=["stepmix"])
         twin = replace(study.agents[0], id="other")
-        results = results_of(replace(study, learners=(*study.agents, twin)))
+        results = results_of(replace(study, agents=(*study.agents, twin)))
         assert legend(plots.plot_return(results).axes[0])[:2] == [
             "StepMix (stepmix): 0 violations",
             "StepMix (other): 0 violations",
@@ -403,7 +403,7 @@ class TestViolations:
     def test_panels_that_differ_in_more_are_not_joined(self):
         study = study_of(panels=0, learners=["stepmix"], logs=[10, 100])
         other = [replace(scenario, id=f"{scenario.id}-b", floor=0.55) for scenario in study.scenarios]
-        figure = plots.plot_violations(results_of(replace(study, panels=(*study.scenarios, *other))))
+        figure = plots.plot_violations(results_of(replace(study, scenarios=(*study.scenarios, *other))))
         assert len(figure.axes) == 4
         assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["floor usual", "floor 0.55"]
 

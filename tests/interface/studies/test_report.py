@@ -37,11 +37,11 @@ TINY = {
     "episodes": 2000,
     "replan": {"blocks": 0.05},
     "figures": [],
-    "panels": [
+    "scenarios": [
         {"id": "trap", "title": "The trap", "world": {"name": "trap"}},
         {"id": "random", "world": {"name": "random", "S": 3, "A": 2, "H": 2}, "baseline": {"eta": 5.0}, "floor": 0.9},
     ],
-    "learners": [
+    "agents": [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
         {"id": "budget", "agent": "budget-exploration", "bounds": "kl"},
         {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl"},
@@ -63,8 +63,8 @@ def results():
 
 @pytest.fixture(scope="module")
 def scaled():
-    learners = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
-    return run_all({**TINY, "panels": TINY["panels"][:1], "learners": [*learners, *TINY["learners"][2:]]})
+    agents = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
+    return run_all({**TINY, "scenarios": TINY["scenarios"][:1], "agents": [*agents, *TINY["agents"][2:]]})
 
 
 def changed(results, cell, number, **fields):
@@ -74,7 +74,7 @@ def changed(results, cell, number, **fields):
 
 
 def one_place(results):
-    study = replace(results.study, panels=results.study.scenarios[:1])
+    study = replace(results.study, scenarios=results.study.scenarios[:1])
     return replace(results, study=study, trials={cell.id: results.trials[cell.id] for cell in study.cells})
 
 
@@ -152,7 +152,7 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
     assert badges(page([early])) == ["NOT CERTIFIED"]
-    unscaled = replace(scaled.study, learners=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
+    unscaled = replace(scaled.study, agents=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
     assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
 
 
@@ -183,7 +183,7 @@ def test_a_learner_that_keeps_the_sum_is_judged_by_the_sum(results):
 
 def test_a_learner_without_a_floor_changes_nothing(results):
     assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
-    alone = replace(results.study, learners=results.study.agents[2:])
+    alone = replace(results.study, agents=results.study.agents[2:])
     text = page(
         [replace(results, study=alone, trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")})]
     )
@@ -240,9 +240,9 @@ def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
 def test_a_dollar_is_a_dollar(results):
     """Matplotlib would read what is between two of them as a formula, and fail where it is none."""
     title = r"costs $\frac{ and $5"
-    panels = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
-    learners = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
-    text = page([replace(results, study=replace(results.study, title=title, panels=panels, learners=learners))])
+    scenarios = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
+    agents = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
+    text = page([replace(results, study=replace(results.study, title=title, scenarios=scenarios, agents=agents))])
     assert text.count("<svg") == len(results.study.figures)
 
 
@@ -253,8 +253,8 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     assert "tiny: incomplete: 16 of 18 trials" in both
     quick = replace(results, study=results.study.made_quick())
     assert "quick: plans in blocks, so that moments are known to 1 % only; 3 trials" in verdict_of(page([quick]))
-    learners = tuple(replace(one, replan=None) for one in quick.study.agents)
-    every = replace(quick, study=replace(quick.study, replan="every episode", learners=learners))
+    agents = tuple(replace(one, replan=None) for one in quick.study.agents)
+    every = replace(quick, study=replace(quick.study, replan="every episode", agents=agents))
     assert "quick: 3 trials" in verdict_of(page([every]))
 
 
@@ -290,9 +290,9 @@ NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
 
 
 def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
-    learners = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
-    panels = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
-    study = replace(results.study, title=NASTY, question=NASTY, panels=panels, learners=learners)
+    agents = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
+    scenarios = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
+    study = replace(results.study, title=NASTY, question=NASTY, scenarios=scenarios, agents=agents)
     monkeypatch.setattr(report_module, "judge", lambda given: [Verdict(NASTY, None, NASTY)])
     given = replace(results, study=study, versions={NASTY: NASTY})
     for text in (page([given]), page([given, given])):
@@ -524,7 +524,7 @@ def test_learners_are_compared_trial_by_trial(results):
     assert "one has no baseline" in rows[0]
     # Nothing is said of runs of different lengths.
     longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents)
-    uneven = page([replace(results, study=replace(results.study, learners=longer))])
+    uneven = page([replace(results, study=replace(results.study, agents=longer))])
     assert "StepMix against BPI-UCBVI" not in uneven
     assert "StepMix against Budget-Exploration" in uneven
 
@@ -559,7 +559,7 @@ def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
 def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.agents)
-    given = changed(replace(results, study=replace(results.study, learners=labels)), "trap/stepmix", 0, violations=3)
+    given = changed(replace(results, study=replace(results.study, agents=labels)), "trap/stepmix", 0, violations=3)
     print_summary(given)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100 + 60  # promises are not broken: they are for copying

@@ -88,7 +88,7 @@ def troubles(browser, path, width):
 
 @pytest.fixture(scope="module")
 def results():
-    learners = [
+    agents = [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
         {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl", "label": "BPI-UCBVI, a label that is long, as labels are"},
     ]
@@ -101,8 +101,8 @@ def results():
         "replan": {"blocks": 0.05},
         "figures": list(FIGURES),
         "claims": ["promise"],
-        "panels": [{"id": "trap", "title": "The trap", "world": {"name": "trap"}}],
-        "learners": learners,
+        "scenarios": [{"id": "trap", "title": "The trap", "world": {"name": "trap"}}],
+        "agents": agents,
     }
     study = parse_study(table, "tiny")
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}

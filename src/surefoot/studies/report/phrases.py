@@ -103,11 +103,11 @@ def command(study: Study) -> str:
 def as_toml(study: Study) -> str:
     """The study as its file would say it: `read_study` reads it back."""
     table = study.as_table()
-    plain = {key: value for key, value in table.items() if key not in ("quick", "panels", "learners")}
+    plain = {key: value for key, value in table.items() if key not in ("quick", "scenarios", "agents")}
     blocks = [_fields(plain)]
     if "quick" in table:
         blocks.append(f"[quick]\n{_fields(table['quick'])}")
-    for kind in ("panels", "learners"):
+    for kind in ("scenarios", "agents"):
         blocks += [f"[[{kind}]]\n{_fields(entry)}" for entry in table[kind]]
     return "\n\n".join(blocks) + "\n"
 
