@@ -1,0 +1,466 @@
+"""Files that commit 68af267 wrote are still read, and what was stopped then goes on to the bits it would have had.
+
+tests/data/kept/README.md says what each file is, settings.py what was run. A failure means that a user who updates
+cannot go on: what was saved is refused, or ends in other numbers. Nothing here may be mended by writing a kept file,
+or a digest of it, anew.
+
+Each comparison has its control: another seed, another bit, another byte is seen to fail it.
+"""
+
+import importlib.util
+import json
+import runpy
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+KEPT = Path(__file__).parents[1] / "data" / "kept"
+SPEC = importlib.util.spec_from_file_location("kept_settings", KEPT / "settings.py")
+kept = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(kept)
+EXPECTED = json.loads((KEPT / "expected.json").read_text())
+HERE = kept.machine()
+ALIKE = EXPECTED["machine"] == HERE  # else last bits may differ, and numbers are compared to 1e-9
+NOT_DATA = {"README.md", "settings.py", "write.py", "expected.json", "bits.json"}
+QUICK = ("--quick", "--jobs", "1", "--no-report")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of all of it: nothing that is kept is written to."""
+    return Path(shutil.copytree(KEPT, tmp_path / "kept", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """`python -m surefoot ...` in this process: exit code and what was printed."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("surefoot", run_name="__main__")
+        return ended.value.code or 0, capsys.readouterr().out
+
+    return call
+
+
+def assert_expected(found, expected):
+    """The same digests; on another machine the same numbers but for rounding."""
+    if ALIKE:
+        assert found["digests"] == expected["digests"]
+    assert found["numbers"].keys() == expected["numbers"].keys()
+    for name, value in expected["numbers"].items():
+        assert found["numbers"][name] == (None if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)), name
+
+
+def assert_digest(found, expected):
+    """One digest, where it can be compared."""
+    if not ALIKE:
+        pytest.skip(f"made on another machine or with other libraries: {difference()}")
+    assert found == expected
+
+
+def difference():
+    made = EXPECTED["machine"]
+    return ", ".join(f"{name} was {made[name]}, is {HERE[name]}" for name in made if made[name] != HERE[name])
+
+
+def printed(text):
+    """JSON that a command printed, in the words of 68af267."""
+    return kept.in_old_words(json.loads(text))
+
+
+def header(path):
+    """What a file says of itself."""
+    with np.load(path, allow_pickle=False) as found:
+        return json.loads(str(found["about"]))
+
+
+def same_file(one, other):
+    """The same names, kinds, shapes and bytes, and the same header but for the version that wrote it."""
+    same = kept.digest(kept.in_file(one)) == kept.digest(kept.in_file(other))
+    mine, its = ({**header(path), "surefoot": ""} for path in (one, other))
+    return same and mine == its
+
+
+# ---- nothing is forgotten
+
+READ = {
+    *(f"{name}.npz" for name in kept.SAVED),
+    *(f"{name}.ledger" for name, saved in kept.SAVED.items() if saved.ledger),
+    *(f"counts-{name}.npz" for name in kept.COUNTS),
+    *("loop-counts.npz", "loop-watch.npz", "policy.npz", "coin.npz", "log.csv", "log.parquet", "shop.csv"),
+    *("log-counts-plain.npz", "log-counts-shop.npz", "codebook.json", "baseline.npz", "baseline-by-command.npz"),
+    *("minari", "closed.ledger", "own.toml", "small.toml", "study-complete", "study-open"),
+}
+
+
+def test_every_kept_file_is_read():
+    """A file that no test reads would prove nothing."""
+    assert {path.name for path in KEPT.iterdir()} - NOT_DATA - {"__pycache__"} == READ
+
+
+def test_kept_files_are_of_every_kind():
+    """One of each kind that 68af267 wrote; and those with an account, a basis, a watch or sums of rewards hold them."""
+    kinds = {header(path)["kind"] for path in KEPT.glob("*.npz")}
+    assert kinds == {"counts", "learning", "watch", "policy", "episodic-mixture", "log-counts"}
+    for name in ("budget-exploration", "conservative-ucbvi"):
+        assert kept.in_file(KEPT / f"{name}.npz")["counts_ledger"][1] > 0
+    assert kept.in_file(KEPT / "counts-account.npz")["ledger"].all()
+    assert kept.in_file(KEPT / "dope.npz")["counts_basis"].any()
+    assert kept.in_file(KEPT / "counts-basis.npz")["basis"].any()
+    assert kept.in_file(KEPT / "epsmix-live.npz")["watch_state"].any()
+    for name in ("counts-veiled", "log-counts-shop"):
+        assert kept.in_file(KEPT / f"{name}.npz")["x_sa"].any()
+    assert kept.in_file(KEPT / "counts-veiled.npz")["record"].all()
+    assert "planned_n_sas" in kept.in_file(KEPT / "loop-counts.npz")
+
+
+# ---- runs of `learn`
+
+
+@pytest.mark.parametrize("name", kept.SAVED)
+def test_a_saved_run_goes_on_to_the_same_bits(name, folder):
+    """A refusal means that the mark of a run has changed (names of classes, fields or modules are in it, and texts of
+    settings); other digests, that a run now goes on elsewhere."""
+    saved, expected = kept.SAVED[name], EXPECTED["saved"][name]
+    whole = folder / "whole"
+    whole.mkdir()
+    run, uninterrupted = saved.learn(folder, name, resume=True), saved.learn(whole, name)
+    assert run.episodes == saved.episodes
+    assert kept.of_run(run).as_json() == kept.of_run(uninterrupted).as_json()
+    assert_expected(kept.of_run(run).as_json(), expected)
+    assert same_file(folder / f"{name}.npz", whole / f"{name}.npz")
+    if ALIKE:
+        assert kept.digest(kept.in_file(folder / f"{name}.npz")) == expected["file"]
+
+
+@pytest.mark.parametrize("name", [name for name, saved in kept.SAVED.items() if saved.ledger])
+def test_an_open_ledger_goes_on_to_the_same_bytes(name, folder):
+    """Other bytes mean that records have other words or numbers, so that a digest that somebody has kept is of no
+    ledger any more; a refusal to go on, that a learner no longer knows its own ledger."""
+    before = (folder / f"{name}.ledger").read_bytes()
+    assert not sf.check_ledger(folder / f"{name}.ledger").closed
+    kept.SAVED[name].learn(folder, name, resume=True)
+    verdict = sf.check_ledger(folder / f"{name}.ledger")
+    assert (verdict.closed, verdict.refusals) == (True, [])
+    assert (folder / f"{name}.ledger").read_bytes().startswith(before)
+    assert_digest(kept.sha256(folder / f"{name}.ledger"), EXPECTED["saved"][name]["ledger"])
+
+
+@pytest.mark.parametrize("name", kept.SAVED)
+def test_another_seed_is_refused_and_has_other_digests(name, folder):
+    """Control: were this not so, the tests above would pass whatever was played."""
+    saved, other = kept.SAVED[name], folder / "other"
+    with pytest.raises(sf.InvalidFile):
+        saved.learn(folder, name, resume=True, seed=saved.seed + 1)
+    other.mkdir()
+    found = kept.of_run(saved.learn(other, name, seed=saved.seed + 1)).as_json()
+    expected = EXPECTED["saved"][name]
+    for group in ("counts", "totals"):
+        assert found["digests"][group] != expected["digests"][group]
+    assert kept.digest(kept.in_file(other / f"{name}.npz")) != expected["file"]
+    if saved.ledger:
+        assert kept.sha256(other / f"{name}.ledger") != expected["ledger"]
+
+
+def test_the_documented_text_still_makes_our_environment():
+    """Users have this text in their own files. A failure means that it no longer works: leave an alias."""
+    env = gymnasium.make(kept.OUR_ENVIRONMENT)
+    assert env.spec.id == kept.our_environment().spec.id
+    assert type(env.unwrapped) is type(kept.our_environment().unwrapped)
+
+
+# ---- counts
+
+
+@pytest.mark.parametrize("name", kept.COUNTS)
+def test_counts_are_read_and_gone_on_from(name, tmp_path):
+    """A refusal may mean that whose returns or account they are is marked in another way."""
+    path, expected = KEPT / f"counts-{name}.npz", EXPECTED["counts"][name]
+    counts, (_, agent, _) = sf.Counts.load(path), kept.COUNTS[name]
+    assert kept.digest(kept.of_counts(counts)) == expected["holds"]
+    counts.save(tmp_path / "again.npz")
+    assert same_file(tmp_path / "again.npz", path)  # so 68af267 reads what is written now
+    assert_expected(kept.of_run(kept.gone_on(name, counts)).as_json(), expected["after"])
+    assert_digest(kept.digest(kept.of_plan(agent().plan(counts))), expected["plan"])
+
+
+@pytest.mark.parametrize("name", kept.COUNTS)
+def test_other_counts_have_other_digests(name):
+    """Control: one visit more, and another seed."""
+    counts, expected = sf.Counts.load(KEPT / f"counts-{name}.npz"), EXPECTED["counts"][name]
+    after = kept.of_run(kept.gone_on(name, counts, seed=5)).as_json()["digests"]
+    assert after["counts"] != expected["after"]["digests"]["counts"]
+    counts.n_sas[0, 1, 0, 2] += 1
+    assert kept.digest(kept.of_counts(counts)) != expected["holds"]
+
+
+# ---- a loop of one's own
+
+
+def read_loop(seed=3):
+    agent = kept.loop_agent()
+    watch = kept.LOOP_WATCHDOG.on(agent, KEPT / "loop-watch.npz")
+    return sf.Learner(agent, seed, counts=sf.Counts.load(KEPT / "loop-counts.npz"), watchdog=watch)
+
+
+def test_a_loop_goes_on_with_its_plan_and_its_watch(tmp_path):
+    """Other digests mean that a learner does not take up the plan in force, or a watchdog not its capital."""
+    learner = read_loop()
+    assert learner.episodes == kept.LOOP
+    assert kept.of_learner(learner).as_json() == EXPECTED["loop"]["holds"]
+    learner.counts.save(tmp_path / "counts.npz")
+    learner.watch.save(tmp_path / "watch.npz")
+    assert same_file(tmp_path / "counts.npz", KEPT / "loop-counts.npz")
+    assert same_file(tmp_path / "watch.npz", KEPT / "loop-watch.npz")
+    kept.own_loop(learner, kept.LOOP)
+    assert_digest(kept.of_learner(learner).as_json(), EXPECTED["loop"]["after"])
+
+
+def test_a_loop_with_another_seed_ends_elsewhere():
+    """Control."""
+    found = kept.of_learner(kept.own_loop(read_loop(seed=4), kept.LOOP)).as_json()
+    for group in ("counts", "watch"):
+        assert found["digests"][group] != EXPECTED["loop"]["after"]["digests"][group]
+
+
+# ---- policies, logs and what was learnt from them
+
+
+def test_policies_are_read(tmp_path):
+    """Other digests mean other probabilities; other files, that 68af267 cannot read what is written now."""
+    policy, coin = sf.load_policy(KEPT / "policy.npz"), sf.load_policy(KEPT / "coin.npz")
+    parts = {"first": coin.first, "second": coin.second, "rho": coin.rho}
+    assert kept.digest({"policy": policy}) == EXPECTED["policies"]["policy"]
+    assert kept.digest(parts) == EXPECTED["policies"]["coin"]
+    sf.save_policy(tmp_path / "policy.npz", policy)
+    sf.save_policy(tmp_path / "coin.npz", coin)
+    for name in ("policy.npz", "coin.npz"):
+        assert same_file(tmp_path / name, KEPT / name)
+    assert kept.digest({**parts, "rho": np.nextafter(coin.rho, 1.0)}) != EXPECTED["policies"]["coin"]  # control
+    assert not same_file(tmp_path / "coin.npz", KEPT / "policy.npz")  # control
+
+
+@pytest.mark.parametrize("name", ["plain", "shop"])
+def test_counted_logs_are_read_and_learnt_from(name, tmp_path):
+    """Other digests mean that a log is counted, folded or learnt from in another way."""
+    path, expected = KEPT / f"log-counts-{name}.npz", EXPECTED["logs"]
+    log = sf.LogCounts.load(path)
+    assert kept.digest(kept.of_log(log)) == expected[name]
+    log.save(tmp_path / "again.npz")
+    assert same_file(tmp_path / "again.npz", path)
+    problem = log.problem() if name == "shop" else log.problem(rewards=kept.log_world().r)
+    learnt = sf.robust_vi(log.counts, problem, 0.05)
+    assert learnt.lower == pytest.approx(expected["lower"][name], abs=1e-9)
+    other = sf.robust_vi(log.counts, problem, 0.06)  # control: another delta proves something else
+    assert kept.digest(kept.of_learnt(other)) != expected["learnt"]["digests"][name]
+    assert_digest(kept.digest(kept.of_learnt(learnt)), expected["learnt"]["digests"][name])
+
+
+def test_logs_are_counted_as_before(tmp_path):
+    """A log of a user's own, and two that we wrote: other digests mean other counts, or other folds."""
+    expected = EXPECTED["logs"]
+    assert kept.digest(kept.of_log(sf.count_log(KEPT / "shop.csv", **kept.SHOP))) == expected["shop"]
+    for name in ("log.csv", "log.parquet"):
+        assert kept.digest(kept.of_log(sf.count_log(KEPT / name, seed=5))) == expected["plain"]
+    assert kept.digest(kept.of_log(sf.count_log(KEPT / "log.csv", seed=6))) != expected["plain"]  # control
+    world = kept.log_world()
+    sf.sample_log(world, sf.uniform(world.H, world.S, world.A), 100, tmp_path / "log.csv", seed=2)
+    assert (tmp_path / "log.csv").read_bytes() == (KEPT / "log.csv").read_bytes()
+
+
+def test_a_minari_dataset_is_read(folder, monkeypatch, tmp_path):
+    """A failure means that datasets which we wrote cannot be had back."""
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "minari"))
+    log = sf.count_log(sf.from_minari(kept.MINARI, tmp_path / "back.csv"), states=3, actions=2)
+    assert kept.digest(kept.of_log(log)) == EXPECTED["logs"]["minari"]
+    more = sf.count_log(tmp_path / "back.csv", states=4, actions=2)  # control
+    assert kept.digest(kept.of_log(more)) != EXPECTED["logs"]["minari"]
+
+
+def test_a_codebook_is_read(tmp_path):
+    """A failure means that labels are lost."""
+    book = sf.Codebook.load(KEPT / "codebook.json")
+    assert (book.states, book.actions, book.rest) == (("loyal", "new"), ("call", "mail"), True)
+    book.save(tmp_path / "again.json")
+    mine, its = (json.loads(path.read_text()) for path in (tmp_path / "again.json", KEPT / "codebook.json"))
+    assert {**mine["about"], "surefoot": ""} == {**its["about"], "surefoot": ""}
+    assert mine | {"about": 0} == its | {"about": 0}
+    text = (KEPT / "codebook.json").read_text()
+    (tmp_path / "bent.json").write_text(text.replace("loyal", "royal"))
+    with pytest.raises(sf.InvalidFile):  # control
+        sf.Codebook.load(tmp_path / "bent.json")
+
+
+def test_a_baseline_is_read_and_a_learner_starts_with_it(tmp_path):
+    """A refused certificate means that policies or problems are marked in another way."""
+    baseline = sf.load_baseline(KEPT / "baseline.npz")
+    baseline.save(tmp_path / "again.npz")
+    assert same_file(tmp_path / "again.npz", KEPT / "baseline.npz")
+    log = sf.LogCounts.load(KEPT / "log-counts-shop.npz")
+    learnt = sf.robust_vi(log.counts, log.problem(), 0.05)
+    assert baseline.certificate.mark == learnt.certificate.mark
+    proved = baseline.certificate
+    agent = sf.StepMix(baseline.problem, baseline.policy, 0.5 * proved.value, delta=0.01, certificate=proved)
+    assert agent.plan(log.counts).lower >= 0.5 * proved.value
+
+
+def test_a_baseline_is_shown_and_made_again_by_the_command(command, tmp_path):
+    """Other rules mean that `show` reads something else; another file, that `baseline` learns something else."""
+    for name, key in (("baseline-by-command", "by command"), ("baseline", "by hand")):
+        code, said = command("show", KEPT / f"{name}.npz", "--json")
+        assert (code, printed(said)) == (0, EXPECTED["logs"][key])
+    assert EXPECTED["logs"]["by command"] != EXPECTED["logs"]["by hand"]  # control
+    code, _ = command("baseline", KEPT / "log-counts-plain.npz", "--out", tmp_path / "b.npz", "--delta", "0.1")
+    assert code == 0
+    other, _ = command("baseline", KEPT / "log-counts-plain.npz", "--out", tmp_path / "c.npz", "--delta", "0.2")
+    assert other == 0
+    assert not same_file(tmp_path / "c.npz", KEPT / "baseline-by-command.npz")  # control
+    if ALIKE:
+        assert same_file(tmp_path / "b.npz", KEPT / "baseline-by-command.npz")
+
+
+# ---- a closed ledger
+
+
+def test_a_closed_ledger_is_re_derived(command):
+    """A refusal means that the verifier no longer accepts what was certified."""
+    verdict, expected = sf.check_ledger(KEPT / "closed.ledger"), EXPECTED["ledger"]
+    assert (verdict.closed, verdict.refusals, verdict.digest) == (True, [], expected["digest"])
+    assert (verdict.plans, verdict.certified) == (expected["plans"], expected["certified"])
+    assert command("certify", KEPT / "closed.ledger")[0] == 0
+
+
+def test_the_same_run_writes_the_same_ledger(tmp_path):
+    """Other bytes mean other words or numbers in the records: read docs/ledger.md, whose format is a promise."""
+    for seed in (0, 1):
+        kept.ledger_run(tmp_path / f"{seed}.ledger", seed)
+    assert kept.sha256(tmp_path / "1.ledger") != EXPECTED["ledger"]["bytes"]  # control
+    assert kept.sha256(KEPT / "closed.ledger") == EXPECTED["ledger"]["bytes"]
+    assert_digest(kept.sha256(tmp_path / "0.ledger"), EXPECTED["ledger"]["bytes"])
+
+
+@pytest.mark.parametrize("name", ["closed", "stepmix-kl", "epsmix-live"])
+def test_a_changed_ledger_is_refused(name, folder, command):
+    """Control: one byte of one plan."""
+    path = folder / f"{name}.ledger"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"number":1', b'"number":2')
+    path.write_bytes(b"".join(lines))
+    assert sf.check_ledger(path).refusals
+    assert command("certify", path)[0] == 3
+    if name in kept.SAVED:
+        with pytest.raises(sf.InvalidFile):
+            kept.SAVED[name].learn(folder, name, resume=True)
+
+
+# ---- studies
+
+
+def same_versions(folder):
+    """Results are only gone on with by the versions that began them: the command refuses others, rightly."""
+    made = json.loads((folder / "study.json").read_text())["versions"]
+    now = {name: version(name) for name in made if name != "python"} | {"python": HERE["python"]}
+    now["surefoot"] = sf.__version__
+    return {name: (made[name], now[name]) for name in made if made[name] != now[name]}
+
+
+def trial_bytes(folder):
+    return {path.relative_to(folder).as_posix(): kept.sha256(path) for path in folder.glob("trials/**/*.parquet")}
+
+
+def test_a_study_of_a_users_own_is_read(command, folder):
+    """A refusal means that a field, or one of its values, has another name."""
+    code, said = command("studies", folder / "own.toml", "--json")
+    assert (code, printed(said)) == (0, EXPECTED["studies"]["own"])
+    (folder / "own.toml").write_text(kept.STUDY.replace("delta = 0.2", "delta = 0.3"))
+    assert printed(command("studies", folder / "own.toml", "--json")[1]) != EXPECTED["studies"]["own"]  # control
+
+
+def test_results_are_read(command):
+    """A refusal means that studies are hashed, or trials laid out, in another way; no answer to the question, that
+    columns which users ask for have other names."""
+    done, expected = KEPT / "study-complete", EXPECTED["studies"]
+    code, said = command("results", done, "--json")
+    assert (code, printed(said)) == (0, expected["summary"])
+    code, said = command("results", done, "--sql", kept.QUESTION, "--json")
+    assert (code, printed(said)) == (0, expected["answer"])
+    assert trial_bytes(done) == expected["complete bytes"]
+    assert kept.digest(kept.of_trials(done)) == expected["complete"]
+
+
+def test_a_study_goes_on_to_the_same_numbers(command, folder):
+    """Other numbers mean that trials which are computed now do not belong to those that are there."""
+    place, expected = folder / "study-open", EXPECTED["studies"]
+    if same_versions(place):
+        pytest.skip(f"results are gone on with by the versions that began them: {same_versions(place)}")
+    before = trial_bytes(place)
+    assert before.keys() == set(kept.FINISHED_BEFORE)
+    assert command("run", folder / "own.toml", *QUICK, "--out", place, "--resume")[0] == 0
+    assert len(trial_bytes(place)) == 12
+    assert trial_bytes(place).items() >= before.items()
+    assert_digest(kept.digest(kept.of_trials(place)), expected["quick"])
+
+
+def test_a_study_goes_on_to_the_same_bytes(command, folder):
+    """If only this fails and the numbers hold, words (promise, label) or the layout of a trial's file have changed."""
+    place = folder / "study-open"
+    if same_versions(place):
+        pytest.skip(f"results are gone on with by the versions that began them: {same_versions(place)}")
+    assert command("run", folder / "own.toml", *QUICK, "--out", place, "--resume")[0] == 0
+    assert_digest(trial_bytes(place), EXPECTED["studies"]["quick bytes"])
+
+
+def test_another_study_is_refused_and_has_other_bytes(command, folder, tmp_path):
+    """Control: another seed."""
+    (folder / "own.toml").write_text(kept.STUDY.replace("seed = 3", "seed = 4"))
+    assert command("run", folder / "own.toml", *QUICK, "--out", folder / "study-open", "--resume")[0] == 1
+    (tmp_path / "small.toml").write_text(kept.study_text(1))
+    out = tmp_path / "out"
+    assert command("run", tmp_path / "small.toml", "--jobs", "1", "--no-report", "--out", out)[0] == 0
+    expected = EXPECTED["studies"]
+    assert trial_bytes(out).keys() == expected["complete bytes"].keys()
+    assert trial_bytes(out) != expected["complete bytes"]
+    assert kept.digest(kept.of_trials(out)) != expected["complete"]
+    assert printed(command("results", out, "--json")[1]) != expected["summary"]
+    assert printed(command("results", out, "--sql", kept.QUESTION, "--json")[1]) != expected["answer"]
+
+
+# ---- controls of the digests themselves
+
+READERS = {
+    "counts": sf.Counts.load,
+    "policy": sf.load_policy,
+    "episodic-mixture": sf.load_policy,
+    "log-counts": sf.LogCounts.load,
+    "watch": lambda path: kept.LOOP_WATCHDOG.on(kept.loop_agent(), path),
+    "learning": lambda path: kept.SAVED[path.stem].learn(path.parent, path.stem, resume=True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in KEPT.glob("*.npz")))
+def test_one_changed_bit_is_seen_and_refused(name, folder):
+    """Control: a bit in each array of a file changes its digest; with one in the last the file is not read."""
+    path = folder / name
+    arrays, before = kept.in_file(path), kept.digest(kept.in_file(path))
+    about = header(path)
+    for label, array in arrays.items():
+        if array.nbytes == 0 or array.dtype.kind == "U":
+            continue
+        bent = np.frombuffer(bytearray(array.tobytes()), dtype=np.uint8)
+        bent[0] ^= 1
+        changed = {**arrays, label: bent.view(array.dtype).reshape(array.shape)}
+        assert kept.digest(changed) != before, label
+    np.savez_compressed(path, about=np.array(json.dumps(about, sort_keys=True)), **changed)
+    with pytest.raises(sf.InvalidFile):
+        READERS[about["kind"]](path)
