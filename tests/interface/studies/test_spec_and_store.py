@@ -8,6 +8,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidStudy
+from surefoot.offline.methods import METHODS
 from surefoot.studies.run.trial import Trial, build_scenario, child, learn_from_log, run_trial
 from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
 from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
@@ -63,6 +64,33 @@ def test_packaged_studies_are_read_and_written_back(name):
     assert parse_study(tomllib.loads(source(name)), name) == study
 
 
+FORMER = SMALL.replace("[[scenarios]]", "[[panels]]").replace("[[agents]]", "[[learners]]")
+
+
+def test_tables_by_their_former_names_are_read():
+    """Files of users, and study.json, have them; messages name a table as the file does."""
+    study = small()
+    assert parse_study(tomllib.loads(FORMER), "small.toml") == study
+    stored = study.as_json()
+    assert {"panels", "learners"} <= stored.keys()
+    assert not {"scenarios", "agents"} & stored.keys()
+    assert parse_study(stored, "study.json") == study
+    with pytest.raises(InvalidStudy, match=r"small\.toml: panels\[1\] has no field 'titel'"):
+        parse_study(tomllib.loads(FORMER.replace('title = "the paper', 'titel = "the paper')), "small.toml")
+    with pytest.raises(InvalidStudy, match=r"has \[\[scenarios\]\], and \[\[panels\]\], which is its former name"):
+        parse_study({**study.as_table(), "panels": []}, "small.toml")
+
+
+def test_methods_for_logs_are_those_of_the_command():
+    """One list: a method that is added to it can be named in a study's file, and learns there."""
+    field = TABLES["scenarios.log"]["method"]
+    for name in METHODS:
+        assert field.read("log", name) == name
+        assert name in field.meaning
+    with pytest.raises(InvalidStudy, match="There are: robust, vi-lcb, clone, spibb"):
+        field.read("log", "oracle")
+
+
 @pytest.mark.parametrize("name", GROUPS["all"])
 def test_no_packaged_study_scales_a_bonus_and_quick_ones_plan_in_blocks(name):
     study = packaged(name)
@@ -94,7 +122,7 @@ def test_the_papers_studies_have_its_sizes():
     assert sf.solve(built.world).value == pytest.approx(1.6925636810, abs=1e-9)
 
 
-# Ids are for ever: results on disk are found by them. Add to this table; do not change what is in it.
+# Ids are permanent: results on disk are found by them. Add to this table; do not change what is in it.
 IDS = {
     "online": (
         ("eta5-floor2.0", "eta5-floor2.2", "eta10-floor2.0", "eta10-floor2.2"),
@@ -113,7 +141,7 @@ IDS = {
 }
 
 
-def test_ids_are_for_ever():
+def test_ids_are_permanent():
     for name, (scenarios, agents) in IDS.items():
         assert [cell.id for cell in packaged(name).cells] == [f"{s}/{a}" for s in scenarios for a in agents]
     assert set(IDS) == set(GROUPS["all"])
@@ -289,7 +317,7 @@ def test_units_are_the_worlds_own():
     assert trial.regret == pytest.approx(50 * (trial.optimum - trial.mean_value))
 
 
-@pytest.mark.parametrize("method", ["vi-lcb", "robust", "clone", "spibb"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
     text = SMALL.replace(
         "baseline = { eta = 5.0 }", f'log = {{ episodes = 4000, behaviour = {{ eta = 5.0 }}, method = "{method}" }}'
