@@ -614,7 +614,7 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
     run = sf.simulate(world, sf.DOPE(world.problem, thrifty, **costs), 100, seed=0)
     figure = sf.plot_returns([run, run], tmp_path / "costs.png")
     words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words[0] == "DOPE, told V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
+    assert words[0] == "DOPE, knows V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
     assert "best within budget 2" in words
     assert not any("floor" in text for text in words)
     below = figure.axes[0].get_xlabel()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import write_report
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import run_trial
-from surefoot.studies.spec.study import FIGURES, parse_study
+from surefoot.studies.spec.study import parse_study
 
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280
@@ -94,7 +95,7 @@ def results():
     ]
     table = {
         "name": "tiny",
-        "title": "Two learners and a trap",
+        "title": "Two agents and a trap",
         "question": "Does the one with a floor keep it?",
         "trials": 2,
         "episodes": 2000,
