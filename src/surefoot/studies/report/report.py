@@ -94,7 +94,7 @@ def page(results: Sequence[Results]) -> str:
         StudyView(f"study-{i}", one.study, one, one.study.cells, summary(one), judge(one))
         for i, one in enumerate(results, 1)
     ]
-    verdict = overall_verdict(results)
+    verdict = overall_verdict(results, [view.rows for view in views])
     title = results[0].study.title if len(results) == 1 else f"{len(results)} studies of learning above a floor"
     body = [
         _header(title, verdict, views),
@@ -170,7 +170,7 @@ def _agents_at_a_glance(view: StudyView) -> Table:
             escape(one.regret),
             escape(one.left),
         ]
-        for one, mine in zip(glance(view.results), filter(None, by_agent), strict=True)
+        for one, mine in zip(glance(view.results, view.rows), filter(None, by_agent), strict=True)
     ]
     headings = (
         *("agent", "runs ever below the floor"),
@@ -185,7 +185,7 @@ def _studies_at_a_glance(views: Sequence[StudyView]) -> Table:
     """Return each study in a line of the verdict."""
     rows = []
     for view in views:
-        verdict = overall_verdict([view.results])
+        verdict = overall_verdict([view.results], [view.rows])
         tags = [] if verdict.word == CERTIFIED else [tag(verdict.word, bad=verdict.word == UNCERTIFIED)]
         if verdict.alarms:
             tags.append(tag(BROKEN, bad=True))

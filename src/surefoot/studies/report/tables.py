@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from surefoot.agents import AGENTS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
-from surefoot.studies.analysis.stats import Interval, Paired, paired, shown
+from surefoot.studies.analysis.stats import Interval, Paired, bound_in_words, count_in_words, paired
 from surefoot.studies.analysis.summary import amount
 from surefoot.studies.report.html import Html, Table, element, escape, small, tag
 from surefoot.studies.run.store import Results
@@ -34,7 +34,7 @@ class StudyView(NamedTuple):
     study: Study
     results: Results
     cells: tuple[Cell, ...]
-    rows: Sequence[Row]  # the summary: one row per cell
+    rows: list[dict[str, Any]]  # the summary: one row per cell
     verdicts: Sequence[Verdict]  # on its claims
 
 
@@ -185,14 +185,14 @@ def _result(row: Row) -> list[Html]:
     trials, wanted = row["trials"], row["trials_wanted"]
     if not trials:
         return [escape(row["label"]), escape("–"), escape(f"0 of {wanted}"), *[escape("–")] * 6]
-    runs, _, bound = shown(row["runs_below"], trials).partition(":")
+    below = row["runs_below"]
     mean_return = _interval(row, "mean_return", "{:.4f}".format)
     return [
         Html(escape(row["label"]) + _tags(row)),
         escape("yes" if row["told"] else "no"),
         escape(trials if trials == wanted else f"{trials} of {wanted}"),
         Html(escape(amount(row["violations"])) + small(f"baseline {amount(row['baseline_violations'])}")),
-        Html(escape(runs) + small(bound.strip())),
+        Html(escape(count_in_words(below, trials, "run")) + small(bound_in_words(below, trials))),
         Html(_interval(row, "regret", amount) + small(f"baseline {amount(row['baseline_regret'])}")),
         Html(mean_return + small(f"baseline {row['baseline_return']:.4f}")),
         escape("has no baseline") if row["no_floor"] else _moment(row, "off_baseline"),
