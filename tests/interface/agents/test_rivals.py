@@ -614,7 +614,7 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
     run = sf.simulate(world, sf.DOPE(world.problem, thrifty, **costs), 100, seed=0)
     figure = sf.plot_returns([run, run], tmp_path / "costs.png")
     words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words[0] == "DOPE, told V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
+    assert words[0] == "DOPE, knows V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
     assert "best within budget 2" in words
     assert not any("floor" in text for text in words)
     below = figure.axes[0].get_xlabel()
@@ -715,7 +715,7 @@ class Handmade(sf.CountingAgent):
 
 
 def test_a_learner_by_hand_goes_on_as_it_says(world, assert_same_run):
-    """By both drivers: what is remembered of a plan between two others is of that very policy."""
+    """By both loops: what is remembered of a plan between two others is of that very policy."""
     runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_reference)]
     assert_same_run(*runs)
     values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]

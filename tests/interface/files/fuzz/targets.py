@@ -21,7 +21,7 @@ import numpy as np
 
 import surefoot as sf
 
-EPISODES, MARK = 10, "mark"
+EPISODES, FINGERPRINT = 10, "fingerprint"
 DEEP = 20_000  # far beyond the depth at which Python's own readers give up
 ODD_TEXTS = ("", "\ud800", "\x00", "a" * 5000, "../../x", "[[red]]", "{", "NaN", "é", "'; DROP TABLE log; --", '"')
 ODD_NUMBERS = (0, -1, 1, 2, 3, 7, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 2**64, 10**18, 10**299, 10**400)
@@ -506,18 +506,22 @@ def _agent() -> sf.StepMix:
 
 
 def _make_learning(folder: Path) -> None:
-    from surefoot.live.learn import State
+    from surefoot.live.saved_state import State
+    from surefoot.simulation.setup import check_setup_without_model
 
-    state = State.fresh(_agent(), EPISODES, _counts(), None)
+    state = State.fresh(check_setup_without_model(_agent(), EPISODES, None), _counts(), None)
     state.tally.totals[0] = 2
-    state.save(folder / "file.npz", MARK)
+    state.save(folder / "file.npz", FINGERPRINT)
 
 
 def _read_learning(folder: Path) -> object:
-    from surefoot.live.learn import State
+    from surefoot.live.saved_state import State
+    from surefoot.simulation.setup import check_setup_without_model
 
-    found = State.load(folder / "file.npz", _agent(), EPISODES, MARK, 0)
-    found.save(folder / "again.npz", MARK)
+    setup = check_setup_without_model(_agent(), EPISODES, None)
+    fresh = State.fresh(setup, sf.Counts.zeros(setup.agent.problem), None)
+    found = fresh.load(folder / "file.npz", FINGERPRINT, setup)
+    found.save(folder / "again.npz", FINGERPRINT)
     return repr(found.counts)
 
 
