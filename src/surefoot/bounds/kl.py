@@ -153,9 +153,9 @@ class KL:
         """A lower bound, rounded to safety, of what V (S,) is worth at the start: the value there, the known average,
         or the worst mean over the ball around the first states seen."""
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
-        room = margin(problem.H, row_sum_error)
+        rounding = margin(problem.H, row_sum_error)
         alpha = self.dirichlet(problem.S)
-        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, room, 0.0)
+        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, rounding, 0.0)
         kernels.refresh_start(start)
         return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
@@ -187,8 +187,7 @@ class KL:
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
-            rewards=(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
-            x_sa=counts.x_sa,
+            rewards=kernels.RewardArrays(problem.r_rows, problem.r_next_rows, problem.unknown_rows, counts.x_sa),
             support=problem.support_rows,
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else float(self.alpha),

@@ -16,8 +16,8 @@ from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
 from surefoot.live.learner import Learner
-from surefoot.live.saved_state import State, StateFile, fingerprint
-from surefoot.simulation.run import Run, add_episode, run_from
+from surefoot.live.saved_state import RunIdentity, State, StateFile
+from surefoot.simulation.run import Run, add_episode, new_tally, run_from
 from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
@@ -74,9 +74,11 @@ def learn(
     if watchdog is not None and not isinstance(watchdog, Watchdog):
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
     begun = mine.starting_counts(counts, setup.episodes)
-    fresh = State.fresh(setup, begun, begin_watch(watchdog, agent))
-    file = StateFile(save, fingerprint(setup, where.names, seed, begun, watchdog))
-    state = file.begin(fresh, setup, resume)
+    dynamics = None if where.world is None else where.world.P_rows
+    identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog)
+    file = StateFile(save, identity)
+    fresh = State(begun, new_tally(setup, begun), watch=begin_watch(watchdog, agent))
+    state = file.begin(fresh, resume)
     written = None
     if ledger is not None:
         written = _ledger(ledger, agent, state.counts.episodes if resume else None)

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
+from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative
@@ -17,18 +17,55 @@ from surefoot.agents.identity import text_of
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
-from surefoot.base.arrays import AnyArray
+from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
-from surefoot.simulation.run import new_tally
-from surefoot.simulation.setup import RunSetup
 from surefoot.task.counts import Counts, check_counts
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
 NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """Everything that decides how a run continues."""
+
+    agent: CountingAgent
+    environment: tuple[str, str]  # what it is called
+    floor: float | None
+    episodes: int
+    seed: int
+    counts: Counts  # those that it started from
+    dynamics: Floats | None  # the true ones, where they are known
+    watchdog: Watchdog | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest, which is in every saved file.
+
+        What is hashed, and in which words, must never change: see agents/identity.py.
+        """
+        agent, counts = self.agent.as_given, self.counts
+        problem = agent.problem
+        numbers = (self.floor, agent.floor, getattr(agent, "delta", None), getattr(agent, "baseline_at_least", None))
+        exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
+        about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
+        digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
+        for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        if counts.n_sas.any():
+            seen = (counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis)
+            for some in seen:
+                digest.update(b"-" if some is None else some.tobytes())
+        if self.dynamics is not None:
+            digest.update(self.dynamics.tobytes())
+        self.agent.describe(digest)
+        if self.watchdog is not None:
+            digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
+        return digest.hexdigest()
 
 
 @dataclass
@@ -37,14 +74,9 @@ class State:
 
     counts: Counts
     tally: "kernels.Tally"
-    earned: float  # sum of observed returns, in the environment's units
+    earned: float = 0.0  # sum of observed returns, in the environment's units
     watch: Watch | None = None  # what a watchdog has seen
     complete: bool = True  # False while an episode is being entered: then it is not saved
-
-    @classmethod
-    def fresh(cls, setup: RunSetup, counts: Counts, watch: Watch | None) -> Self:
-        """Return the state before the first episode."""
-        return cls(counts, new_tally(setup, counts), 0.0, watch)
 
     def save(self, path: str | Path, fingerprint: str) -> None:
         """Write the file, complete or not at all."""
@@ -53,10 +85,10 @@ class State:
         watch = {} if self.watch is None else self.watch.arrays()
         write_arrays(path, "learning", {**arrays, **counts, **watch, "earned": self.earned, "mark": fingerprint})
 
-    def load(self, path: str | Path, fingerprint: str, setup: RunSetup) -> "State":
+    def load(self, path: str | Path, run: RunIdentity) -> "State":
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
         _, arrays = read_arrays(path, {"learning": NEEDED})
-        if str(arrays["mark"]) != fingerprint:
+        if str(arrays["mark"]) != run.fingerprint:
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
                 "episodes differ. Resume with what it was begun with, or choose another file. After a finished run, "
@@ -69,18 +101,18 @@ class State:
                     f"{path}: {name} has shape {arrays[name].shape}: the file is damaged. Restore a copy."
                 )
             empty[...] = arrays[name]
-        agent, done, before = setup.agent, self.tally.done, self.counts.episodes
+        problem, done, before = run.agent.problem, self.tally.done, self.counts.episodes
         kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
         try:
             counts = Counts.from_arrays(path, kept)
-            check_counts(counts, agent.problem, agent.pooled)
+            check_counts(counts, problem, run.agent.pooled)
         except InvalidCounts as reason:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
         both = [(counts, done + before)]
         if counts.planned is not None:
-            both.append((counts.planned, int(counts.planned.n_sas.sum()) // agent.problem.H))
-        fit = (_are_of(some, episodes, before, agent.problem.H) for some, episodes in both)
-        if not 0 <= done <= setup.episodes or not all(fit):
+            both.append((counts.planned, int(counts.planned.n_sas.sum()) // problem.H))
+        fit = (_are_of(some, episodes, before, problem.H) for some, episodes in both)
+        if not 0 <= done <= run.episodes or not all(fit):
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
         earned = arrays["earned"]
         if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
@@ -113,13 +145,14 @@ def _watch_from(fresh: Watch, path: str | Path, arrays: dict[str, AnyArray], don
 class StateFile:
     """The file that the state of a run is saved in, now and then; or no file, where none is asked for."""
 
-    def __init__(self, path: str | Path | None, fingerprint: str) -> None:
-        """For the run with this fingerprint."""
+    def __init__(self, path: str | Path | None, run: RunIdentity) -> None:
+        """Save this run there."""
         self.path = path
-        self.fingerprint = fingerprint
+        self.run = run
+        self._fingerprint = run.fingerprint  # computed now: the counts that the run starts from will change
         self._saved = time.perf_counter()
 
-    def begin(self, fresh: State, setup: RunSetup, resume: bool) -> State:
+    def begin(self, fresh: State, resume: bool) -> State:
         """Return the state to start from: that in the file, or the fresh one."""
         if self.path is None or not Path(self.path).exists():
             return fresh
@@ -127,44 +160,18 @@ class StateFile:
             raise InvalidFile(
                 f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
             )
-        return fresh.load(self.path, self.fingerprint, setup)
+        return fresh.load(self.path, self.run)
 
     def save(self, state: State) -> None:
         """Save the state, unless an episode is just being entered."""
         if self.path is not None and state.complete:
-            state.save(self.path, self.fingerprint)
+            state.save(self.path, self._fingerprint)
             self._saved = time.perf_counter()
 
     def save_now_and_then(self, state: State) -> None:
         """Save the state if that was last done some time ago."""
         if time.perf_counter() - self._saved > SAVE_SECONDS:
             self.save(state)
-
-
-def fingerprint(
-    setup: RunSetup, environment: Sequence[str], seed: int, counts: Counts, watchdog: Watchdog | None = None
-) -> str:
-    """Return a digest of everything that decides how a run continues. `environment`: what it is called.
-
-    It is in every saved file: what is hashed, and in which words, must never change (see agents/identity.py).
-    """
-    agent = setup.agent.as_given
-    problem = agent.problem
-    numbers = (setup.floor, agent.floor, getattr(agent, "delta", None), getattr(agent, "baseline_at_least", None))
-    exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the text of the agent rounds floor and delta
-    about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
-    digest = hashlib.sha256(json.dumps([*environment, *about, seed, setup.episodes]).encode())
-    for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
-        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-    if counts.n_sas.any():
-        for some in (counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis):
-            digest.update(b"-" if some is None else some.tobytes())
-    if setup.world is not None:
-        digest.update(setup.world.P_rows.tobytes())
-    setup.agent.describe(digest)
-    if watchdog is not None:
-        digest.update(f"Watchdog(alpha={watchdog.alpha!r})".encode())
-    return digest.hexdigest()
 
 
 def agent_text(agent: object) -> str:

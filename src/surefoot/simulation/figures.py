@@ -1,4 +1,4 @@
-"""Figures of runs. matplotlib is imported when the first one is drawn, and no global style is changed."""
+"""Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
 
 import os
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINE, LINE_OF_TWO = 85, 70  # characters below axes, alone and beside others
+LINE, LINE_OF_TWO = 85, 70  # characters below axes, alone and beside another
 FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
 
 
 def require_target(path: str | Path) -> Path:
-    """Return the path; its ending says what to write. Its folder is made if it does not exist, and must be writable."""
+    """Return the path of a picture: its ending says what to write, and its folder is made if it does not exist."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
-        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
+        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another folder.") from None
     if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidFile(f"{target} cannot be written: no permission. Choose another place.")
+        raise InvalidFile(f"{target} cannot be written: no permission. Choose another folder.")
     return target
 
 
@@ -39,15 +39,15 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
     All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
     the title says so.
     """
-    return _figure([("", [runs] if isinstance(runs, Run) else list(runs))], path, title)
+    return _drawn([("", [runs] if isinstance(runs, Run) else list(runs))], path, title)
 
 
 def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":
     """Draw `plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
-    return _figure([(name, list(runs)) for name, runs in sides], path, title)
+    return _drawn([(name, list(runs)) for name, runs in sides], path, title)
 
 
-def _figure(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
+def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -59,24 +59,26 @@ def _figure(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: 
         if (run.optimum, run.floor, run.budget) != (everyone[0].optimum, everyone[0].floor, everyone[0].budget):
             mine, its = (f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}" for one in (everyone[0], run))
             raise InvalidSetting(
-                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; for an "
-                "agent without a floor, simulate(..., floor=...) counts violations of one."
+                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; to hold "
+                "an agent without a floor against one, give simulate(..., floor=...)."
             )
     figure = Figure(figsize=(8.2 if len(sides) == 1 else 11.5, 4.6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    all_axes = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
-    for axes, (name, runs) in zip(all_axes, sides, strict=True):
+    columns = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    for axes, (name, runs) in zip(columns, sides, strict=True):
         _draw(axes, runs, name)
     known = everyone[0].optimum is not None
-    all_axes[0].set_ylabel("expected return per episode" if known else "observed return per episode")
-    uncertified = any(run.promise.kind == "not certified" for run in everyone)
-    heading = "\n".join(line for line in (title, "NOT CERTIFIED" if uncertified else "") if line)
+    columns[0].set_ylabel("expected return per episode" if known else "observed return per episode")
+    lines = [title] if title else []
+    if any(run.promise.kind == "not certified" for run in everyone):
+        lines.append("NOT CERTIFIED")
+    heading = "\n".join(lines)
     if len(sides) == 1:
-        all_axes[0].set_title(heading, fontsize=10)
+        columns[0].set_title(heading, fontsize=10)
         figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
     else:
         figure.suptitle(heading, fontsize=10)
-        for axes in all_axes:
+        for axes in columns:
             axes.legend(loc="lower right", frameon=False, fontsize=8)
     if target is not None:
         figure.savefig(target)
@@ -84,13 +86,12 @@ def _figure(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: 
 
 
 def _limit_of(run: Run) -> str:
-    """Return what the run must stay above, or within, as a message says it."""
     if run.budget is not None:
         return f"a budget of {run.budget:g}"
     return "no floor" if run.floor is None else f"floor {run.units.to_user(run.floor):g}"
 
 
-def _legend_of(run: Run) -> str:
+def _words_of(run: Run) -> str:
     """Return what the legend says of a run's limit."""
     if run.violations is None:
         return "no floor" if run.floor is None and run.budget is None else "violations unknown"
@@ -109,7 +110,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     best = "optimum" if runs[0].budget is None else "best within budget"
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
-        knows = ", knows V^b" if run.knows_baseline_value else ""
+        name = f"{run.agent}, knows V^b" if run.knows_baseline_value else run.agent
         # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
@@ -118,7 +119,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
             color=COLOURS[i % len(COLOURS)],
             lw=1.6,
             zorder=9 - i,
-            label=f"{run.agent}{knows}: {_legend_of(run)}",
+            label=f"{name}: {_words_of(run)}",
         )
     for value, name, style in lines:
         if value is not None:
@@ -128,9 +129,9 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     promises: dict[Promise, dict[str, None]] = {}
     for run in runs:
         promises.setdefault(run.promise, {})[run.agent] = None
-    texts = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
+    lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
     # Broken by hand: a line wider than the axes would leave the picture on both sides.
-    broken = [line for text in texts for line in wrap(text, LINE if not title else LINE_OF_TWO)]
+    broken = [line for text in lines_of_text for line in wrap(text, LINE if not title else LINE_OF_TWO)]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))

@@ -135,7 +135,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     problem = setup.agent.problem
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     true_world = the_world(world)
-    states, actions, paid = (np.zeros(size, dtype=np.int64) for size in (problem.H + 1, problem.H, problem.H))
+    episode = kernels.empty_episode(problem.H)
     in_force: PlanInForce | None = None
     done = 0
     while done < setup.episodes:
@@ -154,18 +154,9 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
             active = known[key][1]
         n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
         left = in_force.episodes_left(counts)
+        n = n if left is None else min(n, left)
         done += kernels.play_on(
-            true_world,
-            known_rewards,
-            active,
-            arrays,
-            context.tally,
-            setup.level,
-            n if left is None else min(n, left),
-            context.rng,
-            states,
-            actions,
-            paid,
+            true_world, known_rewards, active, arrays, context.tally, setup.level, n, context.rng, episode
         )
         yield done
 
@@ -178,8 +169,8 @@ def _count_arrays(counts: Counts, limits: Ints) -> "kernels.CountArrays":
         n_sa=counts.n_sa.reshape(rows, S * A),
         x_sa=np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, S * A),
         n_start=counts.n_start,
-        record=counts.baseline_returns,
-        ledger=counts.account,
+        baseline_returns=counts.baseline_returns,
+        account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
 
@@ -222,25 +213,12 @@ def _fused(context: RunContext) -> Iterator[int]:
     loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, rows, pairs, counts.episodes, value_b)
     kernels.refresh_all(evidence)
     true_world = the_world(world)
-    rule = agent.rule
+    inputs = kernels.PlanInputs(evidence, splices, start, returns_b, agent.rule, replan_rule)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
         kernels.run_episodes(
-            true_world,
-            known_rewards,
-            evidence,
-            splices,
-            start,
-            returns_b,
-            rule,
-            replan_rule,
-            context.tally,
-            setup.level,
-            chunk,
-            context.rng,
-            work,
-            loop_state,
+            true_world, known_rewards, inputs, context.tally, setup.level, chunk, context.rng, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
