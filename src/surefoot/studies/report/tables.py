@@ -33,7 +33,7 @@ class StudyView(NamedTuple):
     study: Study
     results: Results
     cells: tuple[Cell, ...]
-    rows: list[dict[str, Any]]  # the summary: one row per cell
+    rows: Sequence[Row]  # the summary: one row per cell
     verdicts: Sequence[Verdict]  # on its claims
 
 
