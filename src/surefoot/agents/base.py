@@ -156,6 +156,8 @@ class CountingAgent(FrozenRecord, ABC):
     told_value = alias("known_baseline_value")
     vouched = alias("asserted")
     ledger_mark = alias("account_fingerprint")
+    mark = alias("fingerprint")
+    go_on = alias("continue_plan")
 
     @property
     def most_episodes(self) -> int | None:
