@@ -75,7 +75,7 @@ def section(folder):
         yield f"| {row['panel_title']} | {row['label']} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
     yield ""
     for name in study.figures:
-        save_png(FIGURES[name](results), place / f"{name}.png")
+        save_png(FIGURES[name].draw(results), place / f"{name}.png")
         yield f"![{study.name}: {name}]({study.name}/{name}.png)\n"
     write_report([results], place / "report.html")
 

@@ -14,9 +14,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 HEADINGS = {
     "": "At the top",
     "quick": "`[quick]`",
-    "panels": "`[[panels]]`",
-    "panels.log": "`log` of a panel",
-    "learners": "`[[learners]]`",
+    "scenarios": "`[[scenarios]]`",
+    "scenarios.log": "`log` of a scenario",
+    "agents": "`[[agents]]`",
 }
 
 

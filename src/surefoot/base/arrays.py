@@ -9,6 +9,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+Indices: TypeAlias = int | Ints  # one index, or an array of them
 
 _Array = TypeVar("_Array", bound=AnyArray)
 

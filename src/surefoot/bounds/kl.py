@@ -113,7 +113,7 @@ class KL:
         r_low, r_up = p.r[h].copy(), p.r[h].copy()
         if p.unknown_rows is None:
             return r_low, r_up
-        for place in np.argwhere(p.unknown_rows[h % len(p.unknown_rows)].reshape(p.S, p.A)):
+        for place in np.argwhere(p.unknown_at(h)):
             s, a = (int(i) for i in place)
             low, up = mean_bounds(model.n_sa[h, s, a], model.x_sa[h, s, a], self.log_union(model), self.scale)
             r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
@@ -132,7 +132,7 @@ class KL:
             at = model.support[h, s, a]
             after = 0.0
             if p.r_next_rows is not None:
-                after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
+                after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
         return Q_up, Q_low
@@ -153,9 +153,9 @@ class KL:
         """A lower bound, rounded to safety, of what V (S,) is worth at the start: the value there, the known average,
         or the worst mean over the ball around the first states seen."""
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
-        room = margin(problem.H, row_sum_error)
+        rounding = margin(problem.H, row_sum_error)
         alpha = self.dirichlet(problem.S)
-        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, room, 0.0)
+        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, rounding, 0.0)
         kernels.refresh_start(start)
         return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
@@ -187,8 +187,7 @@ class KL:
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
-            rewards=(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
-            x_sa=counts.x_sa,
+            rewards=kernels.RewardArrays(problem.r_rows, problem.r_next_rows, problem.unknown_rows, counts.x_sa),
             support=problem.support_rows,
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else float(self.alpha),

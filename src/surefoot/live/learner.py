@@ -191,13 +191,12 @@ class Learner:
         problem = self.agent.problem
         last = self.step + 1 == problem.H
         s = _state(next_state, problem.S, "The next state")
-        if problem.support_rows is not None and not terminated:
-            row, pair = self.step % len(problem.support_rows), self.state * problem.A + self._actions[-1]
-            if not problem.support_rows[row, pair, s]:
-                raise InvalidEpisode(
-                    f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
-                    "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
-                )
+        masked = problem.support_rows is not None and not terminated
+        if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+            raise InvalidEpisode(
+                f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
+                "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
+            )
         if reward is None and self._reward_unknown():
             raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
         if reward is not None:
@@ -224,10 +223,7 @@ class Learner:
 
     def _reward_unknown(self) -> bool:
         """Is the reward of the pair just played unknown?"""
-        unknown = self.agent.problem.unknown_rows
-        if unknown is None:
-            return False
-        return bool(unknown[self.step % len(unknown), self.state * self.agent.problem.A + self._actions[-1]])
+        return bool(self.agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
 
     @property
     def over(self) -> bool:

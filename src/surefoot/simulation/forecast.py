@@ -272,4 +272,4 @@ def _held(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[B
     if not isinstance(agent.bounds, KL):
         return ()
     counts = expected.as_counts
-    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.pi_b, decision.V_low[:, -1]))
+    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low[:, -1]))

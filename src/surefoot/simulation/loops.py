@@ -75,14 +75,13 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
     pi = check_policy(pi, world.problem)
-    after = world.problem.r_next_rows
     states, actions, rewards = [world.s1 if world.problem.one_start else draw(world.start, rng)], [], []
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
         states.append(draw(world.P[h, s, a], rng))
         actions.append(a)
-        x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, states[-1]]
+        x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
     return Episode(states, actions, rewards)
 
@@ -132,7 +131,7 @@ def _held(context: RunContext) -> Iterator[None]:
         the_world(world),
     )
     rows, pairs = len(counts.n_sas), world.S * world.A
-    states, actions, paid = (np.zeros(size, dtype=np.int64) for size in (world.H + 1, world.H, world.H))
+    episode = kernels.empty_episode(world.H)
     x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
     done = 0
     while done < episodes:
@@ -144,8 +143,8 @@ def _held(context: RunContext) -> Iterator[None]:
             n_sa=n_sa,
             x_sa=x_sa,
             n_start=counts.n_start,
-            record=counts.baseline_returns,
-            ledger=counts.account,
+            baseline_returns=counts.baseline_returns,
+            account=counts.account,
             limits=limits(replan, n_sa),
         )
         block = block_length(replan, counts.episodes)
@@ -162,9 +161,7 @@ def _held(context: RunContext) -> Iterator[None]:
             stretch = left if plan.max_episodes is None else min(left, plan.max_episodes)
             while stretch > 0:
                 n = min(stretch, max(1, STRETCH // world.H), context.until_checkpoint(done))
-                n = kernels.play_on(
-                    true_world, known_rewards, held, arrays, tally, floor, n, rng, states, actions, paid
-                )
+                n = kernels.play_on(true_world, known_rewards, held, arrays, tally, floor, n, rng, episode)
                 done, left, stretch = done + n, left - n, stretch - n
                 if _reached(arrays):
                     left = stretch = 0
@@ -215,26 +212,11 @@ def _fused(context: RunContext) -> Iterator[None]:
     loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, rows, pairs, counts.episodes, value_b)
     kernels.refresh_all(evidence)
     true_world = the_world(world)
-    rule = agent.rule
+    inputs = kernels.PlanInputs(evidence, splices, start, returns_b, agent.rule, replan_rule)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < episodes:
         started = time.perf_counter()
-        kernels.run_episodes(
-            true_world,
-            known_rewards,
-            evidence,
-            splices,
-            start,
-            returns_b,
-            rule,
-            replan_rule,
-            tally,
-            floor,
-            chunk,
-            rng,
-            work,
-            loop_state,
-        )
+        kernels.run_episodes(true_world, known_rewards, inputs, tally, floor, chunk, rng, work, loop_state)
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
         done += chunk

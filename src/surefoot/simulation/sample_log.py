@@ -24,11 +24,11 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
     n = require_integer("episodes", episodes, 1, InvalidSetting)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
     states, actions = draw_episodes(world, pi, n, rng)
-    H, after = world.H, world.problem.r_next_rows
+    H = world.H
     rewards = np.zeros((n, H))
     for h in range(H):
         s, a, s_next = states[:, h], actions[:, h], states[:, h + 1]
-        paid = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, s_next]
+        paid = world.mean_reward(h, s, a, s_next)
         rewards[:, h] = world.problem.units.low + world.problem.units.scale * paid
     columns = {
         "episode": np.repeat(np.arange(n), H),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,8 @@ IN_A_FILE = {
 }
 OPTIONAL = ("H", "s1", "n_start", "logged", "basis", "x_sa", *IN_A_FILE.values())
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
+
+_Steps = TypeVar("_Steps", int, Ints)
 
 
 class Counts:
@@ -190,6 +192,10 @@ class Counts:
         """Visits per pair, (H or 1, S, A)."""
         return np.asarray(self.n_sas.sum(axis=-1))
 
+    def row(self, h: _Steps) -> _Steps:
+        """The row of these counts in which step h is counted: h, or 0 where all steps are pooled."""
+        return h % len(self.n_sas)
+
     @property
     def episodes(self) -> int:
         """Episodes counted so far."""
@@ -201,7 +207,7 @@ class Counts:
         """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-        rows, S, A, _ = self.n_sas.shape
+        _, S, A, _ = self.n_sas.shape
         H = episode.actions.size
         if self.H is not None and self.H != H:
             raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
@@ -215,8 +221,7 @@ class Counts:
         paid = None
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
-        steps = np.arange(H) % rows
-        pairs = steps, episode.states[:-1], episode.actions
+        pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
         np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
         self.n_start[episode.states[0]] += 1
         if paid is not None:

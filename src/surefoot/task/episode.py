@@ -96,12 +96,10 @@ class Episode(FrozenRecord):
         h = np.arange(self.actions.size)
         if h.size != problem.H:
             raise InvalidEpisode(f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete.")
-        pairs = self.states[:-1] * problem.A + self.actions
-        learnt = problem.r_rows[h % len(problem.r_rows), pairs]
-        if problem.r_next_rows is not None:
-            learnt = problem.r_next_rows[h % len(problem.r_next_rows), pairs, self.states[1:]]
+        s, a, s_next = self.states[:-1], self.actions, self.states[1:]
+        learnt = problem.reward_of(h, s, a, s_next)
         if problem.unknown_rows is not None:
-            unknown = problem.unknown_rows[h % len(problem.unknown_rows), pairs]
+            unknown = problem.reward_unknown(h, s, a)
             if self.rewards is None and unknown.any():
                 raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
             learnt = np.where(unknown, 0.0 if self.rewards is None else self.rewards, learnt)

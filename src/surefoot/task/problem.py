@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Bools, Floats
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.validation import (
     FrozenRecord,
     as_array,
@@ -215,6 +215,33 @@ class Problem(FrozenRecord):
         if self.unknown_rows is None:
             return np.zeros((1, self.S, self.A), dtype=np.bool_)
         return self.unknown_rows.reshape(-1, self.S, self.A)
+
+    def support_at(self, h: int) -> Bools:
+        """The mask of possible next states at step h, (S, A, S)."""
+        support = self.support
+        return np.asarray(support[h % len(support)])
+
+    def unknown_at(self, h: int) -> Bools:
+        """Where rewards are unknown at step h, (S, A)."""
+        unknown = self.unknown
+        return np.asarray(unknown[h % len(unknown)])
+
+    def r_next_at(self, h: int) -> Floats:
+        """The rewards of step h by next state, (S, A, S), whether they depend on it or not; 0 where unknown."""
+        if self.r_next_rows is None:
+            return np.broadcast_to(self.r[h][..., None], (self.S, self.A, self.S))
+        return np.asarray(self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S))
+
+    def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
+        """The reward that is known for this transition, or for each of these; 0 where it is unknown."""
+        if self.r_next_rows is None:
+            return np.asarray(self.r[h, s, a])
+        return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
+
+    def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
+        """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
+        unknown = self.unknown
+        return np.asarray(unknown[h % len(unknown), s, a])
 
     hidden = alias("unknown")
     possible = alias("support")

@@ -398,8 +398,8 @@ class TabularEnv(Env):
             raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
         s_next = draw(self.model.P[h, s, a], self.np_random)
         self._s, self._h = s_next, h + 1
-        after, units = self.model.problem.r_next_rows, self.model.problem.units
-        x = self.model.r[h, s, a] if after is None else after[h % len(after), s * self.model.A + a, s_next]
+        units = self.model.problem.units
+        x = float(self.model.mean_reward(h, s, a, s_next))
         if self.model.random_rewards:
             x = float(self.np_random.random() < x)
         return s_next, float(x * units.scale + units.low), False, self._h == self.model.H, {}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, read_only
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices, read_only
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -153,6 +153,10 @@ class TabularMDP(FrozenRecord):
     def at_start(self, V: Floats) -> float:
         """The value of values V (S,) of the first step: at s1, or averaged over the start."""
         return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
+
+    def mean_reward(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
+        """The mean of what this transition pays, or of what each of these pays."""
+        return self.problem.reward_of(h, s, a, s_next)
 
     def with_support(self) -> "TabularMDP":
         """The same world, whose learners know which transitions are possible: those with P > 0."""

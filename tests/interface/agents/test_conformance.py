@@ -299,7 +299,7 @@ def test_our_agents_are_left_in_peace_in_every_family(family):
 
 
 class Own:
-    """A learner of one's own: it plays at random and promises nothing. Faults are planted in subclasses."""
+    """An agent of one's own: it plays at random and promises nothing. Faults are planted in subclasses."""
 
     pooled, promise, floor = False, "no floor promised", None
 
@@ -406,8 +406,8 @@ def test_an_agent_that_lies_about_being_certified(world):
         lower, upper = 0.0, 3.0
 
         def plan(self, counts):
-            marks = {"lower": self.lower, "upper": self.upper, "safety": "certified"}
-            return changed(super().plan(counts), **marks)
+            changes = {"lower": self.lower, "upper": self.upper, "safety": "certified"}
+            return changed(super().plan(counts), **changes)
 
     below = errors(sf.check_agent(Liar(world)))
     assert len(below) == 3  # before, after 1, after 31 episodes

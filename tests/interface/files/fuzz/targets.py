@@ -598,7 +598,7 @@ def _read_baseline(folder: Path) -> object:
 
 
 def _make_codebook(folder: Path) -> None:
-    sf.Codebook(["new", "loyal"], [10, 20], rest=True).save(folder / "file.json")
+    sf.Codebook(["new", "loyal"], [10, 20], absorbing=True).save(folder / "file.json")
 
 
 def _read_codebook(folder: Path) -> object:
