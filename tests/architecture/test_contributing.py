@@ -25,15 +25,16 @@ title = "What CONTRIBUTING.md adds"
 question = "Is it there?"
 trials = 2
 episodes = 50
-claims = ["baseline-stays"]
+claims = ["random-regrets"]
 
 [[scenarios]]
 id = "coins"
 world = { name = "coins", H = 3 }
 
 [[agents]]
-id = "alone"
-agent = "baseline-alone"
+id = "random"
+agent = "random-actions"
+bounds = "kl"
 """
 SCRIPT = """
 import json, sys
@@ -50,14 +51,14 @@ def run(*arguments):
 
 here = Path(sys.argv[1])
 world = sf.world("coins", H=2)
-tried = json.loads(run("try", "coins", "--agent", "baseline-alone", "--episodes", 20, "--json"))
+tried = json.loads(run("try", "coins", "--agent", "random-actions", "--episodes", 20, "--json"))
 run("logs", "example", "trap", "--episodes", 300, "--out", here / "log.parquet")
 learnt = json.loads(run("baseline", here / "log.parquet", "--method", "most-common", "--out", here / "b.npz", "--json"))
 run("run", here / "study.toml", "--out", here / "out", "--jobs", 1)
 verdict = judge(read_results(here / "out"))[0]
 print(json.dumps({
-    "agent": sf.AGENTS["baseline-alone"].__name__,
-    "agents": [row["agent"] for row in tried["rows"]],
+    "agent": sf.AGENTS["random-actions"].__name__,
+    "agents": [row["learner"] for row in tried["rows"]],
     "world": [world.H, sf.solve(world).value],
     "worlds": [row["name"] for row in json.loads(run("worlds", "--json"))],
     "method": learnt["method"],
@@ -125,12 +126,12 @@ def test_the_recipes_can_be_followed(tmp_path):
     told = seen(tmp_path, blocks)
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout.splitlines()[-1])
-    assert found["agent"] == "BaselineAlone"
-    assert found["agents"] == ["Baseline alone", "BPI-UCBVI"]
+    assert found["agent"] == "RandomActions"
+    assert found["agents"] == ["Random actions", "BPI-UCBVI"]
     assert found["world"] == [2, pytest.approx(1.2)]
     assert "coins" in found["worlds"]
     assert found["method"] == "The most common action"
-    assert found["claim"] == ["An agent that plays the baseline alone never leaves it (ours)", True]
+    assert found["claim"] == ["Random actions are worse than the optimum in every trial (ours)", True]
 
 
 @pytest.mark.parametrize("left_out", ["agents/__init__.py", "worlds/registry.py", "offline/methods/__init__.py"])
@@ -138,14 +139,14 @@ def test_without_its_registration_nothing_is_there(tmp_path, left_out):
     """The control: each registration is needed."""
     told = seen(tmp_path, [block for block in BLOCK.findall(PAGE) if block[1] != left_out])
     assert told.returncode != 0
-    names = {"agents": "baseline-alone", "worlds": "coins", "offline": "most-common"}
+    names = {"agents": "random-actions", "worlds": "coins", "offline": "most-common"}
     assert names[left_out.split("/")[0]] in told.stderr
 
 
 def test_a_claim_without_a_judge_is_refused(tmp_path):
     told = seen(tmp_path, [block for block in BLOCK.findall(PAGE) if block[1] != "studies/analysis/claims.py"])
     assert told.returncode != 0
-    assert "baseline-stays" in told.stderr
+    assert "random-regrets" in told.stderr
 
 
 def test_the_new_files_pass_the_checks(tmp_path):

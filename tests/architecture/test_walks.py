@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST = {"simulate": 70, "study": 202}  # hops; each may go down
+MOST = {"simulate": 70, "study": 166}  # hops; each may go down
 
 
 def counted(*options):
