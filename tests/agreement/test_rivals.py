@@ -95,7 +95,7 @@ def same_plan(one, other):
     )
 
 
-# ---- two drivers
+# ---- two loops
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import surefoot as sf
 from surefoot.agents.rivals.budget_agent import BudgetGrounds, switch
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.simulation.setup import begin
 from surefoot.task.counts import entered
 from surefoot.worlds.exact import value_of
 
@@ -196,7 +195,7 @@ def spied_plans(monkeypatch, agent, play):
 @pytest.mark.parametrize("simulate", [sf.simulate, sf.simulate_reference])
 @pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Growth(1.1), sf.Blocks(0.1)], ids=str)
 def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, simulate):
-    """Driven by each of the drivers: who played each episode is what the rule says of that episode, with the L of the
+    """Played by each of the loops: who played each episode is what the rule says of that episode, with the L of the
     plan in force; the account is the sum of what was entered, and is what the run ends with."""
     for world, agent in budget_agents("trap", replan):
         run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 300, seed=1))
@@ -465,11 +464,15 @@ def test_the_account_of_another_agent_is_refused():
     assert counts.account.tolist() == [1, 1, 2**19]
     fingerprints = {mine.account_fingerprint}
     for other in changed(world):
-        for ask in (other.plan, lambda c, o=other: begin(o, c, 10), lambda c, o=other: sf.Learner(o, 0, c.copy())):
+        for ask in (
+            other.plan,
+            lambda c, o=other: o.starting_counts(c, 10),
+            lambda c, o=other: sf.Learner(o, 0, c.copy()),
+        ):
             with pytest.raises(sf.InvalidCounts, match="account of another agent"):
                 ask(counts)
         kept = counts.forget_returns()
-        assert begin(other, kept, 10).account_of == other.account_fingerprint
+        assert other.starting_counts(kept, 10).account_of == other.account_fingerprint
         assert kept.episodes == 2
         fingerprints.add(other.account_fingerprint)
     assert len(fingerprints) == 12  # no two alike
@@ -479,7 +482,7 @@ def test_the_account_of_another_agent_is_refused():
         budget(world),
         sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685, replan=sf.EveryEpisode()),
     ):
-        assert begin(same, counts, 10).account.tolist() == [1, 1, 2**19]
+        assert same.starting_counts(counts, 10).account.tolist() == [1, 1, 2**19]
 
 
 def test_what_the_problem_says_is_part_of_the_mark():

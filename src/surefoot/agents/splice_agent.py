@@ -13,6 +13,7 @@ from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model
@@ -67,6 +68,8 @@ class SpliceAgent(AgentByName):
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version of the algorithm."""
+
+    plan_by_the_book = alias("plan_reference")
 
     @property
     def replan_rule(self) -> Replan:

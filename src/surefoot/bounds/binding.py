@@ -1,4 +1,4 @@
-"""Which pairs keep a certified value low: where to look for more data."""
+"""Which pairs keep a certified value low: where more data would help most."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Binding:
     state: int
     action: int
     visits: int
-    cost: float  # of the lower value at the start, about: how often it is met times what is not known there
+    cost: float  # about what it costs the lower value at the start: how often it is visited times what is lost there
 
     def __str__(self) -> str:
         step = "" if self.step is None else f", step {self.step + 1}"
@@ -31,10 +31,10 @@ class Binding:
 def binding_pairs(
     problem: Problem, counts: Counts, evidence: "kernels.Evidence", policy: Floats, V_low: Floats
 ) -> list[Binding]:
-    """Where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest first.
+    """Return where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest loss first.
 
-    Each pair's loss is what its worst mean is below the estimated one, times how often the policy meets the pair in the
-    estimated world. Losses add up to about what the certificate is below the estimate.
+    The loss of a pair is how far its worst mean is below the estimated one, times how often the policy visits the pair
+    in the estimated world. Losses add up to about the difference between estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
     kernels.refresh_all(evidence)
@@ -59,7 +59,7 @@ def binding_pairs(
 
 
 def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
-    """The pairs (h, s, a) that cost most, the worst first."""
+    """Return the pairs (h, s, a) that cost most, the worst first."""
     found = np.argsort(-costs, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
@@ -70,7 +70,7 @@ def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
 
 
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
-    """Mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
+    """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
     r = np.asarray(problem.r[h])
     if problem.r_next_rows is not None:
         return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))

@@ -15,8 +15,12 @@ from surefoot.cli.console import INTERRUPTED, say
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from surefoot.studies.analysis.summary import Rows
     from surefoot.studies.run.runner import Tell
+    from surefoot.studies.run.store import Results
     from surefoot.studies.spec.study import Study
+
+    Known = tuple[Results, Rows]  # results that are read, and their summary
 
 REPORT = "report.html"
 HEADINGS = {
@@ -95,6 +99,7 @@ def run(
 ) -> None:
     """Run studies: one file per trial, then a summary and a report. The number of workers changes no result."""
     from surefoot.studies.analysis.claims import judge
+    from surefoot.studies.analysis.summary import summary
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.runner import check_workers, run_study
     from surefoot.studies.run.store import create, prepare, read_results
@@ -115,6 +120,7 @@ def run(
     folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
     for folder in folders:
         create(folder)
+    known: dict[Path, Known] = {}
     for folder in folders:
         study = folder.study
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
@@ -127,14 +133,16 @@ def run(
             typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
             raise typer.Exit(INTERRUPTED) from None
         found = read_results(folder.path)
-        print_summary(found)
+        rows = summary(found)
+        known[folder.path] = found, rows
+        print_summary(found, rows)
         typer.echo("")
         for verdict in judge(found):
             say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
         typer.echo("")
     typer.echo(f"Results: {target}")
     if with_report:
-        report(target, None)
+        _write_report(target, target / REPORT, known)
 
 
 def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
@@ -203,11 +211,21 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")] = None,
 ) -> None:
     """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions."""
+    _write_report(folder, out or folder / REPORT, {})
+
+
+def _write_report(folder: Path, out: Path, known: "dict[Path, Known]") -> None:
+    """Write the report of all results in a folder; those that are known already are not read again."""
+    from surefoot.studies.analysis.summary import summary
     from surefoot.studies.report.report import write_report
     from surefoot.studies.run.store import read_results, study_folders
 
-    everything = [read_results(one) for one in study_folders(folder)]
-    typer.echo(f"Report: {write_report(everything, out or folder / REPORT)}")
+    everything, summaries = [], []
+    for one in study_folders(folder):
+        results, rows = known[one] if one in known else (found := read_results(one), summary(found))
+        everything.append(results)
+        summaries.append(rows)
+    typer.echo(f"Report: {write_report(everything, out, summaries)}")
 
 
 def results(

@@ -18,15 +18,15 @@ def draw_block(
     rng: np.random.Generator,
     baseline: bool,
 ) -> None:
-    """n episodes of pi, counted: how many are in each state, of those how many take each action, and so on."""
+    """Count n episodes of pi: how many are in each state, of those how many take each action, and so on."""
     if n == 0:
         return
-    here = rng.multinomial(n, _exactly(world.start))
+    here = rng.multinomial(n, _normalised(world.start))
     counts.n_start += here
     earned = 0
     for h in range(world.H):
-        taken = rng.multinomial(here, _exactly(pi[h]))  # (S, A)
-        went = rng.multinomial(taken, _exactly(world.P[h]))  # (S, A, S)
+        taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
+        went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
         counts.n_sas[counts.row(h)] += went
         paid = _paid(world, problem, h, went, rng)
         if counts.x_sa is not None:
@@ -37,13 +37,13 @@ def draw_block(
         counts.baseline_returns += np.array([n, earned])
 
 
-def _exactly(p: Floats) -> Floats:
-    """Rows that sum to 1 as closely as numpy's multinomial asks."""
+def _normalised(p: Floats) -> Floats:
+    """Return rows that sum to 1 as closely as numpy's multinomial requires."""
     return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
 
 def _paid(world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.random.Generator) -> Ints:
-    """Sums of rewards (S, A) as the learner goes by them, in units of 2^-20, of these transitions (S, A, S)."""
+    """Return sums of rewards (S, A) as the agent learns them, in units of 2^-20, of these transitions (S, A, S)."""
     mean = world.problem.r_next_at(h)
     if world.random_rewards:
         true = rng.binomial(went, mean).sum(axis=-1) * REWARD_UNITS

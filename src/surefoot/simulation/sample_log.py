@@ -1,4 +1,4 @@
-"""Logs of known worlds: to try things out, and to check what a log tells against the truth."""
+"""Logs of known worlds: to try things out, and to compare what a log shows with the true world."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 
 
 def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | Path, seed: int = 0) -> Path:
-    """Write a log of so many episodes of this policy in this world, .parquet or .csv; returns where.
+    """Write a log of so many episodes of this policy in this world, .parquet or .csv; return its path.
 
     Rewards are the world's, in the user's units. The same seed gives the same rows.
     """
@@ -42,7 +42,7 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
 
 
 def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """States (n, H+1) and actions (n, H) of n episodes of pi, all of them step by step."""
+    """Return states (n, H+1) and actions (n, H) of n episodes of pi, drawn step by step for all at once."""
     states, actions = np.zeros((n, world.H + 1), dtype=np.int64), np.zeros((n, world.H), dtype=np.int64)
     states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
     for h in range(world.H):
@@ -53,7 +53,7 @@ def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generato
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:
-    """An index for each row of weights; never one without weight."""
+    """Draw an index for each row of weights; never one without weight."""
     found = (rng.random((len(weights), 1)) >= weights.cumsum(axis=-1)).sum(axis=-1)
     last = weights.shape[1] - 1 - (weights[:, ::-1] > 0.0).argmax(axis=1)
     return np.asarray(np.minimum(found, last))

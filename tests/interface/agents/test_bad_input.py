@@ -34,7 +34,7 @@ def test_worlds(parts):
         (dict(P=P, r=r[:1]), r"r has 1 steps"),
         (dict(P=P, r=r[:, :2]), r"r is for S = 2, A = 2, but P is for S = 3, A = 2"),
         (dict(P=P[..., :2], r=r), r"3 states, but rows over 2 next states"),
-        (dict(P=P[0], r=r[0]), r"say how many with H="),
+        (dict(P=P[0], r=r[0]), r"give their number with H="),
         (dict(P=P[0, 0], r=r), r"P has shape \(2, 3\), expected \(H, S, A, S\)"),
         (dict(P=P, r=r, s1=3), r"s1 is 3, expected a state in 0..2"),
         (dict(P=P, r=r, s1=-1), r"s1 is -1"),

@@ -95,7 +95,7 @@ def test_counts_and_episodes():
     ):
         with pytest.raises(sf.InvalidEpisode, match=message):
             counts.add(episode)
-    with pytest.raises(sf.InvalidEpisode, match=r"no rewards, but it is marked as played by the baseline"):
+    with pytest.raises(sf.InvalidEpisode, match=r"no rewards, but it was played by the baseline"):
         sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0], baseline=True))
     assert counts == sf.Counts.zeros(hidden)
     with pytest.raises(sf.InvalidEpisode, match="must bring the rewards seen"):

@@ -718,7 +718,7 @@ class Handmade(sf.CountingAgent):
 
 
 def test_an_agent_by_hand_continues_as_it_says(world, assert_same_run):
-    """By both drivers: what is remembered of a plan between two others is of that very policy."""
+    """By both loops: what is remembered of a plan between two others is of that very policy."""
     runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_reference)]
     assert_same_run(*runs)
     values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]

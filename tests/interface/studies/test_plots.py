@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS
 from surefoot.studies.analysis.stats import band, binomial_bounds
@@ -20,8 +21,8 @@ from surefoot.studies.spec import study as spec
 
 K, BINS, H, S, A = 400, 4, 2, 2, 3
 FLOOR, BASELINE, OPTIMUM = 1.0, 1.5, 2.0
-CERTIFIED = "certified at delta = 0.1 for every episode's policy; baseline above the floor: unknown"
-SCALED = "NOT CERTIFIED: bonus scaled by 0.1"
+CERTIFIED = Promise("certified", 0.1, "every episode's policy", "unknown")
+SCALED = Promise("not certified", scope="every episode's policy", scale=0.1)
 AGENTS = ("stepmix", "epsmix", "bpi-ucbvi")
 
 
@@ -49,7 +50,7 @@ def trial_of(cell, i, **changes):
         "trial": i,
         "label": cell.label,
         "digest": cell.digest,
-        "promise": "no floor promised" if optimist else CERTIFIED,
+        "promise": NO_FLOOR if optimist else CERTIFIED,
         "told": False,
         "H": H,
         "S": S,

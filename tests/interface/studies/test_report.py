@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats as oracle
 
+from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.summary import amount, summary
@@ -47,6 +48,7 @@ TINY = {
         {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl"},
     ],
 }
+FALSE_PREMISE = Promise("false premise", details="the baseline is worth 0.5")
 VERSIONS = {"surefoot": "0.0", "python": "3.99"}
 
 
@@ -163,7 +165,7 @@ def test_a_broken_promise_is_said_in_red_with_numbers(results):
     words = " ".join(alarms(text))
     assert "PROMISE BROKEN in 1 of 12 runs" in words
     assert "StepMix in The trap: 1 of 3 runs" in words
-    assert "2.333 episodes a run" in words
+    assert "2.333 episodes per run" in words
     assert "10 % of runs" in words
     assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
     assert "None of" not in verdict_of(text)
@@ -191,7 +193,7 @@ def test_an_agent_without_a_floor_changes_nothing(results):
 
 
 def test_false_premises_are_counted(results):
-    false = {"promise": "no promise: its premise is false, the baseline is worth 0.5", "baseline": 0.5, "violations": 9}
+    false = {"promise": FALSE_PREMISE, "baseline": 0.5, "violations": 9}
     some = changed(changed(results, "trap/stepmix", 0, **false), "trap/stepmix", 2, **false)
     text = page([some])
     assert badges(text) == ["CERTIFIED"]
@@ -205,7 +207,7 @@ def test_false_premises_are_counted(results):
 
 def test_what_is_promised_is_red_where_nothing_is(results, scaled):
     """Red is for what promises nothing although it should; an agent that never promised a floor is none of that."""
-    false = {"promise": "no promise: its premise is false, the baseline is worth 0.5", "baseline": 0.5}
+    false = {"promise": FALSE_PREMISE, "baseline": 0.5}
     for given, red in ((results, []), (changed(results, "trap/stepmix", 1, **false), ["no promise", "no promise"])):
         assert [re.match("no promise", words)[0] for words in Reader(page([given])).of_class("bad")] == red
     red = Reader(page([scaled])).of_class("bad")

@@ -107,14 +107,6 @@ def at_most(k: int, n: int, level: float = 0.95) -> float:
     return 1.0 if k == n else _beta_quantile(level, k + 1, n - k)
 
 
-def share_in_words(k: int, n: int) -> str:
-    """Return what k of n runs show at 95 % confidence, in words."""
-    return f"{count_in_words(k, n, 'run')}: {bound_in_words(k, n)}"
-
-
-shown = share_in_words  # the former name, which the page still imports
-
-
 def count_in_words(k: int, n: int, what: str) -> str:
     """Return "k of n runs" of whatever is counted."""
     k, n = _of(k, n)

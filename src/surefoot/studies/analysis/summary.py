@@ -1,6 +1,6 @@
 """The results of a study in numbers: one row per cell, from the trials that are there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from surefoot.studies.analysis.stats import at_most, mean_interval, summarise_op
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Cell
+
+Row = Mapping[str, Any]  # of the summary, by column
+Rows = Sequence[Row]
 
 NOISE = 1e-6  # sums of rounding errors over all episodes stay below
 

@@ -1,11 +1,10 @@
 """The summary of a study on standard output, in eighty columns."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.summary import amount, summary
-from surefoot.studies.analysis.verdict import Rows, overall_verdict
+from surefoot.studies.analysis.summary import Row, Rows, amount, summary
+from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.run.store import Results
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ COLUMNS = (  # headings that fit, with their numbers, in eighty columns
 )
 
 
-def moment(row: dict[str, Any], name: str) -> str:
+def moment(row: Row, name: str) -> str:
     """Return when something first happened: the median over trials, and in how many it never did."""
     never, trials = row[f"{name}_never"], row["trials"]
     if never == trials:
@@ -68,7 +67,7 @@ def print_summary(results: Results, rows: Rows | None = None) -> None:
         console.print(line, style="bold red", highlight=False, markup=False)
 
 
-def _print_scenario(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
+def _print_scenario(console: "Console", rows: Rows) -> None:
     """Print the table of one scenario, of which there are trials."""
     from rich.markup import escape
     from rich.table import Table

@@ -1,13 +1,11 @@
 """The verdict over all results, in one word and a few plain sentences."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified
-from surefoot.studies.analysis.summary import NOISE, amount, summary
+from surefoot.studies.analysis.summary import NOISE, Row, Rows, amount, summary
 from surefoot.studies.run.store import Results
-
-Rows = list[dict[str, Any]]  # of a study's summary
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"
 COUNTS = ("trials", "runs_below", "certified", "on_trust", "not_certified", "no_floor", "broken", "off_baseline_never")
@@ -49,7 +47,7 @@ def _shared(several: Sequence[Results]) -> list[str]:
     return [f"{twice:,} {_runs(twice)} stand in two studies (the same cell, the same seed), and are counted in both."]
 
 
-def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
+def _word(several: Sequence[Results], rows: Rows) -> tuple[str, str]:
     """Return the word, and what it means."""
     # By the study as well as by its trials: some of them may be missing.
     scaled = {
@@ -81,7 +79,7 @@ def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[s
     )
 
 
-def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tuple[str, ...]:
+def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...]:
     """Return where a certified agent did not keep what it promised."""
     broken = [(results, row) for results, row in table if row["broken"]]
     false: dict[str, None] = {}  # said once, though every agent of a scenario had the same log
@@ -110,12 +108,12 @@ def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tup
     return (*lines, *false)
 
 
-def _where(results: Results, row: dict[str, Any], named: bool) -> str:
+def _where(results: Results, row: Row, named: bool) -> str:
     """Return the scenario of a row, with the study's name where there are several studies."""
     return f"{results.study.name}, {row['panel_title']}" if named else str(row["panel_title"])
 
 
-def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def _found(rows: Rows) -> tuple[str, ...]:
     """Return what happened, in plain words."""
     lines = []
     certified, broken = (sum(row[key] or 0 for row in rows) for key in ("certified", "broken"))
@@ -137,7 +135,7 @@ def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _below(rows: Sequence[dict[str, Any]]) -> str:
+def _below(rows: Rows) -> str:
     """Return in how many runs, and in how many episodes of them, something was below the floor."""
     runs, below = (sum(row[key] for row in rows) for key in ("trials", "runs_below"))
     if not below:
@@ -202,7 +200,7 @@ def glance(results: Results, rows: Rows | None = None) -> list[AgentOverview]:
     return [_overview(mine) for mine in by_agent if mine]
 
 
-def _overview(rows: Sequence[dict[str, Any]]) -> AgentOverview:
+def _overview(rows: Rows) -> AgentOverview:
     total = {key: sum(row[key] for row in rows) for key in COUNTS}
     runs = total["trials"]
     shares = [100 * row["regret"] / row["baseline_regret"] for row in rows if row["baseline_regret"] > NOISE]

@@ -15,7 +15,7 @@ from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import Verdict, judge
 from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.summary import summary
+from surefoot.studies.analysis.summary import Rows, summary
 from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
 from surefoot.studies.report.html import (
     STYLE,
@@ -80,21 +80,22 @@ HOW_COMPUTED = (
 )
 
 
-def write_report(results: Sequence[Results], path: str | Path) -> Path:
-    """Write the page to a file, whole or not at all."""
-    write_whole(path, methodcaller("write", page(results).encode()))
+def write_report(results: Sequence[Results], path: str | Path, summaries: Sequence[Rows] | None = None) -> Path:
+    """Write the page to a file, whole or not at all. `summaries` are those of the results, where they are known."""
+    write_whole(path, methodcaller("write", page(results, summaries).encode()))
     return Path(path)
 
 
-def page(results: Sequence[Results]) -> str:
+def page(results: Sequence[Results], summaries: Sequence[Rows] | None = None) -> str:
     """Return everything on one page, as HTML."""
     if not results:
         raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
+    tables = [summary(one) for one in results] if summaries is None else summaries
     views = [
-        StudyView(f"study-{i}", one.study, one, one.study.cells, summary(one), judge(one))
-        for i, one in enumerate(results, 1)
+        StudyView(f"study-{i}", one.study, one, one.study.cells, rows, judge(one))
+        for i, (one, rows) in enumerate(zip(results, tables, strict=True), 1)
     ]
-    verdict = overall_verdict(results, [view.rows for view in views])
+    verdict = overall_verdict(results, tables)
     title = results[0].study.title if len(results) == 1 else f"{len(results)} studies of learning above a floor"
     body = [
         _header(title, verdict, views),

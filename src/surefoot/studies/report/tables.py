@@ -1,14 +1,15 @@
 """The tables of a study on the page: its scenarios, its agents, their results, and agents side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from surefoot.agents import AGENTS
+from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
 from surefoot.studies.analysis.stats import Interval, Paired, bound_in_words, count_in_words, paired
-from surefoot.studies.analysis.summary import amount
+from surefoot.studies.analysis.summary import Row, amount
 from surefoot.studies.report.html import Html, Table, element, escape, small, tag
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
@@ -17,14 +18,12 @@ from surefoot.worlds.registry import family
 
 MOST_TO_PAIR = 3  # agents of which all pairs are compared; of more, each with the first
 MINUS = "−"
-METHODS = {"vi-lcb": "VI-LCB", "robust": "KL-robust learning", "clone": "cloning", "spibb": "SPIBB"}
 CONSTANTS = {"paper": "as its paper prints them", "kl": "KL (sharp)"}
 COUNTS: dict[bool | str, str] = {
     True: "pooled over steps",
     False: "step by step",
     "if stationary": "pooled where the world allows it",
 }
-Row = Mapping[str, Any]  # of the summary
 
 
 class StudyView(NamedTuple):
@@ -34,7 +33,7 @@ class StudyView(NamedTuple):
     study: Study
     results: Results
     cells: tuple[Cell, ...]
-    rows: list[dict[str, Any]]  # the summary: one row per cell
+    rows: Sequence[Row]  # the summary: one row per cell
     verdicts: Sequence[Verdict]  # on its claims
 
 
@@ -95,8 +94,8 @@ def baseline_in_words(scenario: Scenario) -> str:
     if scenario.log is None:
         return policy_in_words(scenario.baseline)
     return (
-        f"learnt by {METHODS[scenario.log.method]} from a log of {scenario.log.episodes:,} episodes of another policy "
-        f"({policy_in_words(scenario.log.behaviour)}); a new log in every trial"
+        f"learnt by {METHODS[scenario.log.method].words} from a log of {scenario.log.episodes:,} episodes of another "
+        f"policy ({policy_in_words(scenario.log.behaviour)}); a new log in every trial"
     )
 
 
@@ -185,14 +184,15 @@ def _result(row: Row) -> list[Html]:
     trials, wanted = row["trials"], row["trials_wanted"]
     if not trials:
         return [escape(row["label"]), escape("–"), escape(f"0 of {wanted}"), *[escape("–")] * 6]
-    below = row["runs_below"]
+    runs = count_in_words(row["runs_below"], trials, "run")
+    bound = bound_in_words(row["runs_below"], trials)
     mean_return = _interval(row, "mean_return", "{:.4f}".format)
     return [
         Html(escape(row["label"]) + _tags(row)),
         escape("yes" if row["told"] else "no"),
         escape(trials if trials == wanted else f"{trials} of {wanted}"),
         Html(escape(amount(row["violations"])) + small(f"baseline {amount(row['baseline_violations'])}")),
-        Html(escape(count_in_words(below, trials, "run")) + small(bound_in_words(below, trials))),
+        Html(escape(runs) + small(bound)),
         Html(_interval(row, "regret", amount) + small(f"baseline {amount(row['baseline_regret'])}")),
         Html(mean_return + small(f"baseline {row['baseline_return']:.4f}")),
         escape("has no baseline") if row["no_floor"] else _moment(row, "off_baseline"),
