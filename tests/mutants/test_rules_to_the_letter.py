@@ -92,6 +92,7 @@ def test_a_declared_range():
 def test_the_range_of_what_is_possible():
     """From state 0, action 0: 2/16 and then the worst or best that is played anywhere: 4 to 6 in state 0, 5 in 1."""
     assert returns_range(Problem(R), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
+    assert returns_range(Problem(R), PI, Returns()).highest == 8 / 16
     # From state 1 either action is played: 1 to 3, and then the same.
     assert returns_range(Problem(R, s1=1), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
     # From both, or from anywhere: the widest.
