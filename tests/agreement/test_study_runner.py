@@ -16,13 +16,17 @@ import duckdb
 import joblib
 import pytest
 
+from surefoot.agents.promise import NO_FLOOR, Promise, stated
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.analysis.sql import answer
-from surefoot.studies.run.runner import ReplanRule, run_study
-from surefoot.studies.run.store import TIMES, begin, read_results, versions
+from surefoot.studies.analysis.summary import summary
+from surefoot.studies.run.former_promise import promise_from
+from surefoot.studies.run.runner import Progress, run_study
+from surefoot.studies.run.store import PROMISE_COLUMNS, TIMES, begin, read_results, versions
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
 
+SCOPE = "every episode's coin-averaged value"
 SMALL = """
 name = "small"
 title = "A small study"
@@ -30,22 +34,22 @@ question = "Does it run?"
 trials = 3
 episodes = 400
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[panels]]
+[[scenarios]]
 id = "log"
 world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
 floor = 0.8
 log = { episodes = 300, behaviour = { eta = 5.0 }, method = "robust" }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "epsmix"
 agent = "epsmix"
 bounds = "kl"
@@ -214,7 +218,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     before = contents(folder.path)
     with pytest.raises(InvalidStudy, match=r"holds 12 of 12 trials of this study already\. Give --resume"):
         begin(folder.path, study, resume=False)
-    other = replace(study, panels=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
+    other = replace(study, scenarios=(replace(study.scenarios[0], floor=0.5), study.scenarios[1]))
     with pytest.raises(
         InvalidStudy, match=r"in cell trap/stepmix, floor was 'usual' and is 0\.5\. Nothing was changed"
     ):
@@ -222,7 +226,7 @@ def test_a_folder_is_never_overwritten(study, tmp_path):
     with pytest.raises(InvalidStudy, match=r"'small', not 'large'"):
         begin(folder.path, replace(study, name="large"), resume=True)
     with pytest.raises(InvalidStudy, match=r"cell log/stepmix is only in the old one"):
-        begin(folder.path, replace(study, panels=study.scenarios[:1]), resume=True)
+        begin(folder.path, replace(study, scenarios=study.scenarios[:1]), resume=True)
     assert contents(folder.path) == before
     # More trials are more of the same.
     more = begin(folder.path, replace(study, trials=4), resume=True)
@@ -334,6 +338,11 @@ HOSTILE = {
     "no H": "SELECT * REPLACE (NULL::BIGINT AS H) FROM t",
     "another H": "SELECT * REPLACE (7 AS H) FROM t",
     "no promise": "SELECT * REPLACE (NULL::VARCHAR AS promise) FROM t",
+    "no kind of promise": "SELECT * REPLACE (NULL::VARCHAR AS promise_kind) FROM t",
+    "an unknown kind of promise": "SELECT * REPLACE ('sworn' AS promise_kind) FROM t",
+    "certified at no delta": "SELECT * REPLACE (NULL::DOUBLE AS promise_delta) FROM t",
+    "certified of nothing": "SELECT * REPLACE ('nothing' AS promise_scope) FROM t",
+    "no format": "SELECT * REPLACE (NULL::BIGINT AS format) FROM t",
     "words for numbers": "SELECT * REPLACE ('soon' AS off_baseline) FROM t",
     "nan": "SELECT * REPLACE ('nan'::DOUBLE AS regret) FROM t",
     "no curve": "SELECT * REPLACE ([]::DOUBLE[] AS curve_mean) FROM t",
@@ -372,11 +381,97 @@ def test_the_time_left_is_in_proportion(monkeypatch):
     """From the first finished on: until then there was compiling."""
     clock = iter([100.0, 110.0, 130.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    pace = ReplanRule([5.0, 1.0, 3.0])
-    assert pace.left() is None
-    pace.finished(5.0)  # at 100
-    assert pace.left() is None
-    pace.finished(1.0)
-    assert pace.left() == pytest.approx(30.0)  # 1 in 10 s, 3 left
-    pace.finished(3.0)
-    assert pace.left() == 0.0
+    start = Progress(0, 3, "", None, 9.0)
+    first = start.after("a/b", 5.0)  # at 100
+    assert (first.done, first.last, first.seconds_left) == (1, "a/b", None)
+    second = first.after("a/b", 1.0)
+    assert second.seconds_left == pytest.approx(30.0)  # 1 in 10 s, 3 left
+    last = second.after("a/c", 3.0)
+    assert (last.done, last.last, last.seconds_left) == (3, "a/c", 0.0)
+
+
+# ---- formats of a trial's file: one with the promise as a sentence alone, and one with it as data
+
+FORMER = f"""
+    SELECT * EXCLUDE (format, {", ".join(PROMISE_COLUMNS)}) REPLACE (
+        'certified at delta = 0.1 for every episode''s policy; baseline above the floor: vouched for' AS promise
+    ) FROM t
+"""
+
+
+def rewritten(path, query):
+    """The file of a trial, through a query."""
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE t AS FROM '{path}'")
+        con.execute(f"COPY ({query}) TO '{path}' (FORMAT PARQUET)")
+
+
+def test_a_folder_may_hold_trials_of_both_formats(study, tmp_path):
+    """What a former version began and this one went on with."""
+    folder = begin(tmp_path / "small", replace(study, trials=2), resume=False)
+    run_study(folder, jobs=1)
+    rewritten(folder.place(("trap", "stepmix", 0)), FORMER)
+    results = read_results(folder.path)
+    former, today = results.of("trap", "stepmix")
+    assert former.promise == Promise("certified", 0.1, "every episode's policy", "asserted by the user")
+    assert today.promise == Promise("certified", 0.1, "every episode's policy", "unknown")
+    assert summary(results)[0]["certified"] + summary(results)[0]["on_trust"] == 2
+    where = "scenario = 'trap' AND agent = 'stepmix'"
+    _, rows = answer(
+        [folder.path], f"SELECT trial, promise_kind, promise_premise FROM trials WHERE {where} ORDER BY ALL"
+    )
+    assert rows == [(0, "certified", "asserted by the user"), (1, "certified", "unknown")]
+
+
+def test_a_later_format_is_refused(study, tmp_path):
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    run_study(folder, jobs=1)
+    rewritten(folder.place(("trap", "stepmix", 0)), "SELECT * REPLACE (3::BIGINT AS format) FROM t")
+    with pytest.raises(InvalidFile, match=r"has format 3; this version of surefoot reads formats 1 and 2.*Update"):
+        read_results(folder.path)
+
+
+SENTENCES = {
+    "no floor promised": NO_FLOOR,
+    "NOT CERTIFIED: bonus scaled by 0.001": Promise("not certified", scope=SCOPE, scale=0.001),
+    "NOT CERTIFIED: bonus scaled by 1e-05, and no floor promised at any scale": Promise("not certified", scale=1e-05),
+    "certified at delta = 0.1 for every episode's policy; baseline above the floor: unknown": Promise(
+        "certified", 0.1, "every episode's policy", "unknown"
+    ),
+    "certified at delta = 0.05 for every episode's coin-averaged value; baseline above the floor: certified by data": (
+        Promise("certified", 0.05, "every episode's coin-averaged value", "certified by data")
+    ),
+    "certified at delta = 0.1 for the sum of all episodes so far, given the baseline's value of 2.4, which was told; "
+    "baseline above the floor: vouched for": Promise(
+        "certified",
+        0.1,
+        "the sum of all episodes so far",
+        "asserted by the user",
+        knows_baseline_value=True,
+        baseline_value=2.4,
+    ),
+    "no promise: its premise is false, the baseline is worth 0.5": Promise(
+        "false premise", details="the baseline is worth 0.5"
+    ),
+    "no promise for this floor: the learner keeps 0.4": Promise("another floor", details="0.4"),
+    "certified by a friend": stated("certified by a friend"),
+    "certified at delta = 0.1 for nothing; baseline above the floor: unknown": stated(
+        "certified at delta = 0.1 for nothing; baseline above the floor: unknown"
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_sentences_of_the_former_format_are_read_as_promises(sentence):
+    assert promise_from(sentence, SCOPE) == SENTENCES[sentence]
+
+
+def test_what_is_written_is_read(study, tmp_path):
+    """Every field of a promise, of every kind."""
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+    run_study(folder, jobs=1)
+    (trial,) = read_results(folder.path).of("trap", "stepmix")
+    every = Promise("certified", 0.1, SCOPE, "unknown", 2.0, True, 3.5, 0.5, "details", "alarm")
+    for promise in (*SENTENCES.values(), every):
+        folder.write(replace(trial, promise=promise))
+        assert read_results(folder.path).of("trap", "stepmix")[0].promise == promise

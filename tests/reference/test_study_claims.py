@@ -15,19 +15,20 @@ import numpy as np
 import pytest
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis.claims import CLAIMS, Verdict, judge
+from surefoot.agents.promise import NO_FLOOR, Promise
+from surefoot.studies.analysis.claims import JUDGES, Verdict, judge, judges
 from surefoot.studies.analysis.pairing import at_the_end, is_flat, number
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
-from surefoot.studies.spec import study as spec
+from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.library import GROUPS, find_studies
 from surefoot.studies.spec.study import AgentSpec, Cell, Scenario, Study
 
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2
 NEVER = K
-FALSE_PREMISE = "no promise: its premise is false, the baseline is worth 2.1"
-SCALED = "NOT CERTIFIED: bonus scaled by 0.01"
+FALSE_PREMISE = Promise("false premise", details="the baseline is worth 2.1")
+SCALED = Promise("not certified", scope="every episode's policy", scale=0.01)
 
 Choose = Callable[[Trial], bool]
 
@@ -35,16 +36,15 @@ Choose = Callable[[Trial], bool]
 # -- runs and results by hand -----------------------------------------------------------------------------------------
 
 
-def promise_of(learner: AgentSpec) -> str:
-    """As the learners say it themselves."""
-    if learner.scale != 1.0:
-        return f"NOT CERTIFIED: bonus scaled by {learner.scale:g}"
-    if learner.agent == "bpi-ucbvi":
-        return "no floor promised"
-    if AGENTS[learner.agent].in_sum:
-        return "certified at delta = 0.1 for the sum of all episodes so far; baseline above the floor: unknown"
-    known = "asserted by the user" if learner.agent in ("dope", "optpess-lp") else "unknown"
-    return f"certified at delta = 0.1 for {AGENTS[learner.agent].floor_scope}; baseline above the floor: {known}"
+def promise_of(agent: AgentSpec) -> Promise:
+    """As the agents themselves promise."""
+    scope = AGENTS[agent.agent].floor_scope
+    if agent.scale != 1.0:
+        return Promise("not certified", scope=scope, scale=agent.scale)
+    if agent.agent == "bpi-ucbvi":
+        return NO_FLOOR
+    known = "asserted by the user" if agent.agent in ("dope", "optpess-lp") else "unknown"
+    return Promise("certified", 0.1, scope, known)
 
 
 def binned(which: np.ndarray, n: int) -> np.ndarray:
@@ -429,7 +429,14 @@ def one_late(trial: Trial) -> Trial:
 
 class TestEveryClaim:
     def test_files_may_name_exactly_those_that_are_judged(self):
-        assert tuple(CLAIMS) == spec.CLAIMS
+        assert set(JUDGES) == set(CLAIMS)
+
+    def test_each_is_registered_once(self):
+        """What a contributor who forgets a step is told."""
+        for name, words in (("promise", "is judged twice"), ("no-such-claim", r"is not in spec/claims\.py")):
+            with pytest.raises(ValueError, match=f"The claim '{name}' {words}"):
+                judges(name)(lambda results: iter(()))
+        assert set(JUDGES) == set(CLAIMS)
 
     def test_each_is_asked_by_a_study_of_the_package(self):
         asked = {claim for study in find_studies("all") for claim in study.claims}
@@ -584,12 +591,12 @@ class TestPromise:
         """They meet the same chances: four panels are not four times the evidence, and one of them breaks the trial."""
         verdict = said("promise", changed(online(), is_run("eta5-floor2.2", "stepmix", 1), violations=1))
         assert verdict.holds is False
-        assert "StepMix: 1 of 3 trials in 4 panels" in verdict.numbers
+        assert "StepMix: 1 of 3 trials in 4 scenarios" in verdict.numbers
 
     def test_a_learner_is_counted_over_all_panels(self):
         numbers = said("promise", online()).numbers
-        assert "StepMix: 0 of 3 trials in 4 panels" in numbers
-        assert "EpsMix: 0 of 3 trials in 4 panels" in numbers
+        assert "StepMix: 0 of 3 trials in 4 scenarios" in numbers
+        assert "EpsMix: 0 of 3 trials in 4 scenarios" in numbers
         assert "BPI-UCBVI" not in numbers
 
     def test_those_without_a_promise_are_not_counted(self):
@@ -601,7 +608,7 @@ class TestPromise:
         assert "3 runs had a baseline below the floor" in verdict.numbers
 
     @pytest.mark.parametrize(
-        "promise", [SCALED, FALSE_PREMISE, "no floor promised", f"{SCALED}, and no floor promised"]
+        "promise", [SCALED, FALSE_PREMISE, NO_FLOOR, Promise("not certified", scale=0.01)], ids=str
     )
     @pytest.mark.parametrize("violations", [0, 5])
     def test_where_nothing_is_promised_nothing_is_kept(self, promise, violations):
@@ -673,7 +680,7 @@ class TestPromise:
         verdict = said("promise", bad)
         assert verdict.holds is False
         assert "in 1 run the log's certificate was false" in verdict.numbers
-        assert said("promise", changed(bad, is_run(), promise="no floor promised")).holds is None
+        assert said("promise", changed(bad, is_run(), promise=NO_FLOOR)).holds is None
 
     def test_the_sum_excuses_no_other_learner(self):
         results = changed(played(one_panel(10)), is_run(trial=3), violations=70, min_cumulative=5.0)

@@ -130,7 +130,7 @@ class TestShares:
 
     @pytest.mark.parametrize(("k", "n"), [(-1, 10), (11, 10), (0, 0), (1.0, 10), (True, 10)])
     def test_refuses_what_is_not_k_of_n(self, k, n):
-        for asked in (stats.binomial_bounds, stats.at_most, stats.shown):
+        for asked in (stats.binomial_bounds, stats.at_most, stats.bound_in_words):
             with pytest.raises(InvalidSetting, match="expected"):
                 asked(k, n)
 
@@ -146,7 +146,7 @@ class TestShares:
         ],
     )
     def test_in_words(self, k, n, words):
-        assert stats.shown(k, n) == words
+        assert f"{stats.count_in_words(k, n, 'run')}: {stats.bound_in_words(k, n)}" == words
 
 
 class TestPairs:

@@ -1,4 +1,4 @@
-"""When a learner plans anew. The promise does not depend on it: a policy certified once is certified for ever.
+"""When an agent replans. The promise does not depend on it: a policy certified once is certified permanently.
 
 The good event holds for all counts at once and speaks of the world alone, so on it a policy whose lower value reached
 the floor when it was planned is above the floor in every later episode, whatever the moment of the next plan depends
@@ -7,6 +7,7 @@ on. (The paper's event, too, is about all episodes at once.)
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class EveryEpisode:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """A block of one episode."""
+        """The rule of blocks of one episode."""
         return kernels.ReplanRule(0.0, math.inf)
 
 
@@ -42,7 +43,7 @@ class Growth:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """Growth alone."""
+        """The rule of growth alone."""
         return kernels.ReplanRule(math.inf, self.factor)
 
 
@@ -65,7 +66,7 @@ class Blocks:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """Blocks alone."""
+        """The rule of blocks alone."""
         return kernels.ReplanRule(self.share, math.inf)
 
 
@@ -73,32 +74,43 @@ Replan = EveryEpisode | Growth | Blocks
 
 
 def block_length(replan: Replan, episodes: int) -> int | None:
-    """How many episodes the plan made now is in force; None where that is not fixed."""
+    """Return how many episodes the plan made now is in force; None where that is not fixed."""
     share = replan.rule.share
     return max(1, math.ceil(share * episodes)) if share < math.inf else None
 
 
 def limits(replan: Replan, n_sa: Ints) -> Ints:
-    """The visits of each pair that end a plan made now; of size 0 where they do not matter."""
+    """Return the visits of each pair that end a plan made now; an array of size 0 where they do not matter."""
     growth = replan.rule.growth
     if growth == math.inf:
         return np.zeros((0, 0), dtype=np.int64)
     return np.asarray(np.maximum(n_sa + 1, np.ceil(growth * n_sa)).astype(np.int64))
 
 
-def is_due(replan: Replan, then: Counts, now: Counts, H: int, max_episodes: int | None = None) -> bool:
-    """Is it time to replan? `then` are the counts of the last plan, which may be played for `max_episodes` at most."""
-    if max_episodes is not None and int(now.n_sas.sum()) - int(then.n_sas.sum()) >= max_episodes * H:
-        return True
-    length = block_length(replan, int(then.n_sas.sum()) // H)
-    if length is not None:
-        return int(now.n_sas.sum()) // H >= int(then.n_sas.sum()) // H + length
-    return bool((now.n_sa >= limits(replan, then.n_sa)).any())
+class Deadline(NamedTuple):
+    """When a plan ends by the rule of replanning. It is fixed when the plan is computed."""
+
+    episodes: int | None  # when so many episodes are counted; None: that is not fixed
+    visits: Ints  # else when some pair has been visited so often
+
+
+def deadline(replan: Replan, counts: Counts, H: int) -> Deadline:
+    """Return when a plan from these counts ends."""
+    counted = int(counts.n_sas.sum()) // H
+    length = block_length(replan, counted)
+    return Deadline(None if length is None else counted + length, limits(replan, counts.n_sa))
+
+
+def is_due(end: Deadline, now: Counts, H: int) -> bool:
+    """Is it time to replan?"""
+    if end.episodes is not None:
+        return int(now.n_sas.sum()) // H >= end.episodes
+    return bool((now.n_sa >= end.visits).any())
 
 
 def require_replan(replan: object) -> None:
-    """One of the three rules."""
+    """Refuse what is not one of the three rules."""
     if not isinstance(replan, EveryEpisode | Growth | Blocks):
         raise InvalidSetting(
-            f"replan is {replan!r}, expected sf.EveryEpisode(), sf.Growth(1.1) or sf.Blocks(0.01): when to plan anew."
+            f"replan is {replan!r}, expected sf.EveryEpisode(), sf.Growth(1.1) or sf.Blocks(0.01): when to replan."
         )

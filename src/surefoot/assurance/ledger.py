@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from surefoot.__about__ import __version__
-from surefoot.agents.explanation import Grounds
+from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative, user_zero
 from surefoot.agents.plan import Plan
@@ -78,7 +78,7 @@ class Ledger:
         if self._closed:
             raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
         grounds = plan.grounds
-        if not isinstance(grounds, Grounds) or grounds.agent is not self.agent:
+        if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
             raise InvalidSetting("This plan was not made by the agent of the ledger. Start a ledger for each agent.")
         before, counts = self._last.counts, grounds.counts
         if before is None:
@@ -240,7 +240,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
     }
 
 
-def plan_record(plan: Plan, grounds: Grounds, before: Counts, number: int) -> Entry:
+def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
     """Return the record of a plan, with the changes of the counts since the plan before."""
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, Relative)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent
-from surefoot.agents.explanation import Grounds
+from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floors import Relative
 from surefoot.agents.plan import Plan
 from surefoot.agents.returns import Returns, returns_range
@@ -183,7 +183,7 @@ class Watch:
         """Return the plan after an alarm: only the baseline, whatever this plan would have been."""
         grounds, policy = plan.grounds, agent.pi_b
         proved = 0.0
-        if isinstance(grounds, Grounds):
+        if isinstance(grounds, SpliceGrounds):
             proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
         coin = isinstance(plan.policy, EpisodicMixture)
         return Plan(

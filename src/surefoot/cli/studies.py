@@ -15,16 +15,20 @@ from surefoot.cli.console import INTERRUPTED, say
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from surefoot.studies.analysis.summary import Rows
     from surefoot.studies.run.runner import Tell
+    from surefoot.studies.run.store import Results
     from surefoot.studies.spec.study import Study
+
+    Known = tuple[Results, Rows]  # results that are read, and their summary
 
 REPORT = "report.html"
 HEADINGS = {
     "": "At the top of the file:",
     "quick": "[quick]",
-    "panels": "[[panels]], each:",
-    "panels.log": "log = { ... } of a scenario:",
-    "learners": "[[learners]], each:",
+    "scenarios": "[[scenarios]], each:",
+    "scenarios.log": "log = { ... } of a scenario:",
+    "agents": "[[agents]], each:",
 }
 HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
 
@@ -35,7 +39,7 @@ def studies(
     fields: Annotated[bool, typer.Option("--fields", help="Print every field that a study's file may have.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """The studies there are: the paper's and ours; or one of them; or how a study's file is written."""
+    """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
     from surefoot.studies.spec.fields import REQUIRED
     from surefoot.studies.spec.library import GROUPS, find_studies, source
     from surefoot.studies.spec.study import TABLES
@@ -51,7 +55,7 @@ def studies(
     if name is None and toml:
         raise InvalidSetting("Which study? For example: surefoot studies online --toml")
     if name is None and as_json:
-        typer.echo(json.dumps([study.as_table() for study in find_studies("all")], indent=2))
+        typer.echo(json.dumps([study.as_json() for study in find_studies("all")], indent=2))
         return
     if name is None:
         for group in ("paper", "ours"):
@@ -65,15 +69,15 @@ def studies(
         return
     for study in find_studies(name):
         if as_json:
-            typer.echo(json.dumps(study.as_table(), indent=2))
+            typer.echo(json.dumps(study.as_json(), indent=2))
             continue
         say(f"{study.name}: {study.title}. {study.question}")
         for kind in (study, study.made_quick()):
             cells = kind.cells
             say(
-                f"  {kind.size}: panels x learners x trials = "
+                f"  {kind.size}: scenarios x agents x trials = "
                 f"{len(kind.scenarios)} x {len(kind.agents)} x {kind.trials}, "
-                f"up to {max(cell.episodes for cell in cells):,} episodes a run, delta = {kind.delta:g}"
+                f"up to {max(cell.episodes for cell in cells):,} episodes per run, delta = {kind.delta:g}"
             )
         typer.echo("  cells: " + ", ".join(cell.id for cell in study.cells))
 
@@ -93,12 +97,12 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
 ) -> None:
-    """Run studies: every trial a file, then a summary and a report. The number of workers changes no result."""
+    """Run studies: one file per trial, then a summary and a report. The number of workers changes no result."""
     from surefoot.studies.analysis.claims import judge
+    from surefoot.studies.analysis.summary import summary
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.runner import check_workers, run_study
-    from surefoot.studies.run.store import agreed, begin, read_results
-    from surefoot.studies.run.trial import check_study_cells
+    from surefoot.studies.run.store import create, prepare, read_results
     from surefoot.studies.spec.library import GROUPS, find_studies
 
     chosen = [study for one in asked for study in find_studies(one)]
@@ -111,18 +115,17 @@ def run(
     first = Path(asked[0]).stem if asked[0].endswith(".toml") else asked[0]
     top = Path("results") / (first if not several or asked[0] in GROUPS else "studies")
     target = out or (top.with_name(f"{top.name}-quick") if quick else top)
-    # What cannot be is said before anything is written, and all folders are there before anything is run.
+    # What cannot be run is refused before anything is written, and all folders are there before anything is run.
     check_workers(jobs, backend, address)
-    places = [(target / study.name if several else target, study) for study in chosen]
-    for place, study in places:
-        check_study_cells(study.cells)
-        agreed(place, study, resume)
-    folders = [begin(place, study, resume) for place, study in places]
+    folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
+    for folder in folders:
+        create(folder)
+    known: dict[Path, Known] = {}
     for folder in folders:
         study = folder.study
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
         try:
-            with _progress(study) as tell, _heard_when_terminated():
+            with _progress(study) as tell, _interrupted_by_sigterm():
                 run_study(folder, jobs, backend, address, tell)
         except KeyboardInterrupt:
             done = len(folder.wanted()) - len(folder.missing())
@@ -130,14 +133,16 @@ def run(
             typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
             raise typer.Exit(INTERRUPTED) from None
         found = read_results(folder.path)
-        print_summary(found)
+        rows = summary(found)
+        known[folder.path] = found, rows
+        print_summary(found, rows)
         typer.echo("")
         for verdict in judge(found):
             say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
         typer.echo("")
     typer.echo(f"Results: {target}")
     if with_report:
-        report(target, None)
+        _write_report(target, target / REPORT, known)
 
 
 def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
@@ -148,16 +153,16 @@ def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
 
 
 @contextmanager
-def _heard_when_terminated() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: workers are sent home, and how to go on is said."""
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does: workers are stopped, and the command says how to go on."""
 
-    def hear(_signal: int, _frame: object) -> None:
+    def interrupt(_signal: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, hear)
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
@@ -166,7 +171,7 @@ def _heard_when_terminated() -> Iterator[None]:
 
 @contextmanager
 def _progress(study: "Study") -> "Iterator[Tell]":
-    """A bar with the time left on a terminal; a line now and then elsewhere."""
+    """Show progress: a bar with the time left on a terminal; a line now and then elsewhere."""
     from surefoot.studies.run.runner import Progress
 
     if sys.stderr.isatty():
@@ -206,11 +211,21 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")] = None,
 ) -> None:
     """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions."""
+    _write_report(folder, out or folder / REPORT, {})
+
+
+def _write_report(folder: Path, out: Path, known: "dict[Path, Known]") -> None:
+    """Write the report of all results in a folder; those that are known already are not read again."""
+    from surefoot.studies.analysis.summary import summary
     from surefoot.studies.report.report import write_report
     from surefoot.studies.run.store import read_results, study_folders
 
-    everything = [read_results(one) for one in study_folders(folder)]
-    typer.echo(f"Report: {write_report(everything, out or folder / REPORT)}")
+    everything, summaries = [], []
+    for one in study_folders(folder):
+        results, rows = known[one] if one in known else (found := read_results(one), summary(found))
+        everything.append(results)
+        summaries.append(rows)
+    typer.echo(f"Report: {write_report(everything, out, summaries)}")
 
 
 def results(
@@ -219,7 +234,7 @@ def results(
     save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """What came of a study: a table with a row for each cell; or ask in SQL, over every trial."""
+    """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial."""
     from surefoot.studies.analysis.summary import summary
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.store import read_results, study_folders

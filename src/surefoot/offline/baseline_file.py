@@ -1,7 +1,7 @@
 """From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints what is made here."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,12 @@ from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
 from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.methods import METHODS
 from surefoot.offline.methods.learnt import Learnt, logged_lower, logged_value
-from surefoot.offline.methods.robust import clone, robust_vi, spibb
-from surefoot.offline.methods.vi_lcb import vi_lcb
 from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem, Units
 
-Method = Callable[[LogCounts, Problem, float], Learnt]
-METHODS: Mapping[str, Method] = {
-    "robust": lambda log, problem, delta: robust_vi(_all(log, problem), problem, delta),
-    "vi-lcb": lambda log, problem, delta: vi_lcb(log.fold_counts, problem, delta),
-    "clone": lambda log, problem, delta: clone(_all(log, problem), problem, delta),
-    "spibb": lambda log, problem, delta: spibb(_all(log, problem), problem, delta),
-}
 PROBLEM = ("r", "r_next", "unknown", "support", "start")  # the arrays of a problem
 
 
@@ -139,7 +131,9 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
     """Learn from a log by one of METHODS: robust (the default), vi-lcb (the paper's), clone, spibb."""
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
-    return METHODS[method](log, problem, delta)
+    chosen = METHODS[method]
+    counts = log.fold_counts if chosen.by_folds else _all(log, problem)
+    return chosen.learn(counts, problem, delta)
 
 
 def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:

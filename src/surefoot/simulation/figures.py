@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINE, LINE_OF_TWO = 85, 70  # characters below a panel, alone and beside another
+LINE, LINE_OF_TWO = 85, 70  # characters below axes, alone and beside another
 FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
 
 
 def require_target(path: str | Path) -> Path:
-    """A path whose ending says what to write, in a folder that can be written to and is made if it is not there."""
+    """Return the path of a picture: its ending says what to write, and its folder is made if it does not exist."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
-        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another place.") from None
+        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another folder.") from None
     if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidFile(f"{target} cannot be written: no permission. Choose another place.")
+        raise InvalidFile(f"{target} cannot be written: no permission. Choose another folder.")
     return target
 
 
 def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
-    """Expected return per episode of each run, with the floor, the baseline and the optimum; violations in the legend.
+    """Draw the expected return per episode of each run, with floor, baseline and optimum; violations in the legend.
 
     All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
     the title says so.
@@ -43,7 +43,7 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
 
 
 def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":
-    """`plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
+    """Draw `plot_returns` for several groups of runs in one world, each with a title and its own axis of episodes."""
     return _drawn([(name, list(runs)) for name, runs in sides], path, title)
 
 
@@ -59,24 +59,26 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         if (run.optimum, run.floor, run.budget) != (everyone[0].optimum, everyone[0].floor, everyone[0].budget):
             mine, its = (f"{one.agent} with {_limit_of(one)}, optimum {one.optimum}" for one in (everyone[0], run))
             raise InvalidSetting(
-                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; a learner "
-                "without a floor is held against one by simulate(..., floor=...)."
+                f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; to hold "
+                "an agent without a floor against one, give simulate(..., floor=...)."
             )
     figure = Figure(figsize=(8.2 if len(sides) == 1 else 11.5, 4.6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
-    for axes, (name, runs) in zip(panels, sides, strict=True):
+    columns = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    for axes, (name, runs) in zip(columns, sides, strict=True):
         _draw(axes, runs, name)
     known = everyone[0].optimum is not None
-    panels[0].set_ylabel("expected return per episode" if known else "observed return per episode")
-    mark = ["NOT CERTIFIED"] if any(run.promise.kind == "not certified" for run in everyone) else []
-    heading = "\n".join([title] * bool(title) + mark)
+    columns[0].set_ylabel("expected return per episode" if known else "observed return per episode")
+    lines = [title] if title else []
+    if any(run.promise.kind == "not certified" for run in everyone):
+        lines.append("NOT CERTIFIED")
+    heading = "\n".join(lines)
     if len(sides) == 1:
-        panels[0].set_title(heading, fontsize=10)
+        columns[0].set_title(heading, fontsize=10)
         figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
     else:
         figure.suptitle(heading, fontsize=10)
-        for axes in panels:
+        for axes in columns:
             axes.legend(loc="lower right", frameon=False, fontsize=8)
     if target is not None:
         figure.savefig(target)
@@ -90,7 +92,7 @@ def _limit_of(run: Run) -> str:
 
 
 def _words_of(run: Run) -> str:
-    """What the legend says of a run's limit."""
+    """Return what the legend says of a run's limit."""
     if run.violations is None:
         return "no floor" if run.floor is None and run.budget is None else "violations unknown"
     if run.budget is None:
@@ -100,7 +102,7 @@ def _words_of(run: Run) -> str:
 
 
 def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
-    """One group of runs."""
+    """Draw one group of runs."""
     from matplotlib.ticker import EngFormatter
 
     optimum, floor, units = runs[0].optimum, runs[0].floor, runs[0].units
@@ -108,7 +110,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     best = "optimum" if runs[0].budget is None else "best within budget"
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
-        below = _words_of(run)
+        name = f"{run.agent}, knows V^b" if run.knows_baseline_value else run.agent
         # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
@@ -117,7 +119,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
             color=COLOURS[i % len(COLOURS)],
             lw=1.6,
             zorder=9 - i,
-            label=f"{run.agent}{', told V^b' * run.told}: {below}",
+            label=f"{name}: {_words_of(run)}",
         )
     for value, name, style in lines:
         if value is not None:
@@ -127,9 +129,9 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     promises: dict[Promise, dict[str, None]] = {}
     for run in runs:
         promises.setdefault(run.promise, {})[run.agent] = None
-    said = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
+    lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
     # Broken by hand: a line wider than the axes would leave the picture on both sides.
-    broken = [line for text in said for line in wrap(text, LINE if not title else LINE_OF_TWO)]
+    broken = [line for text in lines_of_text for line in wrap(text, LINE if not title else LINE_OF_TWO)]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))

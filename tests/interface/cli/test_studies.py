@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.cli.main import app
+from surefoot.studies.analysis.summary import COLUMNS
 from surefoot.studies.run.store import read_results
 from surefoot.studies.spec.library import GROUPS
 from surefoot.studies.spec.study import parse_study
@@ -26,16 +27,16 @@ replan = { growth = 1.1 }
 [quick]
 trials = 1
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "bpi"
 agent = "bpi-ucbvi"
 bounds = "kl"
@@ -65,12 +66,13 @@ def test_the_studies_are_listed_and_described():
         assert name in listed
     one = surefoot("studies", "rivals").stdout
     assert "stationary/optpess-lp" in one
-    assert "panels x learners x trials = 1 x 5 x 10" in one
+    assert "scenarios x agents x trials = 1 x 5 x 10" in one
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"
+    assert {"panels", "learners"} <= table.keys()  # keys that programs read
     fields = surefoot("studies", "--fields").stdout
-    assert "[learners]" in fields
+    assert "[agents]" in fields
     assert "NOT CERTIFIED" in fields
 
 
@@ -115,6 +117,39 @@ def test_results_answer_questions(folder, tmp_path):
         assert saved.exit_code == 0, saved.output
         assert len(duckdb.sql(f"FROM '{target}'").fetchall()) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "answer.json", "answer.parquet"]
+
+
+def test_columns_have_the_words_of_today_beside_those_of_the_files(folder):
+    def ask(sql):
+        return json.loads(surefoot("results", folder, "--sql", sql, "--json").stdout)
+
+    for table in ("trials", "curves", "traces", "summary"):
+        pairs = ask(f"SELECT DISTINCT scenario, panel, agent, learner FROM {table} ORDER BY ALL")
+        assert pairs == [
+            {"scenario": "trap", "panel": "trap", "agent": agent, "learner": agent} for agent in ("bpi", "stepmix")
+        ]
+    for table in ("trials", "summary"):
+        assert ask(f"SELECT DISTINCT told, knows_baseline_value FROM {table}") == [
+            {"told": False, "knows_baseline_value": False}
+        ]
+    kinds = ask("SELECT agent, promise_kind, promise_delta FROM trials WHERE trial = 0 ORDER BY ALL")
+    assert kinds == [
+        {"agent": "bpi", "promise_kind": "no floor", "promise_delta": None},
+        {"agent": "stepmix", "promise_kind": "certified", "promise_delta": 0.1},
+    ]
+
+
+def test_the_summary_in_sql_is_the_one_that_is_printed(folder):
+    printed = json.loads(surefoot("results", folder, "--json").stdout)["tiny"]
+    assert all(list(row) == list(COLUMNS) for row in printed)
+    rows = json.loads(surefoot("results", folder, "--sql", "SELECT * FROM summary", "--json").stdout)
+    assert [row["agent"] for row in rows] == ["bpi", "stepmix"]  # by study, scenario and agent
+    for row in rows:
+        (mine,) = [one for one in printed if one["learner"] == row["learner"]]
+        assert {name: row[name] for name in COLUMNS} == {**mine, "promises": row["promises"]}
+        assert json.loads(row["promises"]) == mine["promises"]
+        assert row["never_left"] == mine["off_baseline_never"]
+        assert row["study"] == "tiny"
 
 
 def in_a_process(*arguments, cwd):

@@ -9,28 +9,29 @@ import matplotlib
 import numpy as np
 import pytest
 
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS
 from surefoot.studies.analysis.stats import band, binomial_bounds
 from surefoot.studies.report import axes as drawing
-from surefoot.studies.report import plots, series, svg
+from surefoot.studies.report import plots
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec import study as spec
 
 K, BINS, H, S, A = 400, 4, 2, 2, 3
 FLOOR, BASELINE, OPTIMUM = 1.0, 1.5, 2.0
-CERTIFIED = "certified at delta = 0.1 for every episode's policy; baseline above the floor: unknown"
-SCALED = "NOT CERTIFIED: bonus scaled by 0.1"
-LEARNERS = ("stepmix", "epsmix", "bpi-ucbvi")
+CERTIFIED = Promise("certified", 0.1, "every episode's policy", "unknown")
+SCALED = Promise("not certified", scope="every episode's policy", scale=0.1)
+AGENTS = ("stepmix", "epsmix", "bpi-ucbvi")
 
 
-def study_of(panels=1, learners=LEARNERS, logs=(), **more):
-    places = [{"id": f"p{i}", "title": f"place {i}", "world": {"name": "trap"}} for i in range(panels)]
-    places += [{"id": f"log{n}", "world": {"name": "trap"}, "log": {"episodes": n}} for n in logs]
-    ways = [{"id": name, "agent": name, "bounds": "kl"} for name in learners]
+def study_of(scenarios=1, agents=AGENTS, logs=(), **more):
+    where = [{"id": f"p{i}", "title": f"scenario {i}", "world": {"name": "trap"}} for i in range(scenarios)]
+    where += [{"id": f"log{n}", "world": {"name": "trap"}, "log": {"episodes": n}} for n in logs]
+    who = [{"id": name, "agent": name, "bounds": "kl"} for name in agents]
     head = {"name": "made-up", "title": "Made up", "question": "?", "episodes": K, "trials": 3, **more}
-    return spec.parse_study({**head, "panels": places, "learners": ways}, "test")
+    return spec.parse_study({**head, "scenarios": where, "agents": who}, "test")
 
 
 def trial_of(cell, i, **changes):
@@ -49,7 +50,7 @@ def trial_of(cell, i, **changes):
         "trial": i,
         "label": cell.label,
         "digest": cell.digest,
-        "promise": "no floor promised" if optimist else CERTIFIED,
+        "promise": NO_FLOOR if optimist else CERTIFIED,
         "told": False,
         "H": H,
         "S": S,
@@ -132,7 +133,8 @@ def returns(online):
 
 
 def test_there_is_a_figure_and_a_caption_for_every_name_of_a_study():
-    assert set(plots.FIGURES) == set(plots.CAPTIONS) == set(spec.FIGURES)
+    assert tuple(plots.FIGURES) == tuple(spec.FIGURES)
+    assert all(figure.caption.endswith(".") for figure in plots.FIGURES.values())
 
 
 class TestReturn:
@@ -178,19 +180,19 @@ class TestReturn:
 
     def test_the_legend_counts_violations(self, returns):
         (axes,) = returns.axes
-        assert {"StepMix: 0 violations", "EpsMix: 0 violations", "BPI-UCBVI: 1 violation a run"} <= set(legend(axes))
+        assert {"StepMix: 0 violations", "EpsMix: 0 violations", "BPI-UCBVI: 1 violation per run"} <= set(legend(axes))
 
     @pytest.mark.parametrize(
-        ("violations", "words"), [((0, 0, 1), "0.33 violations"), ((10**6, 0, 0), "333,333 violations a run")]
+        ("violations", "words"), [((0, 0, 1), "0.33 violations"), ((10**6, 0, 0), "333,333 violations per run")]
     )
     def test_the_legend_counts_a_mean(self, violations, words):
-        study = study_of(learners=["bpi-ucbvi"])
+        study = study_of(agents=["bpi-ucbvi"])
         results = results_of(study, change=lambda cell, i: {"violations": violations[i]})
         (axes,) = plots.plot_return(results).axes
         assert legend(axes)[0].startswith(f"BPI-UCBVI: {words}")
 
     def test_by_factors_the_first_episode_is_one(self):
-        results = results_of(study_of(axis="log", learners=["stepmix"]))
+        results = results_of(study_of(axis="log", agents=["stepmix"]))
         (axes,) = plots.plot_return(results).axes
         assert axes.get_xscale() == "log"
         np.testing.assert_array_equal(line_of(axes, "StepMix").get_xdata(), [50.5, 150.5, 250.5, 350.5])
@@ -210,11 +212,11 @@ class TestReturn:
             "curve_sources": np.tile([5, 0, 0], (n, 1)),
             "curve_by_h": np.tile([5, 0, 0], (n, 1)),
         }
-        study = study_of(learners=["stepmix"], trials=1, axis=axis)
+        study = study_of(agents=["stepmix"], trials=1, axis=axis)
         (axes,) = plots.plot_return(results_of(study, change=lambda cell, i: long)).axes
         line = line_of(axes, "StepMix")
         x, y = line.get_xdata(), line.get_ydata()
-        assert 100 < len(x) <= series.MOST_POINTS
+        assert 100 < len(x) <= drawing.MOST_POINTS
         shift = 0.5 * (axis == "log")
         ends = [0.0]
         for middle in x - shift:
@@ -224,7 +226,7 @@ class TestReturn:
         assert (y @ weights) / weights.sum() == pytest.approx(np.average(mean, weights=long["curve_episodes"]))
         assert (weights[0] == 5) == (axis == "log")  # by factors, the first bins stay by themselves
 
-    def test_not_certified_is_said_in_the_title_and_of_the_learner(self, returns):
+    def test_not_certified_is_said_in_the_title_and_of_the_agent(self, returns):
         results = results_of(
             study_of(), change=lambda cell, i: {"promise": SCALED} if cell.agent.id == "epsmix" else {}
         )
@@ -240,31 +242,31 @@ class TestReturn:
 
     def test_with_a_log_the_baseline_is_a_mean_and_says_so(self):
         worth = (0.9, 1.4, 1.6)
-        results = results_of(study_of(panels=0, logs=[50]), change=lambda cell, i: {"baseline": worth[i]})
+        results = results_of(study_of(scenarios=0, logs=[50]), change=lambda cell, i: {"baseline": worth[i]})
         (axes,) = plots.plot_return(results).axes
         assert set(line_of(axes, "baseline").get_ydata()) == {1.3}
         assert "baseline 1.3 (mean of trials; below the floor in 1 of 3)" in legend(axes)
 
-    def test_learners_keep_their_colour_when_others_are_missing(self):
+    def test_agents_keep_their_colour_when_others_are_missing(self):
         results = results_of(study_of(), keep=lambda cell, i: cell.agent.id == "bpi-ucbvi")
         (axes,) = plots.plot_return(results).axes
         assert line_of(axes, "BPI-UCBVI").get_color() == COLOURS[2]
 
-    def test_learners_of_one_name_are_told_apart(self):
-        study = study_of(learners=["stepmix"])
+    def test_agents_of_one_name_have_different_labels(self):
+        study = study_of(agents=["stepmix"])
         twin = replace(study.agents[0], id="other")
-        results = results_of(replace(study, learners=(*study.agents, twin)))
+        results = results_of(replace(study, agents=(*study.agents, twin)))
         assert legend(plots.plot_return(results).axes[0])[:2] == [
             "StepMix (stepmix): 0 violations",
             "StepMix (other): 0 violations",
         ]
 
-    @pytest.mark.parametrize("panels", [1, 6])
-    def test_legends_hide_nothing_and_are_inside(self, panels):
-        learners = ["stepmix", "epsmix", "bpi-ucbvi", "step-no-mix"]
-        results = results_of(study_of(panels, learners), change=lambda cell, i: {"violations": 1_234_567})
+    @pytest.mark.parametrize("scenarios", [1, 6])
+    def test_legends_hide_nothing_and_are_inside(self, scenarios):
+        agents = ["stepmix", "epsmix", "bpi-ucbvi", "step-no-mix"]
+        results = results_of(study_of(scenarios, agents), change=lambda cell, i: {"violations": 1_234_567})
         figure = plots.plot_return(results)
-        assert len(figure.axes) == panels
+        assert len(figure.axes) == scenarios
         whole = figure.bbox
         for axes in figure.axes:
             box = axes.get_legend().get_window_extent()
@@ -274,7 +276,7 @@ class TestReturn:
             assert box.y0 >= whole.y0
             others = [other.get_tightbbox() for other in figure.axes if other is not axes]
             assert not any(box.overlaps(other) for other in others)
-            assert axes.get_title() == f"place {figure.axes.index(axes)}"
+            assert axes.get_title() == f"scenario {figure.axes.index(axes)}"
 
 
 def test_regret_and_the_baseline_alone(online):
@@ -290,7 +292,7 @@ def test_regret_and_the_baseline_alone(online):
 
 
 def test_ribbons_are_shares_of_episodes():
-    results = results_of(study_of(panels=2))
+    results = results_of(study_of(scenarios=2))
     figure = plots.plot_ribbon(results)
     assert len(figure.axes) == 6
     assert [axes.get_ylabel() for axes in figure.axes] == ["StepMix", "", "EpsMix", "", "BPI-UCBVI", ""]
@@ -310,7 +312,7 @@ def test_ribbons_are_shares_of_episodes():
 
 
 class TestCertificates:
-    def test_candidates_of_learners_with_a_floor(self, online):
+    def test_candidates_of_agents_with_a_floor(self, online):
         figure = plots.plot_certificates(online)
         step, eps = figure.axes  # nobody else
         assert [axes.get_ylabel() for axes in (step, eps)] == ["StepMix", "EpsMix"]
@@ -326,19 +328,19 @@ class TestCertificates:
 
     def test_other_checkpoints_are_interpolated(self):
         moved = {"trace_episode": np.array([1, 200, 400])}
-        results = results_of(study_of(learners=["stepmix"]), change=lambda cell, i: moved if i == 2 else {})
+        results = results_of(study_of(agents=["stepmix"]), change=lambda cell, i: moved if i == 2 else {})
         (axes,) = plots.plot_certificates(results).axes
         (played,) = by_colour(axes, plots.PLAYED)
         third = 0.7 + 0.5 * 99 / 199  # at 100, between 0.7 at 1 and 1.2 at 200
         np.testing.assert_allclose(played.get_ydata(), [0.6, (1.0 + 1.1 + third) / 3, 1.3])
 
     def test_two_candidates_have_no_h0(self):
-        figure = plots.plot_certificates(results_of(study_of(learners=["epsmix"])))
+        figure = plots.plot_certificates(results_of(study_of(agents=["epsmix"])))
         words = [text.get_text() for text in figure.legends[0].get_texts()]
         assert words[1:3] == ["optimist", "baseline"]
 
     def test_without_a_floor_the_picture_says_so(self):
-        results = results_of(study_of(learners=["bpi-ucbvi"]))
+        results = results_of(study_of(agents=["bpi-ucbvi"]))
         for plot in (plots.plot_certificates, plots.plot_by_h):
             figure = plot(results)
             assert figure.axes == []
@@ -384,7 +386,7 @@ class TestViolations:
     def test_means_and_exact_bounds(self):
         violations = {10: (0, 7, 20), 100: (0, 0, 3), 1000: (0, 0, 0)}
         results = results_of(
-            study_of(panels=1, learners=["stepmix"], logs=violations),
+            study_of(scenarios=1, agents=["stepmix"], logs=violations),
             change=lambda cell, i: (
                 {} if cell.scenario.log is None else {"violations": violations[cell.scenario.log.episodes][i]}
             ),
@@ -400,10 +402,10 @@ class TestViolations:
         assert left.get_ylim()[0] < 0 < left.get_ylim()[1]  # no violations can be seen as well
         assert (left.get_xscale(), right.get_xscale()) == ("log", "log")
 
-    def test_panels_that_differ_in_more_are_not_joined(self):
-        study = study_of(panels=0, learners=["stepmix"], logs=[10, 100])
+    def test_scenarios_that_differ_in_more_are_not_joined(self):
+        study = study_of(scenarios=0, agents=["stepmix"], logs=[10, 100])
         other = [replace(scenario, id=f"{scenario.id}-b", floor=0.55) for scenario in study.scenarios]
-        figure = plots.plot_violations(results_of(replace(study, panels=(*study.scenarios, *other))))
+        figure = plots.plot_violations(results_of(replace(study, scenarios=(*study.scenarios, *other))))
         assert len(figure.axes) == 4
         assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["floor usual", "floor 0.55"]
 
@@ -416,14 +418,14 @@ class TestIncomplete:
         def keep(cell, i):
             return cell.scenario.id != "p1" and not (cell.id == "p0/stepmix" or (cell.id == "p0/epsmix" and i == 1))
 
-        results = results_of(study_of(panels=2, logs=[10]), keep=keep)
-        figures = {name: plot(results) for name, plot in plots.FIGURES.items()}
+        results = results_of(study_of(scenarios=2, logs=[10]), keep=keep)
+        figures = {name: figure.draw(results) for name, figure in plots.FIGURES.items()}
         for name, figure in figures.items():
             assert "13 of 27 trials are missing" in heading(figure), name
         first, *_ = axes = figures["return"].axes
-        assert [one.get_title() for one in axes] == ["place 0", "n = 10"]
-        assert legend(first)[:2] == ["EpsMix (2 of 3 trials): 0 violations", "BPI-UCBVI: 1 violation a run"]
-        # The row of StepMix is named although its first place is empty.
+        assert [one.get_title() for one in axes] == ["scenario 0", "n = 10"]
+        assert legend(first)[:2] == ["EpsMix (2 of 3 trials): 0 violations", "BPI-UCBVI: 1 violation per run"]
+        # The row of StepMix is named although its first scenario is empty.
         assert "StepMix" in [one.get_ylabel() for one in figures["ribbon"].axes]
 
     def test_nothing_missing_nothing_said(self, returns):
@@ -432,7 +434,7 @@ class TestIncomplete:
     @pytest.mark.parametrize("name", plots.FIGURES)
     def test_no_trial_at_all_is_refused(self, name):
         with pytest.raises(InvalidSetting, match=r"no trial of study 'made-up'.*Run it first"):
-            plots.FIGURES[name](results_of(study_of(), keep=lambda cell, i: False))
+            plots.FIGURES[name].draw(results_of(study_of(), keep=lambda cell, i: False))
 
 
 class TestFiles:
@@ -440,13 +442,13 @@ class TestFiles:
     def test_svg_is_the_same_twice_and_anew(self, online, plot):
         """The second picture would move a little, were it laid out again."""
         figure = plot(online)
-        text = svg.save_svg(figure, "a")
-        assert svg.save_svg(figure, "a") == text
-        assert svg.save_svg(plot(online), "a") == text
+        text = plots.save_svg(figure, "a")
+        assert plots.save_svg(figure, "a") == text
+        assert plots.save_svg(plot(online), "a") == text
 
     def test_svg_can_stand_on_a_page_with_others(self, online):
         figure = plots.plot_coverage(online)
-        pages = [svg.save_svg(figure, salt) for salt in ("one", "two")]
+        pages = [plots.save_svg(figure, salt) for salt in ("one", "two")]
         for salt, text in zip(("one", "two"), pages, strict=True):
             assert text.startswith("<svg ")
             assert text.rstrip().endswith("</svg>")
@@ -461,7 +463,7 @@ class TestFiles:
             assert set(used) <= set(ids)
 
     def test_svg_is_small(self):
-        """Four panels, three learners, as many bins as a run can have, and bands that nowhere vanish."""
+        """Four scenarios, three agents, as many bins as a run can have, and bands that nowhere vanish."""
         n = 2000
         rng = np.random.default_rng(0)
 
@@ -479,12 +481,12 @@ class TestFiles:
                 "curve_by_h": np.tile([1, 0, 0], (n, 1)),
             }
 
-        assert len(svg.save_svg(plots.plot_return(results_of(study_of(panels=4), change=change)))) < 350_000
+        assert len(plots.save_svg(plots.plot_return(results_of(study_of(scenarios=4), change=change)))) < 350_000
 
     @pytest.mark.parametrize("salt", ["", "1a", "a b", 'a"'])
     def test_a_salt_that_is_no_id_is_refused(self, returns, salt):
         with pytest.raises(InvalidSetting, match="salt"):
-            svg.save_svg(returns, salt)
+            plots.save_svg(returns, salt)
 
     def test_png(self, returns, tmp_path):
         one, two = (plots.save_png(returns, tmp_path / "new" / f"{name}.png") for name in "ab")
@@ -496,20 +498,20 @@ class TestFiles:
     def test_no_global_style_is_left_behind(self, online):
         before = dict(matplotlib.rcParams)
         for plot in (plots.plot_ribbon, plots.plot_certificates):
-            svg.save_svg(plot(online))
+            plots.save_svg(plot(online))
         assert dict(matplotlib.rcParams) == before
-        for module in (plots, drawing, series, svg):
+        for module in (plots, drawing):
             assert "pyplot" not in Path(module.__file__).read_text()
 
 
 def test_real_trials_can_be_drawn():
     """What the simulator gives, not what was made up: every picture, and the violations of an optimist."""
-    study = study_of(learners=["stepmix", "bpi-ucbvi"], episodes=2000, trials=2, replan={"growth": 1.2})
+    study = study_of(agents=["stepmix", "bpi-ucbvi"], episodes=2000, trials=2, replan={"growth": 1.2})
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}
     results = Results(Path("nowhere"), study, {}, trials, 0.0)
-    drawn = {name: plot(results) for name, plot in plots.FIGURES.items()}
+    drawn = {name: figure.draw(results) for name, figure in plots.FIGURES.items()}
     (axes,) = drawn["return"].axes
     mean = np.mean([trial.violations for trial in trials["p0/bpi-ucbvi"]])
     assert mean > 10
-    assert f"BPI-UCBVI: {mean:,.0f} violations a run" in legend(axes)
+    assert f"BPI-UCBVI: {mean:,.0f} violations per run" in legend(axes)
     assert "StepMix: 0 violations" in legend(axes)

@@ -15,38 +15,40 @@ import numpy as np
 import pytest
 from scipy import stats as oracle
 
+from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.summary import amount, summary
 from surefoot.studies.analysis.terminal import print_summary
 from surefoot.studies.analysis.verdict import glance, overall_verdict
 from surefoot.studies.report import report as report_module
-from surefoot.studies.report.phrases import as_toml, command
-from surefoot.studies.report.report import page, write_report
-from surefoot.studies.report.svg import compact, with_shared_letters
+from surefoot.studies.report.html import compact, with_shared_letters
+from surefoot.studies.report.plots import FIGURES
+from surefoot.studies.report.report import as_toml, command, page, write_report
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.library import GROUPS, find_studies
-from surefoot.studies.spec.study import FIGURES, parse_study
+from surefoot.studies.spec.study import parse_study
 
 TINY = {
     "name": "tiny",
-    "title": "Two places",
+    "title": "Two scenarios",
     "question": "Do they keep the floor?",
     "trials": 3,
     "episodes": 2000,
     "replan": {"blocks": 0.05},
     "figures": [],
-    "panels": [
+    "scenarios": [
         {"id": "trap", "title": "The trap", "world": {"name": "trap"}},
         {"id": "random", "world": {"name": "random", "S": 3, "A": 2, "H": 2}, "baseline": {"eta": 5.0}, "floor": 0.9},
     ],
-    "learners": [
+    "agents": [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
         {"id": "budget", "agent": "budget-exploration", "bounds": "kl"},
         {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl"},
     ],
 }
+FALSE_PREMISE = Promise("false premise", details="the baseline is worth 0.5")
 VERSIONS = {"surefoot": "0.0", "python": "3.99"}
 
 
@@ -63,8 +65,8 @@ def results():
 
 @pytest.fixture(scope="module")
 def scaled():
-    learners = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
-    return run_all({**TINY, "panels": TINY["panels"][:1], "learners": [*learners, *TINY["learners"][2:]]})
+    agents = [{"id": "stepmix", "agent": "stepmix", "bounds": "kl", "scale": 0.5}]
+    return run_all({**TINY, "scenarios": TINY["scenarios"][:1], "agents": [*agents, *TINY["agents"][2:]]})
 
 
 def changed(results, cell, number, **fields):
@@ -73,8 +75,8 @@ def changed(results, cell, number, **fields):
     return replace(results, trials={**results.trials, cell: tuple(trials)})
 
 
-def one_place(results):
-    study = replace(results.study, panels=results.study.scenarios[:1])
+def one_scenario(results):
+    study = replace(results.study, scenarios=results.study.scenarios[:1])
     return replace(results, study=study, trials={cell.id: results.trials[cell.id] for cell in study.cells})
 
 
@@ -128,7 +130,7 @@ def verdict_of(text):
     return next(words for _, attrs, words in Reader(text).texts if attrs.get("aria-label") == "Verdict")
 
 
-def test_unscaled_learners_that_keep_the_floor_are_certified(results):
+def test_unscaled_agents_that_keep_the_floor_are_certified(results):
     text = page([results])
     assert badges(text) == ["CERTIFIED"]
     assert alarms(text) == []
@@ -147,12 +149,12 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     assert "StepMix (bonus times 0.5)" in verdict_of(text)
     assert "<title>NOT CERTIFIED:" in text
     assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
-    assert "Two placesNOT CERTIFIED" in verdict_of(page([results, scaled]))  # said of which study
-    assert verdict_of(page([results, scaled])).count("Two placesNOT") == 1
+    assert "Two scenariosNOT CERTIFIED" in verdict_of(page([results, scaled]))  # said of which study
+    assert verdict_of(page([results, scaled])).count("Two scenariosNOT") == 1
     # Not one of its trials is there yet: the study says so all the same.
     early = replace(scaled, trials={"trap/bpi": scaled.trials["trap/bpi"]})
     assert badges(page([early])) == ["NOT CERTIFIED"]
-    unscaled = replace(scaled.study, learners=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
+    unscaled = replace(scaled.study, agents=tuple(replace(one, scale=1.0) for one in scaled.study.agents))
     assert badges(page([replace(early, study=unscaled)])) == ["NO PROMISE"]
 
 
@@ -160,18 +162,18 @@ def test_a_broken_promise_is_said_in_red_with_numbers(results):
     broken = changed(results, "trap/stepmix", 1, violations=7)
     text = page([broken])
     assert badges(text) == ["CERTIFIED", "PROMISE BROKEN"]
-    said = " ".join(alarms(text))
-    assert "PROMISE BROKEN in 1 of 12 runs" in said
-    assert "StepMix in The trap: 1 of 3 runs" in said
-    assert "2.333 episodes a run" in said
-    assert "10 % of runs" in said
+    words = " ".join(alarms(text))
+    assert "PROMISE BROKEN in 1 of 12 runs" in words
+    assert "StepMix in The trap: 1 of 3 runs" in words
+    assert "2.333 episodes per run" in words
+    assert "10 % of runs" in words
     assert "1 of the 12 certified runs broke its promise." in verdict_of(text)
     assert "None of" not in verdict_of(text)
     assert "PROMISE BROKEN in 1 of 3 runs" in " ".join(Reader(text).of_class("bad"))  # in the table of results, too
     assert re.search(r"\.alarm \{ color: var\(--bad\)", text)
 
 
-def test_a_learner_that_keeps_the_sum_is_judged_by_the_sum(results):
+def test_an_agent_that_keeps_the_sum_is_judged_by_the_sum(results):
     cell = "trap/budget"
     below = changed(results, cell, 0, violations=40, min_cumulative=0.25)
     assert alarms(page([below])) == []
@@ -181,9 +183,9 @@ def test_a_learner_that_keeps_the_sum_is_judged_by_the_sum(results):
     assert alarms(page([noise])) == []
 
 
-def test_a_learner_without_a_floor_changes_nothing(results):
+def test_an_agent_without_a_floor_changes_nothing(results):
     assert alarms(page([changed(results, "trap/bpi", 0, violations=2000)])) == []
-    alone = replace(results.study, learners=results.study.agents[2:])
+    alone = replace(results.study, agents=results.study.agents[2:])
     text = page(
         [replace(results, study=alone, trials={key: results.trials[key] for key in ("trap/bpi", "random/bpi")})]
     )
@@ -191,7 +193,7 @@ def test_a_learner_without_a_floor_changes_nothing(results):
 
 
 def test_false_premises_are_counted(results):
-    false = {"promise": "no promise: its premise is false, the baseline is worth 0.5", "baseline": 0.5, "violations": 9}
+    false = {"promise": FALSE_PREMISE, "baseline": 0.5, "violations": 9}
     some = changed(changed(results, "trap/stepmix", 0, **false), "trap/stepmix", 2, **false)
     text = page([some])
     assert badges(text) == ["CERTIFIED"]
@@ -201,6 +203,30 @@ def test_false_premises_are_counted(results):
     row = next(row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
     assert (row["premise_false"], row["certified"], row["baseline_below"]) == (2, 1, 2)
     assert row["baseline_violations"] == 2 * 2000 / 3
+
+
+def test_what_is_promised_is_red_where_nothing_is(results, scaled):
+    """Red is for what promises nothing although it should; an agent that never promised a floor is none of that."""
+    false = {"promise": FALSE_PREMISE, "baseline": 0.5}
+    for given, red in ((results, []), (changed(results, "trap/stepmix", 1, **false), ["no promise", "no promise"])):
+        assert [re.match("no promise", words)[0] for words in Reader(page([given])).of_class("bad")] == red
+    red = Reader(page([scaled])).of_class("bad")
+    assert [words for words in red if words != "NOT CERTIFIED"] == [
+        *[words for words in red if "✗" in words],  # the verdict as a whole
+        "bonus times 0.5: NOT CERTIFIED",
+        "NOT CERTIFIED: bonus scaled by 0.5",
+    ]
+    assert red.count("NOT CERTIFIED") == 2  # at a glance, and with the results
+    broken = Reader(page([changed(results, "trap/stepmix", 1, violations=7)])).of_class("bad")
+    assert "PROMISE BROKEN in 1 of 6 runs" in broken  # at a glance
+
+
+def test_who_knows_the_value_of_the_baseline_is_said(results):
+    assert "Knows V^b" not in page([results])
+    text = page([changed(results, "trap/stepmix", 1, told=True)])
+    assert "Knows V^b: the agent was given the true value of the baseline" in text
+    rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMixcertified")]
+    assert any("yes" in row for row in rows)
 
 
 def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
@@ -225,7 +251,7 @@ def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
 
 
 def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
-    """It is the log's, not a learner's: said once, and of no run that it was below the floor."""
+    """It is the log's, not an agent's: said once, and of no run that it was below the floor."""
     worth = results.of("trap", "stepmix")[1].baseline
     bad = results
     for cell in ("trap/stepmix", "trap/budget", "trap/bpi"):
@@ -240,9 +266,9 @@ def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
 def test_a_dollar_is_a_dollar(results):
     """Matplotlib would read what is between two of them as a formula, and fail where it is none."""
     title = r"costs $\frac{ and $5"
-    panels = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
-    learners = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
-    text = page([replace(results, study=replace(results.study, title=title, panels=panels, learners=learners))])
+    scenarios = tuple(replace(scenario, title=title) for scenario in results.study.scenarios)
+    agents = tuple(replace(one, label=r"$\bad{") for one in results.study.agents)
+    text = page([replace(results, study=replace(results.study, title=title, scenarios=scenarios, agents=agents))])
     assert text.count("<svg") == len(results.study.figures)
 
 
@@ -253,8 +279,8 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     assert "tiny: incomplete: 16 of 18 trials" in both
     quick = replace(results, study=results.study.made_quick())
     assert "quick: plans in blocks, so that moments are known to 1 % only; 3 trials" in verdict_of(page([quick]))
-    learners = tuple(replace(one, replan=None) for one in quick.study.agents)
-    every = replace(quick, study=replace(quick.study, replan="every episode", learners=learners))
+    agents = tuple(replace(one, replan=None) for one in quick.study.agents)
+    every = replace(quick, study=replace(quick.study, replan="every episode", agents=agents))
     assert "quick: 3 trials" in verdict_of(page([every]))
 
 
@@ -290,9 +316,9 @@ NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
 
 
 def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
-    learners = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
-    panels = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
-    study = replace(results.study, title=NASTY, question=NASTY, panels=panels, learners=learners)
+    agents = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
+    scenarios = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
+    study = replace(results.study, title=NASTY, question=NASTY, scenarios=scenarios, agents=agents)
     monkeypatch.setattr(report_module, "judge", lambda given: [Verdict(NASTY, None, NASTY)])
     given = replace(results, study=study, versions={NASTY: NASTY})
     for text in (page([given]), page([given, given])):
@@ -311,7 +337,7 @@ def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
 
 
 def test_the_same_results_give_the_same_bytes(results, tmp_path):
-    study = replace(one_place(results).study, figures=("ribbon",))
+    study = replace(one_scenario(results).study, figures=("ribbon",))
     folder = begin(tmp_path / "tiny", study, resume=False)
     for cell in study.cells:
         for trial in results.trials[cell.id]:
@@ -335,26 +361,24 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
 @pytest.fixture(scope="module")
 def illustrated(results):
     """With every figure there is, and two studies on a page."""
-    one = one_place(results)
-    drawn = replace(one, study=replace(one.study, figures=FIGURES))
+    one = one_scenario(results)
+    drawn = replace(one, study=replace(one.study, figures=tuple(FIGURES)))
     other = replace(one, study=replace(one.study, figures=("regret",), name="other", axis="log"))
     return drawn, page([drawn, other])
 
 
 def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):
-    from surefoot.studies.report.plots import CAPTIONS
-
     drawn, text = illustrated
     wanted = [*drawn.study.figures, "regret"]
     read = Reader(text)
     captions = read.of_tag("figcaption")
     assert len(captions) == len(wanted)
-    assert all(CAPTIONS[name] in caption for name, caption in zip(wanted, captions, strict=True))
+    assert all(FIGURES[name].caption in caption for name, caption in zip(wanted, captions, strict=True))
     pictures = [attrs for tag, attrs in read.elements if tag == "svg" and attrs.get("class") != "letters"]
     assert len(pictures) == len(wanted)
     for name, attrs in zip(wanted, pictures, strict=True):
         assert attrs["role"] == "img"
-        assert CAPTIONS[name].startswith(attrs["aria-label"])
+        assert FIGURES[name].caption.startswith(attrs["aria-label"])
         assert float(attrs["viewbox"].split()[2]) > 100
         assert len(attrs["aria-label"]) > 10
 
@@ -365,13 +389,13 @@ def test_the_page_is_well_formed_and_loads_nothing(illustrated):
     assert read.unclosed == []
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
     attributes = [attrs for _, attrs in read.elements]
-    places = [attrs["id"] for attrs in attributes if "id" in attrs]
-    assert len(places) == len(set(places))
+    ids = [attrs["id"] for attrs in attributes if "id" in attrs]
+    assert len(ids) == len(set(ids))
     for attrs in attributes:
         for key in ("src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"):
             if key in attrs:
                 assert attrs[key].startswith(("#", "data:"))
-                assert not attrs[key].startswith("#") or attrs[key][1:] in places
+                assert not attrs[key].startswith("#") or attrs[key][1:] in ids
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
     assert "@import" not in text
     assert not {tag for tag, _ in read.elements} & {"script", "iframe", "object", "embed", "link", "base", "form"}
@@ -513,10 +537,10 @@ def test_the_page_shows_the_numbers_of_the_summary(results):
         assert number in text
 
 
-def test_learners_are_compared_trial_by_trial(results):
+def test_agents_are_compared_trial_by_trial(results):
     text = page([results])
     rows = [row for row in Reader(text).of_tag("tr") if row.startswith("StepMix against BPI-UCBVI")]
-    ones, twos = (results.trials[f"trap/{learner}"] for learner in ("stepmix", "bpi"))
+    ones, twos = (results.trials[f"trap/{agent}"] for agent in ("stepmix", "bpi"))
     difference = np.mean([one.regret - two.regret for one, two in zip(ones, twos, strict=True)])
     wins = sum(one.regret < two.regret for one, two in zip(ones, twos, strict=True))
     assert amount(abs(difference)) in rows[0]
@@ -524,7 +548,7 @@ def test_learners_are_compared_trial_by_trial(results):
     assert "one has no baseline" in rows[0]
     # Nothing is said of runs of different lengths.
     longer = tuple(replace(one, episodes=4000) if one.id == "bpi" else one for one in results.study.agents)
-    uneven = page([replace(results, study=replace(results.study, learners=longer))])
+    uneven = page([replace(results, study=replace(results.study, agents=longer))])
     assert "StepMix against BPI-UCBVI" not in uneven
     assert "StepMix against Budget-Exploration" in uneven
 
@@ -559,7 +583,7 @@ def test_a_page_is_written_whole_or_not_at_all(results, tmp_path):
 def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     labels = tuple(replace(one, label=f"[red]{one.id}[/red]") for one in results.study.agents)
-    given = changed(replace(results, study=replace(results.study, learners=labels)), "trap/stepmix", 0, violations=3)
+    given = changed(replace(results, study=replace(results.study, agents=labels)), "trap/stepmix", 0, violations=3)
     print_summary(given)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 100 + 60  # promises are not broken: they are for copying
@@ -575,7 +599,7 @@ def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, 
     assert "no trials yet" in capsys.readouterr().out
 
 
-def test_a_learner_at_a_glance(results, scaled):
+def test_an_agent_at_a_glance(results, scaled):
     first, second, third = glance(results)
     assert (first.label, first.promise, first.below) == ("StepMix", "certified", "0 of 6")
     assert second.promise == "certified, in the sum of all episodes"

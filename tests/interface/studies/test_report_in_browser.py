@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import write_report
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import run_trial
-from surefoot.studies.spec.study import FIGURES, parse_study
+from surefoot.studies.spec.study import parse_study
 
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280
@@ -88,21 +89,21 @@ def troubles(browser, path, width):
 
 @pytest.fixture(scope="module")
 def results():
-    learners = [
+    agents = [
         {"id": "stepmix", "agent": "stepmix", "bounds": "kl"},
         {"id": "bpi", "agent": "bpi-ucbvi", "bounds": "kl", "label": "BPI-UCBVI, a label that is long, as labels are"},
     ]
     table = {
         "name": "tiny",
-        "title": "Two learners and a trap",
+        "title": "Two agents and a trap",
         "question": "Does the one with a floor keep it?",
         "trials": 2,
         "episodes": 2000,
         "replan": {"blocks": 0.05},
         "figures": list(FIGURES),
         "claims": ["promise"],
-        "panels": [{"id": "trap", "title": "The trap", "world": {"name": "trap"}}],
-        "learners": learners,
+        "scenarios": [{"id": "trap", "title": "The trap", "world": {"name": "trap"}}],
+        "agents": agents,
     }
     study = parse_study(table, "tiny")
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}

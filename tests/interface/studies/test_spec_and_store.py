@@ -8,6 +8,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidStudy
+from surefoot.offline.methods import METHODS
 from surefoot.studies.run.trial import Trial, build_scenario, child, learn_from_log, run_trial
 from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
 from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
@@ -25,23 +26,23 @@ trials = 1
 episodes = 300
 replan = { blocks = 0.01 }
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[panels]]
+[[scenarios]]
 id = "random"
 title = "the paper's world"
 world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
 baseline = { eta = 5.0 }
 floor = { of_baseline = 0.9 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "bpi"
 agent = "bpi-ucbvi"
 bounds = "kl"
@@ -61,6 +62,33 @@ def test_packaged_studies_are_read_and_written_back(name):
     assert replace(parse_study(quick.as_table(), "again"), size="quick") == quick
     assert quick.digest != study.digest or quick.replan == study.replan
     assert parse_study(tomllib.loads(source(name)), name) == study
+
+
+FORMER = SMALL.replace("[[scenarios]]", "[[panels]]").replace("[[agents]]", "[[learners]]")
+
+
+def test_tables_by_their_former_names_are_read():
+    """Files of users, and study.json, have them; messages name a table as the file does."""
+    study = small()
+    assert parse_study(tomllib.loads(FORMER), "small.toml") == study
+    stored = study.as_json()
+    assert {"panels", "learners"} <= stored.keys()
+    assert not {"scenarios", "agents"} & stored.keys()
+    assert parse_study(stored, "study.json") == study
+    with pytest.raises(InvalidStudy, match=r"small\.toml: panels\[1\] has no field 'titel'"):
+        parse_study(tomllib.loads(FORMER.replace('title = "the paper', 'titel = "the paper')), "small.toml")
+    with pytest.raises(InvalidStudy, match=r"has \[\[scenarios\]\], and \[\[panels\]\], which is its former name"):
+        parse_study({**study.as_table(), "panels": []}, "small.toml")
+
+
+def test_methods_for_logs_are_those_of_the_command():
+    """One list: a method that is added to it can be named in a study's file, and learns there."""
+    field = TABLES["scenarios.log"]["method"]
+    for name in METHODS:
+        assert field.read("log", name) == name
+        assert name in field.meaning
+    with pytest.raises(InvalidStudy, match="There are: robust, vi-lcb, clone, spibb"):
+        field.read("log", "oracle")
 
 
 @pytest.mark.parametrize("name", GROUPS["all"])
@@ -94,7 +122,7 @@ def test_the_papers_studies_have_its_sizes():
     assert sf.solve(built.world).value == pytest.approx(1.6925636810, abs=1e-9)
 
 
-# Ids are for ever: results on disk are found by them. Add to this table; do not change what is in it.
+# Ids are permanent: results on disk are found by them. Add to this table; do not change what is in it.
 IDS = {
     "online": (
         ("eta5-floor2.0", "eta5-floor2.2", "eta10-floor2.0", "eta10-floor2.2"),
@@ -113,35 +141,37 @@ IDS = {
 }
 
 
-def test_ids_are_for_ever():
-    for name, (panels, learners) in IDS.items():
-        assert [cell.id for cell in packaged(name).cells] == [f"{p}/{a}" for p in panels for a in learners]
+def test_ids_are_permanent():
+    for name, (scenarios, agents) in IDS.items():
+        assert [cell.id for cell in packaged(name).cells] == [f"{s}/{a}" for s in scenarios for a in agents]
     assert set(IDS) == set(GROUPS["all"])
 
 
 def test_a_digest_is_of_what_decides_the_numbers_alone():
     study = small()
     assert replace(study, title="another", trials=7, claims=(), figures=("return",)).digest == study.digest
-    renamed = replace(study, panels=tuple(replace(scenario, title="x") for scenario in study.scenarios))
+    renamed = replace(study, scenarios=tuple(replace(scenario, title="x") for scenario in study.scenarios))
     assert renamed.digest == study.digest
     for other in (
         replace(study, seed=1),
         replace(study, delta=0.2),
         replace(study, episodes=601),
         replace(study, replan="every episode"),
-        replace(study, learners=(replace(study.agents[0], scale=0.5), study.agents[1])),
-        replace(study, panels=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
+        replace(study, agents=(replace(study.agents[0], scale=0.5), study.agents[1])),
+        replace(study, scenarios=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
     ):
         assert other.digest != study.digest
     # What a cell says itself and what it has from the study are the same, if they are the same.
-    said = replace(study, episodes=None, panels=tuple(replace(scenario, episodes=600) for scenario in study.scenarios))
+    said = replace(
+        study, episodes=None, scenarios=tuple(replace(scenario, episodes=600) for scenario in study.scenarios)
+    )
     assert said.digest == study.digest
 
 
 BAD = {
     "a misspelt field": ("trials = 2", "trails = 2", "no field 'trails'. Did you mean 'trials'?"),
     "a field of nobody": ("trials = 2", "trials = 2\ncolour = 1", "no field 'colour'"),
-    "a misspelt field of a panel": ('title = "the paper', 'titel = "the paper', "panels[1] has no field 'titel'"),
+    "a misspelt field of a scenario": ('title = "the paper', 'titel = "the paper', "scenarios[1] has no field 'titel'"),
     "a size that the world does not have": ("S = 3,", "Z = 3,", "no field 'Z'"),
     "an unknown world": ('name = "trap" }', 'name = "trapp" }', "There is no world 'trapp'"),
     "a world without a name": ('{ name = "trap" }', '"trap"', "expected a table such as"),
@@ -155,7 +185,7 @@ BAD = {
     "delta of one": ("trials = 2", "trials = 2\ndelta = 1", "delta is 1"),
     "a floor in words": ("floor = { of_baseline = 0.9 }", 'floor = "high"', "or a number in the world's units"),
     "a floor of more than the baseline": ("{ of_baseline = 0.9 }", "{ of_baseline = 1.1 }", "strictly between 0 and 1"),
-    "two ids alike": ('id = "random"', 'id = "Trap"', "two panels have the id 'trap'"),
+    "two ids alike": ('id = "random"', 'id = "Trap"', "two scenarios have the id 'trap'"),
     "an id that leaves its folder": ('id = "random"', 'id = "../x"', "expected at most 60 of a-z"),
     "a log and a baseline": ("floor = { of_b", "log = { episodes = 5 }\nfloor = { of_b", "has a log and a baseline"),
     "no episodes": ("episodes = 600\nreplan", "replan", "does not say how many episodes"),
@@ -277,7 +307,7 @@ def test_trials_meet_the_same_chances_in_every_cell_and_different_ones_each():
 
 def test_units_are_the_worlds_own():
     offers = replace(small().scenarios[0], id="offers", world={"name": "offers"})
-    study = replace(small(), panels=(offers,), episodes=50)
+    study = replace(small(), scenarios=(offers,), episodes=50)
     trial = run_trial(study.cells[0], 0)
     world = sf.world("offers")
     assert trial.floor == pytest.approx(world.in_user_units(world.suggested_floor))
@@ -287,7 +317,7 @@ def test_units_are_the_worlds_own():
     assert trial.regret == pytest.approx(50 * (trial.optimum - trial.mean_value))
 
 
-@pytest.mark.parametrize("method", ["vi-lcb", "robust", "clone", "spibb"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_baseline_is_learnt_from_a_log_of_the_trials_own(method):
     text = SMALL.replace(
         "baseline = { eta = 5.0 }", f'log = {{ episodes = 4000, behaviour = {{ eta = 5.0 }}, method = "{method}" }}'

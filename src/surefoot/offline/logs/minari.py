@@ -19,11 +19,12 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_json
+from surefoot.base.sql import quote_text
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.logs.checking import audit
 from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log, readable
-from surefoot.offline.logs.writing import copy_out, quoted, require_log_place
+from surefoot.offline.logs.writing import copy_out, require_log_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -210,7 +211,7 @@ def _write(where: str, dataset: Any, expected: "Size", target: Path) -> None:
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
-        con.execute(f"SET temp_directory = {quoted(spill)}")
+        con.execute(f"SET temp_directory = {quote_text(spill)}")
         con.execute("SET enable_progress_bar = false")
         con.execute(f"CREATE TABLE log ({TABLE})")
         found = _fill(con, where, dataset)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surefoot.base.sql import quote_name, quote_text
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidLog, InvalidSetting
 
@@ -89,7 +90,7 @@ def open_log(
             con.execute(f"SET memory_limit = '{_size(memory)}'")
         except duckdb.Error:
             raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
-        con.execute(f"SET temp_directory = '{spill}'")
+        con.execute(f"SET temp_directory = {quote_text(spill)}")
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by index, not by hash
         con.execute("SET enable_progress_bar = false")  # a progress bar would mix with the output of a command
@@ -214,18 +215,18 @@ def _as_text(
     if not read:
         con.execute("CREATE VIEW raw AS FROM written")
         return dict.fromkeys(columns, "VARCHAR")
-    path = folder / "written.parquet"
-    chosen = ", ".join(_quoted(name) for name in read)
-    con.execute(f"COPY (SELECT {chosen} FROM written) TO '{path}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
-    con.execute(f"CREATE VIEW raw AS FROM '{path}'")
+    path = quote_text(folder / "written.parquet")
+    chosen = ", ".join(quote_name(name) for name in read)
+    con.execute(f"COPY (SELECT {chosen} FROM written) TO {path} (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+    con.execute(f"CREATE VIEW raw AS FROM {path}")
     tests = (
         ("BIGINT", "try_cast({0} AS BIGINT)::VARCHAR = {0}"),
         ("BOOLEAN", "lower({0}) IN ('true', 'false')"),
         ("DOUBLE", "try_cast({0} AS DOUBLE) IS NOT NULL"),
     )
-    asked = [f"count(*) FILTER ({test.format(_quoted(name))})" for name in read for _, test in tests]
+    asked = [f"count(*) FILTER ({test.format(quote_name(name))})" for name in read for _, test in tests]
     answer = con.execute(
-        f"SELECT {', '.join([*(f'count({_quoted(name)})' for name in read), *asked])} FROM raw"
+        f"SELECT {', '.join([*(f'count({quote_name(name)})' for name in read), *asked])} FROM raw"
     ).fetchone()
     assert answer is not None
     kinds = dict.fromkeys(columns, "VARCHAR")
@@ -236,11 +237,6 @@ def _as_text(
         if not n and reader == "read_json":
             del kinds[name]  # no row has it
     return kinds
-
-
-def _quoted(name: str) -> str:
-    """Return a column's name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
@@ -276,7 +272,7 @@ def _view(
         return there[names[name].lower()][1]
 
     def quoted(name: str) -> str:
-        return _quoted(there[names[name].lower()][0])
+        return quote_name(there[names[name].lower()][0])
 
     def require(name: str, *families: tuple[str, ...], meaning: str) -> None:
         if not any(kind(name).startswith(family) for family in sum(families, ())):
@@ -319,9 +315,10 @@ def _view(
     chosen += [f"{quoted('reward')}::DOUBLE AS reward", *(f"{flag[name]} AS {name}" for name in FLAGS)]
     rows = f"SELECT {', '.join(chosen)} FROM raw"
     if folder is not None:
-        con.execute(f"COPY ({rows}) TO '{folder / 'log.parquet'}' (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
+        path = quote_text(folder / "log.parquet")
+        con.execute(f"COPY ({rows}) TO {path} (FORMAT PARQUET, ROW_GROUP_SIZE {ROW_GROUP})")
         (folder / "written.parquet").unlink()
-        rows = f"SELECT * FROM '{folder / 'log.parquet'}'"
+        rows = f"SELECT * FROM {path}"
     number = "(md5_number_upper(episode) >> 12)::BIGINT" if "episode" in text else "episode"
     con.execute(f"CREATE VIEW log AS SELECT *, {number} AS id FROM ({rows})")
     return frozenset(text - {"next_state"}), frozenset(flags)

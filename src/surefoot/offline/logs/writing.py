@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import replacing, require_place
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -34,17 +35,12 @@ def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
     return target
 
 
-def quoted(text: str | Path) -> str:
-    """Return the text as a literal of SQL."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
 def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
     """Write the table `log` of the connection to a file beside `target`, which is then renamed."""
     import duckdb
 
     with replacing(target) as partial:
         try:
-            con.execute(f"COPY (SELECT * FROM log) TO {quoted(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
+            con.execute(f"COPY (SELECT * FROM log) TO {quote_text(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
         except duckdb.Error as reason:
             raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None

@@ -64,10 +64,10 @@ class Learnt(FrozenRecord):
 
         Where nothing was seen, the worst is assumed.
         """
-        problem, rows = self.problem, self.counts.n_sas.shape[0]
+        problem = self.problem
         V = np.zeros(problem.S)
         for h in reversed(range(problem.H)):
-            n_sas = self.counts.n_sas[h % rows]
+            n_sas = self.counts.n_sas[self.counts.row(h)]
             n = n_sas.sum(axis=-1)
             P_hat = n_sas / np.maximum(1, n)[..., None]
             Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where(n > 0, P_hat @ V, V.min())
@@ -191,14 +191,12 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 
 def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
     """Return the total rewards of the pairs (S, A) in this row of the counts, by the rewards of step h."""
-    S, A = problem.S, problem.A
     n_sas, n_sa = counts.n_sas[row], counts.n_sas[row].sum(axis=-1)
     if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(S, A, S)
-        return np.asarray((n_sas * after).sum(axis=-1))
+        return np.asarray((n_sas * problem.r_next_at(h)).sum(axis=-1))
     paid = n_sa * problem.r[h]
     if problem.unknown_rows is not None and counts.x_sa is not None:
-        paid = np.where(problem.unknown[h % len(problem.unknown)], counts.x_sa[row] / REWARD_UNITS, paid)
+        paid = np.where(problem.unknown_at(h), counts.x_sa[row] / REWARD_UNITS, paid)
     return np.asarray(paid)
 
 

@@ -125,10 +125,9 @@ def spibb(
 def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Floats:
     """Return the policy of Pi_b-SPIBB, computed backwards in h."""
     H, S, A = problem.H, problem.S, problem.A
-    rows = counts.n_sas.shape[0]
     pi, V = np.zeros((H, S, A)), np.zeros(S)
     for h in reversed(range(H)):
-        n_sas = counts.n_sas[h % rows]
+        n_sas = counts.n_sas[counts.row(h)]
         n_sa = n_sas.sum(axis=-1)
         p_hat = n_sas / np.maximum(1, n_sa)[..., None]
         Q = estimated_rewards(problem, counts, h, p_hat) + p_hat @ V

@@ -112,8 +112,8 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
     """
     if problem.support_rows is None:
         return p_hat, b
-    here = problem.support[h % len(problem.support)]
-    sure = (here.sum(axis=-1) == 1) & ~problem.unknown[h % len(problem.unknown)]
+    here = problem.support_at(h)
+    sure = (here.sum(axis=-1) == 1) & ~problem.unknown_at(h)
     if problem.rewards_at_least:
         sure &= np.arange(problem.S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
     return np.where(sure[..., None], here.astype(np.float64), p_hat), np.where(sure, 0.0, b)
@@ -122,13 +122,12 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
 def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints) -> Floats:
     """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
     if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(p_hat.shape)
-        return np.asarray((p_hat * after).sum(axis=-1))
+        return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
     r = np.asarray(problem.r[h])
     if problem.unknown_rows is None:
         return r
     sums = np.zeros_like(r) if counts.x_sa is None else counts.x_sa[h] / REWARD_UNITS
-    return np.asarray(np.where(problem.unknown[h % len(problem.unknown)], sums / np.maximum(1, n_sa), r))
+    return np.asarray(np.where(problem.unknown_at(h), sums / np.maximum(1, n_sa), r))
 
 
 def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:

@@ -1,6 +1,5 @@
-"""What a trial promised, and what became of it: proved, on trust, false from the beginning, or broken."""
+"""What a trial promised, and whether it was kept: proved, on trust, false from the beginning, or broken."""
 
-import re
 from collections.abc import Sequence
 
 from surefoot.agents import AGENTS
@@ -17,50 +16,65 @@ def baseline_is_below(trial: Trial) -> bool:
 
 
 def premise_is_false(trial: Trial) -> bool:
-    """Was there a promise that presumed what is not so?"""
-    return trial.promise.startswith("no promise: its premise is false")
+    """Did the promise presume what is not true?"""
+    return trial.promise.kind == "false premise"
 
 
 def is_uncertified(trial: Trial) -> bool:
     """Was a bonus scaled by hand?"""
-    return trial.promise.startswith(UNCERTIFIED)
+    return trial.promise.kind == "not certified"
 
 
-def breaks_promise(trial: Trial, learner: AgentSpec) -> bool:
+def is_certified(trial: Trial) -> bool:
+    """Does the agent promise this floor, without a bonus scaled by hand and with a true premise?"""
+    return trial.promise.certified
+
+
+def breaks_promise(trial: Trial, agent: AgentSpec) -> bool:
     """Did a run do what it promised not to?
 
-    A learner that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
+    An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
     """
-    if not trial.certified:
+    if not is_certified(trial):
         return False
-    if AGENTS[learner.agent].in_sum:
+    if AGENTS[agent.agent].in_sum:
         # What rounding adds up to over so many episodes is not a loss.
         return trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes
-    return trial.violated
+    return trial.violations > 0
 
 
-def is_proved(trial: Trial, learner: AgentSpec) -> bool:
+def is_proved(trial: Trial, agent: AgentSpec) -> bool:
     """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
-    left = trial.off_baseline is not None or breaks_promise(trial, learner)
-    return trial.certified and (left or cleared)
+    left = trial.off_baseline is not None or breaks_promise(trial, agent)
+    return is_certified(trial) and (left or cleared)
 
 
-def is_on_trust(trial: Trial, learner: AgentSpec) -> bool:
-    """Was nothing ever played but a baseline that nothing certifies? Then trust in it is all there is."""
-    return trial.certified and not is_proved(trial, learner)
+def is_on_trust(trial: Trial, agent: AgentSpec) -> bool:
+    """Was nothing ever played but a baseline that nothing certifies? Then the run rests on trust in it."""
+    return is_certified(trial) and not is_proved(trial, agent)
 
 
 def certificate_is_false(trial: Trial) -> bool:
-    """Is the baseline truly worth less than a log certified?"""
+    """Is the true value of the baseline below what a log certified?"""
     return trial.log_lower is not None and trial.log_lower > trial.baseline + VIOLATION_TOLERANCE
 
 
 def promises_of(trials: Sequence[Trial]) -> dict[str, int]:
-    """What is promised, without the numbers that differ from trial to trial, and in how many trials."""
+    """Return the promises in words, without numbers that differ from trial to trial, and how many trials have each."""
     counted: dict[str, int] = {}
     for trial in trials:
-        words = re.sub(r"value of \S+, which was told", "value, which was told", trial.promise)
-        words = re.sub(r"(its premise is false), .*", r"\1, the baseline is below the floor", words)
+        words = str(trial.promise.in_general())
         counted[words] = counted.get(words, 0) + 1
     return counted
+
+
+def keeps_floor(trial: Trial) -> bool:
+    """Is there a floor that the agent keeps, or tries to keep, at all?"""
+    return trial.promise.keeps_floor
+
+
+def why_uncertified(trial: Trial) -> str:
+    """Return why the promise of a trial is NOT CERTIFIED: by how much its bonus was scaled."""
+    scaled = f"bonus scaled by {trial.promise.scale:g}"
+    return scaled if keeps_floor(trial) else f"{scaled}, and no floor promised at any scale"

@@ -1,27 +1,35 @@
-"""Results asked in SQL. The tables: `trials`, one row a trial; `curves`, one row a bin; `traces`, one row a checkpoint.
+"""Results queried in SQL. Tables: `summary`, one row per cell; `trials`, one per trial; `curves`, one per bin of
+episodes; `traces`, one per checkpoint.
 
-DuckDB reads the Parquet files where they lie. A question can only read: files of others, and the network, are out of
-its reach.
+DuckDB reads the Parquet files where they are. Two things come from Python: the summary, which is the one that is
+printed, and the promise as data, which files of format 1 do not have. A query can only read: files of others, and the
+network, are out of its reach.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.base.files import replacing, require_place
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.offline.logs.writing import quoted
+from surefoot.studies.analysis import summary
 from surefoot.studies.run.store import (
-    COLUMNS,
+    FORMER_COLUMNS,
+    PROMISE_COLUMNS,
     READING,
     STUDY,
     TRIALS,
+    Folder,
+    Results,
     listed,
+    promise_values,
     quiet_connection,
-    require_small,
-    trial_files,
+    read_results,
 )
+from surefoot.studies.run.trial import Trial
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,40 +37,56 @@ if TYPE_CHECKING:
 FORMATS = {".parquet": "FORMAT PARQUET", ".csv": "FORMAT CSV, HEADER", ".json": "FORMAT JSON, ARRAY true"}
 MOST_ROWS, WIDEST = 200, 10_000
 KEYS = ("study", "panel", "learner", "label", "trial")
-PLAIN = tuple(name for name, kind in COLUMNS.items() if not kind.endswith("[]"))
+PLAIN = tuple(name for name, kind in FORMER_COLUMNS.items() if not kind.endswith("[]"))
 CURVES = ("episode", "episodes", "mean", "min", "below", "regret")
 TRACES = ("episode", "lower", "upper", "rho", "h")
+# Columns by the words of today, beside the names that they have in the files.
+KEY_ALIASES = {"scenario": "panel", "agent": "learner"}
+TRIAL_ALIASES = {**KEY_ALIASES, "knows_baseline_value": "told"}
+SUMMARY_ALIASES = {**TRIAL_ALIASES, "scenario_title": "panel_title", "never_left": "off_baseline_never"}
 
 
 @contextmanager
 def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duckdb.DuckDBPyConnection]":
-    """A connection in which the results are tables, and which can write at most this one file."""
+    """Open a connection in which the results are tables, and which can write at most this one file."""
     import duckdb
 
-    there = [path for folder in folders for path in trial_files(folder)]
-    if not there:
+    everything = [read_results(folder) for folder in folders]
+    promises = [
+        _with_file(results, trial) for results in everything for some in results.trials.values() for trial in some
+    ]
+    if not promises:
         raise InvalidFile(f"{folders[0]} holds no finished trial yet. Run the study first.")
-    keys = ", ".join(KEYS)
+    rows = [
+        {"study": results.study.name, **row, "promises": json.dumps(row["promises"], ensure_ascii=False)}
+        for results in everything
+        for row in summary.summary(results)
+        if row["trials"]
+    ]
+    keys = ", ".join((*KEYS, *_aliases(KEY_ALIASES)))
     try:
         with quiet_connection() as con:
-            require_small(con, there)
-            con.execute(f"CREATE TABLE everything AS SELECT * FROM read_parquet({listed(there)}, {READING})")
+            files = listed([Path(row["filename"]) for row in promises])
+            con.execute(
+                "CREATE TABLE everything AS SELECT * FROM "
+                f"read_parquet({files}, {READING}, filename = true, union_by_name = true)"
+            )
             if target is not None:
-                con.execute(f"SET allowed_paths = [{quoted(target)}]")
+                con.execute(f"SET allowed_paths = [{quote_text(target)}]")
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
-            con.execute(f"CREATE VIEW trials AS SELECT {', '.join(PLAIN)}, by_h FROM everything")
+            _fill(con, "promises", {"filename": "VARCHAR", **PROMISE_COLUMNS}, promises)
+            plain = ", ".join(
+                (*PLAIN, "by_h", *_aliases(TRIAL_ALIASES), *(f"promises.{name}" for name in PROMISE_COLUMNS))
+            )
+            con.execute(f"CREATE VIEW trials AS SELECT {plain} FROM everything JOIN promises USING (filename)")
             for table, prefix, columns in (("curves", "curve", CURVES), ("traces", "trace", TRACES)):
                 lists = ", ".join(f"unnest({prefix}_{name}) AS {name}" for name in columns)
                 con.execute(f"CREATE VIEW {table} AS SELECT {keys}, {lists} FROM everything")
+            _fill(con, "summaries", {"study": "VARCHAR", **summary.COLUMNS}, rows)
             con.execute(
-                "CREATE VIEW summary AS SELECT study, scenario, learner, label, count(*) AS trials, "
-                "any_value(floor) AS floor, any_value(optimum) AS optimum, avg(baseline) AS baseline, "
-                "avg(violations) AS violations, count(*) FILTER (violations > 0) AS runs_below, "
-                "avg(regret) AS regret, avg(mean_value) AS mean_return, "
-                f"{_median('off_baseline')}, {_median('first_optimistic')}, "
-                "count(*) FILTER (off_baseline IS NULL) AS never_left "
-                "FROM everything GROUP BY ALL ORDER BY ALL"
+                f"CREATE VIEW summary AS SELECT *, {', '.join(_aliases(SUMMARY_ALIASES))} FROM summaries "
+                "ORDER BY study, panel, learner"
             )
             yield con
     except duckdb.Error as reason:
@@ -72,13 +96,26 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
         ) from None
 
 
-def _median(column: str) -> str:
-    """Never is later than every episode; where half never got there the median is NULL."""
-    return f"nullif(median(coalesce({column}, 'inf'::DOUBLE)), 'inf'::DOUBLE) AS {column}"
+def _with_file(results: Results, trial: Trial) -> dict[str, Any]:
+    """Return the file of a trial, and its promise by column."""
+    place = Folder(results.path, results.study).place((trial.panel, trial.learner, trial.trial))
+    return {"filename": str(place), **promise_values(trial.promise)}
+
+
+def _aliases(names: Mapping[str, str]) -> list[str]:
+    """Return columns under other names, as SQL writes them."""
+    return [f"{column} AS {name}" for name, column in names.items()]
+
+
+def _fill(con: "duckdb.DuckDBPyConnection", table: str, columns: Mapping[str, str], rows: Sequence[Any]) -> None:
+    """Create a table of these columns, with their SQL types, from rows by column."""
+    con.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
+    values = ", ".join(f"unnest(?::{kind}[])" for kind in columns.values())
+    con.execute(f"INSERT INTO {table} SELECT {values}", [[row[name] for row in rows] for name in columns])
 
 
 def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Names of columns, and rows."""
+    """Return the names of the columns and the rows that answer a query."""
     with tables(folders) as con:
         if not con.extract_statements(sql):
             raise InvalidSetting('The question is empty. Write one, such as --sql "SELECT * FROM summary".')
@@ -88,7 +125,7 @@ def answer(folders: Sequence[Path], sql: str) -> tuple[list[str], list[tuple[Any
 
 
 def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
-    """The answer as a file, written whole or not at all; returns where."""
+    """Write the answer of a query to a file, completely or not at all, and return its path."""
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
@@ -97,12 +134,12 @@ def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
         raise InvalidFile(f"{target} is where the results themselves are. Choose another place.")
     with replacing(target) as partial, tables(folders, partial) as con:
         con.execute(f"CREATE TEMP TABLE answer AS {sql}")
-        con.execute(f"COPY answer TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
+        con.execute(f"COPY answer TO {quote_text(partial)} ({FORMATS[target.suffix.lower()]})")
     return target
 
 
 def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """A plain table."""
+    """Print rows as a plain table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -110,15 +147,15 @@ def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     for name in names:
         table.add_column(name, no_wrap=True)
     for row in rows[:MOST_ROWS]:
-        table.add_row(*map(_shown, row))
-    # As wide as it is: a number that is broken in two, or cut, is another number.
+        table.add_row(*map(_format_value, row))
+    # As wide as it is: a number that is broken into two lines, or shortened, is another number.
     console = Console(width=WIDEST, soft_wrap=True)
     console.print(table)
     if len(rows) > MOST_ROWS:
         console.print(f"... and {len(rows) - MOST_ROWS:,} more rows: --save FILE writes all of them.")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.10g}" if isinstance(value, float) else str(value)

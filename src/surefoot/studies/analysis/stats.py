@@ -1,7 +1,7 @@
-"""What a handful of trials can say: intervals for means, exact bounds for shares, and learners held side by side.
+"""Statistics of few trials: intervals for means, exact bounds for shares, and agents compared trial by trial.
 
 Everything rests on one function, the regularised incomplete beta function I_x(a, b): Student's t and the binomial are
-both special cases of it. Quantiles are found by halving, and are right to about 1e-12 of themselves.
+both special cases of it. Quantiles are found by bisection, with a relative error of about 1e-12.
 """
 
 import math
@@ -21,7 +21,7 @@ MOST_TERMS = 100_000  # of it; about sqrt(max(a, b)) are needed
 
 
 class Interval(NamedTuple):
-    """A mean over n trials and where the expectation is with confidence; nan where one trial says nothing of that."""
+    """A mean over n trials and a confidence interval of the expectation; one trial has none: nan."""
 
     mean: float
     low: float
@@ -30,17 +30,17 @@ class Interval(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """Two learners over the same seeds: smaller is better, `wins` are the first one's."""
+    """Two agents over the same seeds: smaller is better, `wins` are the first one's."""
 
     difference: Interval  # of first - second
     wins: int
     losses: int
     ties: int
-    p: float  # how likely such lopsided wins and losses, or more, are if neither is better: the exact sign test
+    p: float  # the exact sign test: the probability of so unequal wins and losses, or more, if neither is better
 
 
 def t_quantile(p: float, dof: int) -> float:
-    """Student's t: the value that is not exceeded with probability p, to 1e-10 of itself."""
+    """Return the quantile of Student's t: the value that is not exceeded with probability p, to 1e-10 of itself."""
     p = _share("p", p)
     n = float(require_integer("dof", dof, 1, InvalidSetting))
     if p == 0.5:
@@ -53,22 +53,22 @@ def t_quantile(p: float, dof: int) -> float:
     high = 1.0
     while in_body(high) < -tail:
         high *= 2.0
-    t = _halved(in_body, -tail, 0.0, high)
+    t = _bisect(in_body, -tail, 0.0, high)
     return t if p > 0.5 else -t
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """The mean over trials with its t interval. One trial has none; equal values have one of width 0."""
+    """Return the mean over trials with its t interval. One trial has none; equal values have one of width 0."""
     given = as_floats("values", values, InvalidSetting)
     if given.ndim != 1:
-        raise InvalidSetting(f"values has shape {given.shape}, expected one number a trial.")
+        raise InvalidSetting(f"values has shape {given.shape}, expected one number per trial.")
     require_finite("values", given, InvalidSetting)
     mean, low, high = (float(side[0]) for side in band(given[:, None], level))
     return Interval(mean, low, high, len(given))
 
 
 def band(curves: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """Mean, low and high at every point of curves (trials, points): a t interval for each point by itself.
+    """Return mean, low and high at every point of curves (trials, points): a t interval for each point by itself.
 
     nan where there is one trial only, and where a curve is nan.
     """
@@ -89,7 +89,7 @@ def band(curves: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats
 
 
 def binomial_bounds(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Between which shares the truth lies, k of n having been seen: Clopper and Pearson's exact interval.
+    """Return the exact interval of Clopper and Pearson for a share of which k of n were seen.
 
     It covers the truth with probability `level` at least, whatever the truth is.
     """
@@ -101,33 +101,38 @@ def binomial_bounds(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def at_most(k: int, n: int, level: float = 0.95) -> float:
-    """The share that the truth does not exceed, k of n having been seen: one-sided and exact. 0 of 10 gives 0.2589."""
+    """Return the exact one-sided upper bound of a share of which k of n were seen. 0 of 10 gives 0.2589."""
     k, n = _of(k, n)
     level = _share("level", level)
     return 1.0 if k == n else _beta_quantile(level, k + 1, n - k)
 
 
-def shown(k: int, n: int) -> str:
-    """What k of n runs show at 95 % confidence, in words. None, or all, of them bound the share on one side only."""
+def count_in_words(k: int, n: int, what: str) -> str:
+    """Return "k of n runs" of whatever is counted."""
     k, n = _of(k, n)
-    runs = f"{k:,} of {n:,} run{'s' * (n != 1)}"
+    return f"{k:,} of {n:,} {what if n == 1 else f'{what}s'}"
+
+
+def bound_in_words(k: int, n: int) -> str:
+    """Return the 95 % bounds of a share. None, or all, of those seen bound it on one side only."""
+    k, n = _of(k, n)
     if k == 0:
-        return f"{runs}: at most {_percent(at_most(0, n))} at 95 % confidence"
+        return f"at most {_percent(at_most(0, n))} at 95 % confidence"
     if k == n:
-        return f"{runs}: at least {_percent(1.0 - at_most(0, n))} at 95 % confidence"
+        return f"at least {_percent(1.0 - at_most(0, n))} at 95 % confidence"
     low, high = binomial_bounds(k, n)
-    return f"{runs}: between {_percent(low)} and {_percent(high)}"
+    return f"between {_percent(low)} and {_percent(high)}"
 
 
 def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Paired:
-    """Trial by trial: by how much the first is larger, and how often it is smaller (a win).
+    """Return by how much the first is larger, trial by trial, and how often it is smaller (a win).
 
-    Trials of the same number meet the same chances, so their difference says more than two means would.
+    Trials of the same number have the same random numbers, so their difference says more than two means would.
     """
     one, two = (as_floats(name, some, InvalidSetting) for name, some in (("first", first), ("second", second)))
     if one.shape != two.shape or one.ndim != 1 or len(one) == 0:
         raise InvalidSetting(
-            f"first has shape {one.shape} and second {two.shape}, expected one number a trial, of the same trials."
+            f"first has shape {one.shape} and second {two.shape}, expected one number per trial, of the same trials."
         )
     difference = mean_interval((one - two).tolist(), level)
     wins, losses = int((one < two).sum()), int((one > two).sum())
@@ -138,12 +143,12 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
 
 
 def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]:
-    """The median of when something happened, and in how many trials it never did (None: later than everything).
+    """Return the median of when something happened, and in how many trials it never did (None: later than everything).
 
     The median is None where it lies among those; of two in the middle, both must have happened.
     """
     if not values:
-        raise InvalidSetting("values is empty, expected one entry a trial: a number, or None for never.")
+        raise InvalidSetting("values is empty, expected one entry per trial: a number, or None for never.")
     happened = sorted(value for value in values if value is not None)
     low, high = (len(values) - 1) // 2, len(values) // 2
     median = 0.5 * (happened[low] + happened[high]) if high < len(happened) else None
@@ -151,9 +156,9 @@ def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]
 
 
 def beta_share(a: float, b: float, x: float, y: float) -> float:
-    """I_x(a, b), where y is 1 - x: both are asked for, since neither can be had from the other without loss.
+    """Return I_x(a, b), where y is 1 - x: both are given, since neither follows from the other without loss of digits.
 
-    By the continued fraction (DLMF 8.17.22), on the side where it converges fast.
+    It is computed by the continued fraction (DLMF 8.17.22), on the side where that converges fast.
     """
     if x <= 0.0 or y <= 0.0:
         return float(y <= 0.0)
@@ -164,21 +169,22 @@ def beta_share(a: float, b: float, x: float, y: float) -> float:
 
 
 def _log_beta(a: float, b: float) -> float:
-    """The logarithm of B(a, b) for a <= b."""
+    """Return the logarithm of B(a, b) for a <= b."""
     if b < LARGE:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
     # lgamma(b) - lgamma(a + b) by Stirling's series: as a difference of two large numbers it would lose ten digits.
-    return math.lgamma(a) - a * math.log(a + b) + a - (b - 0.5) * math.log1p(a / b) + _rest(b) - _rest(a + b)
+    main = math.lgamma(a) - a * math.log(a + b) + a - (b - 0.5) * math.log1p(a / b)
+    return main + _stirling_error(b) - _stirling_error(a + b)
 
 
-def _rest(z: float) -> float:
-    """What Stirling's formula lacks of lgamma(z), to 1e-15 for z >= LARGE."""
+def _stirling_error(z: float) -> float:
+    """Return lgamma(z) minus Stirling's formula, to 1e-15 for z >= LARGE."""
     w = 1.0 / (z * z)
     return (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w / 1680.0))) / z
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of I_x, from the front (Lentz)."""
+    """Return the continued fraction of I_x, evaluated from the front (Lentz)."""
     c, d = 1.0, 1.0 / _not_zero(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, MOST_TERMS):
@@ -198,11 +204,11 @@ def _not_zero(value: float) -> float:
 
 
 def _beta_quantile(p: float, a: float, b: float) -> float:
-    return _halved(lambda x: beta_share(a, b, x, 1.0 - x), p, 0.0, 1.0)
+    return _bisect(lambda x: beta_share(a, b, x, 1.0 - x), p, 0.0, 1.0)
 
 
-def _halved(grows: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Where a growing function reaches its target: halving until no number lies between."""
+def _bisect(grows: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Return where a growing function reaches its target, by bisection until no number lies between."""
     while low < (middle := 0.5 * (low + high)) < high:
         if grows(middle) < target:
             low = middle
@@ -228,7 +234,7 @@ def _share(name: str, value: float) -> float:
 
 
 def _percent(share: float) -> str:
-    """Two digits of the share; near 1, of what it lacks: 99.97 % is not 100 %."""
-    told = 100.0 * (1.0 - share if share > 0.99 else share)
-    digits = max(0, 1 - math.floor(math.log10(told))) if told > 0.0 else 0
+    """Return the share with two digits; near 1, with two digits of its distance to 1: 99.97 % is not 100 %."""
+    percent = 100.0 * (1.0 - share if share > 0.99 else share)
+    digits = max(0, 1 - math.floor(math.log10(percent))) if percent > 0.0 else 0
     return f"{100.0 * share:.{digits}f} %"

@@ -1,6 +1,6 @@
-"""What came of a study in numbers: one row a cell, by the trials that are there."""
+"""The results of a study in numbers: one row per cell, from the trials that are there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from surefoot.studies.analysis.promises import (
     is_on_trust,
     is_proved,
     is_uncertified,
+    keeps_floor,
     premise_is_false,
     promises_of,
 )
@@ -21,22 +22,73 @@ from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Cell
 
+Row = Mapping[str, Any]  # of the summary, by column
+Rows = Sequence[Row]
+
 NOISE = 1e-6  # sums of rounding errors over all episodes stay below
+
+# Every column of the summary with its SQL type: rows in Python, JSON and the SQL table `summary` are made from it.
+MOMENTS = ("off_baseline", "first_optimistic")
+COLUMNS = {
+    "panel": "VARCHAR",  # the scenario's id
+    "panel_title": "VARCHAR",
+    "learner": "VARCHAR",  # the agent's id
+    "label": "VARCHAR",
+    "in_sum": "BOOLEAN",
+    "delta": "DOUBLE",
+    "episodes": "BIGINT",
+    "trials": "BIGINT",
+    "trials_wanted": "BIGINT",
+    "told": "BOOLEAN",  # does the agent know the baseline's value?
+    "floor": "DOUBLE",
+    "optimum": "DOUBLE",
+    "baseline": "DOUBLE",
+    "baseline_low": "DOUBLE",
+    "baseline_high": "DOUBLE",
+    "baseline_below": "BIGINT",
+    "violations": "DOUBLE",
+    "baseline_violations": "DOUBLE",
+    "runs_below": "BIGINT",
+    "runs_below_at_most": "DOUBLE",
+    "certified": "BIGINT",
+    "on_trust": "BIGINT",
+    "false_logs": "BIGINT",
+    "broken": "BIGINT",
+    "premise_false": "BIGINT",
+    "not_certified": "BIGINT",
+    "no_floor": "BIGINT",
+    "promises": "VARCHAR",  # in SQL as JSON: sentences, and how many trials have each
+    "regret": "DOUBLE",
+    "regret_low": "DOUBLE",
+    "regret_high": "DOUBLE",
+    "baseline_regret": "DOUBLE",
+    "mean_return": "DOUBLE",
+    "mean_return_low": "DOUBLE",
+    "mean_return_high": "DOUBLE",
+    "baseline_return": "DOUBLE",
+    **{
+        f"{moment}{ending}": kind
+        for moment in MOMENTS
+        for ending, kind in (("", "DOUBLE"), ("_earliest", "BIGINT"), ("_latest", "BIGINT"), ("_never", "BIGINT"))
+    },
+}
 
 
 def summary(results: Results) -> list[dict[str, Any]]:
-    """One row a cell, in the order of the study. A cell without trials has None for what only they can tell.
+    """Return one row per cell, in the order of the study. A cell without trials has None for what only they can tell.
 
     Returns and regret are in the world's units, means over trials; `low` and `high` are 95 % t intervals (None of one
     trial). Beside each is what the baseline alone would have had in the same trials. Episodes count from 0: the median
     over trials is None where half of them never got there.
     """
     return [
-        _row(cell, results.of(cell.scenario.id, cell.agent.id), results.study.trials) for cell in results.study.cells
+        {**dict.fromkeys(COLUMNS), **_row(cell, results.trials.get(cell.id, ()), results.study.trials)}
+        for cell in results.study.cells
     ]
 
 
 def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
+    """Return what is known of a cell."""
     row: dict[str, Any] = {
         "panel": cell.scenario.id,
         "panel_title": cell.scenario.heading,
@@ -49,9 +101,9 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "trials_wanted": wanted,
     }
     if not trials:
-        return {**row, **dict.fromkeys(OF_TRIALS)}
+        return row
     regret, returns = (mean_interval([getattr(trial, of) for trial in trials]) for of in ("regret", "mean_value"))
-    below = sum(trial.violated for trial in trials)
+    below = sum(trial.violations > 0 for trial in trials)
     return {
         **row,
         "told": any(trial.told for trial in trials),
@@ -62,7 +114,7 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "baseline_high": max(trial.baseline for trial in trials),
         "baseline_below": sum(baseline_is_below(trial) for trial in trials),
         "violations": _mean([trial.violations for trial in trials]),
-        "baseline_violations": _mean([trial.episodes * baseline_is_below(trial) for trial in trials]),
+        "baseline_violations": _mean([trial.episodes if baseline_is_below(trial) else 0 for trial in trials]),
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
         "certified": sum(is_proved(trial, cell.agent) for trial in trials),
@@ -71,7 +123,7 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),
         "premise_false": sum(premise_is_false(trial) for trial in trials),
         "not_certified": sum(is_uncertified(trial) for trial in trials),
-        "no_floor": sum("no floor promised" in trial.promise for trial in trials),
+        "no_floor": sum(not keeps_floor(trial) for trial in trials),
         "promises": promises_of(trials),
         "regret": regret.mean,
         "regret_low": _finite(regret.low),
@@ -81,13 +133,12 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "mean_return_low": _finite(returns.low),
         "mean_return_high": _finite(returns.high),
         "baseline_return": _mean([trial.baseline for trial in trials]),
-        **_first("off_baseline", [trial.off_baseline for trial in trials]),
-        **_first("first_optimistic", [trial.first_optimistic for trial in trials]),
+        **{key: value for name in MOMENTS for key, value in _first(name, [getattr(t, name) for t in trials]).items()},
     }
 
 
 def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
-    """Median, earliest, latest, and how many never."""
+    """Return when something first happened: median, earliest, latest, and in how many trials it never did."""
     median, never = summarise_optional(when)
     happened = [k for k in when if k is not None]
     return {
@@ -96,17 +147,6 @@ def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
         f"{name}_latest": max(happened, default=None),
         f"{name}_never": never,
     }
-
-
-OF_TRIALS = (
-    *("told", "floor", "optimum", "baseline", "baseline_low", "baseline_high", "baseline_below", "violations"),
-    *("baseline_violations", "runs_below", "runs_below_at_most", "certified", "on_trust", "false_logs"),
-    *("broken", "premise_false", "not_certified", "no_floor", "promises"),
-    *("regret", "regret_low", "regret_high", "baseline_regret"),
-    *("mean_return", "mean_return_low", "mean_return_high", "baseline_return"),
-    *_first("off_baseline", [None]),
-    *_first("first_optimistic", [None]),
-)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -118,7 +158,7 @@ def _finite(value: float) -> float | None:
 
 
 def amount(value: float | None) -> str:
-    """A number for people: whole from a thousand on, four digits below."""
+    """Return a number for people: whole from a thousand on, four digits below."""
     if value is None:
         return "–"
     value = 0.0 if abs(value) < NOISE else value

@@ -1,10 +1,9 @@
-"""A study's summary on standard output, in eighty columns."""
+"""The summary of a study on standard output, in eighty columns."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.summary import amount, summary
+from surefoot.studies.analysis.summary import Row, Rows, amount, summary
 from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.run.store import Results
 
@@ -12,19 +11,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (  # headings that fit, with their numbers, in eighty columns
-    ("learner", "learner"),
-    ("told", "told\nV^b"),
+    ("learner", "agent"),
+    ("told", "knows\nV^b"),
     ("violations", "episodes\nbelow\nfloor"),
     ("runs_below", "runs\nbelow\nfloor"),
     ("regret", "regret\n(return)"),
-    ("mean_return", "return\nan\nepisode"),
+    ("mean_return", "return\nper\nepisode"),
     ("off_baseline", "off the\nbaseline\nat"),
     ("first_optimistic", "opti-\nmistic\nat"),
 )
 
 
-def moment(row: dict[str, Any], name: str) -> str:
-    """When something first happened: the median over trials, and in how many it never did."""
+def moment(row: Row, name: str) -> str:
+    """Return when something first happened: the median over trials, and in how many it never did."""
     never, trials = row[f"{name}_never"], row["trials"]
     if never == trials:
         return "never"
@@ -32,13 +31,16 @@ def moment(row: dict[str, Any], name: str) -> str:
     return f"{median} ({never} never)" if never else median
 
 
-def print_summary(results: Results) -> None:
-    """Print a table per scenario, the baseline alone on top of each; then what is promised, and the verdict."""
+def print_summary(results: Results, rows: Rows | None = None) -> None:
+    """Print a table per scenario, the baseline alone on top of each; then what is promised, and the verdict.
+
+    `rows` is the summary of these results, where it is there already.
+    """
     from rich.console import Console
     from rich.markup import escape
 
     console = Console()
-    rows = summary(results)
+    rows = summary(results) if rows is None else rows
     for scenario in results.study.scenarios:
         mine = [row for row in rows if row["panel"] == scenario.id]
         there = [row for row in mine if row["trials"]]
@@ -46,7 +48,7 @@ def print_summary(results: Results) -> None:
         if not there:
             console.print("no trials yet\n", highlight=False)
             continue
-        _print_panel(console, mine)
+        _print_scenario(console, mine)
     promises: dict[str, dict[str, None]] = {}
     for row in rows:
         for words in row["promises"] or {}:
@@ -54,31 +56,32 @@ def print_summary(results: Results) -> None:
     for words, labels in promises.items():
         console.print(f"{', '.join(labels)}: {words}.", highlight=False, markup=False, soft_wrap=True)
     if any(row["told"] for row in rows):
-        console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
-    said = overall_verdict([results])
+        console.print("knows V^b: is the agent given the baseline's value?", soft_wrap=True)
+    verdict = overall_verdict([results], [rows])
     styles = {UNCERTIFIED: "bold red"}
     console.print()
-    console.print(said.word, style=styles.get(said.word, "bold"), highlight=False)
-    for line in (said.meaning, *said.found, *said.caveats):
+    console.print(verdict.word, style=styles.get(verdict.word, "bold"), highlight=False)
+    for line in (verdict.meaning, *verdict.found, *verdict.caveats):
         console.print(line, highlight=False, markup=False)
-    for line in said.alarms:
+    for line in verdict.alarms:
         console.print(line, style="bold red", highlight=False, markup=False)
 
 
-def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
+def _print_scenario(console: "Console", rows: Rows) -> None:
+    """Print the table of one scenario, of which there are trials."""
     from rich.markup import escape
     from rich.table import Table
 
     there = [row for row in rows if row["trials"]]
     first = there[0]
-    low, high = (f"{worth:.4g}" for worth in (first["baseline_low"], first["baseline_high"]))
-    worth = low if low == high else f"{low} to {high}"
+    low, high = (f"{value:.4g}" for value in (first["baseline_low"], first["baseline_high"]))
+    baseline = low if low == high else f"{low} to {high}"
     console.print(
-        f"floor {first['floor']:.4g}, baseline worth {worth}, optimum {first['optimum']:.4g} an episode",
+        f"floor {first['floor']:.4g}, baseline {baseline}, optimum {first['optimum']:.4g} per episode",
         highlight=False,
     )
-    told = any(row["told"] for row in there)
-    columns = [column for column in COLUMNS if told or column[0] != "told"]
+    somebody_knows = any(row["told"] for row in there)
+    columns = [column for column in COLUMNS if somebody_knows or column[0] != "told"]
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for key, heading in columns:
         left = key == "learner"
@@ -87,7 +90,7 @@ def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
     lengths = {row["episodes"]: row for row in reversed(there)}
     for episodes, row in lengths.items():
         alone = {
-            "learner": "baseline alone" + f", {episodes:,}" * (len(lengths) > 1),
+            "learner": f"baseline alone, {episodes:,}" if len(lengths) > 1 else "baseline alone",
             "violations": amount(row["baseline_violations"]),
             "runs_below": f"{row['baseline_below']} of {row['trials']}",
             "regret": amount(row["baseline_regret"]),
@@ -98,7 +101,7 @@ def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
         if not row["trials"]:
             table.add_row(*(escape(row["label"]) if key == "learner" else "–" for key, _ in columns))
             continue
-        shown = {
+        texts = {
             "learner": escape(row["label"]),
             "told": "yes" if row["told"] else "no",
             "violations": amount(row["violations"]),
@@ -108,7 +111,7 @@ def _print_panel(console: "Console", rows: Sequence[dict[str, Any]]) -> None:
             "off_baseline": "has none" if row["no_floor"] else moment(row, "off_baseline"),
             "first_optimistic": moment(row, "first_optimistic"),
         }
-        table.add_row(*(shown[key] for key, _ in columns))
+        table.add_row(*(texts[key] for key, _ in columns))
     console.print(table)
     spans = " or ".join(f"{episodes:,}" for episodes in sorted(lengths))
     means = f"Means over runs of {spans} episodes; moments are medians, counted from 0.\n"

@@ -1,10 +1,10 @@
-"""What may be said over all results, in one word and a few plain sentences."""
+"""The verdict over all results, in one word and a few plain sentences."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified
-from surefoot.studies.analysis.summary import NOISE, amount, summary
+from surefoot.studies.analysis.promises import UNCERTIFIED
+from surefoot.studies.analysis.summary import NOISE, Row, Rows, amount, summary
 from surefoot.studies.run.store import Results
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"
@@ -12,7 +12,7 @@ COUNTS = ("trials", "runs_below", "certified", "on_trust", "not_certified", "no_
 
 
 class OverallVerdict(NamedTuple):
-    """What may be said over all results: one word, what it means, and what must be said beside it."""
+    """The verdict over all results: one word, what it means, and what must be said beside it."""
 
     word: str  # CERTIFIED, NOT CERTIFIED, ON TRUST or NO PROMISE
     meaning: str
@@ -21,24 +21,25 @@ class OverallVerdict(NamedTuple):
     caveats: tuple[str, ...]  # what is missing, made smaller, or rests on a false premise
 
 
-def overall_verdict(several: Sequence[Results]) -> OverallVerdict:
-    """The verdict. A single bonus scaled by hand makes it NOT CERTIFIED; a learner that promises no floor does not."""
-    table = [(results, row) for results in several for row in summary(results)]
-    return OverallVerdict(
-        *_word(several, [row for _, row in table]),
-        alarms=_alarms(table, len(several) > 1),
-        found=_found([row for _, row in table]),
-        caveats=(
-            *_of_which([(results.study.name, words) for results in several for words in _caveats(results)]),
-            *_shared(several),
-        )
-        if len(several) > 1
-        else tuple(_caveats(several[0])),
-    )
+def overall_verdict(several: Sequence[Results], summaries: Sequence[Rows] | None = None) -> OverallVerdict:
+    """Return the verdict. `summaries` are the summaries of these results, where they are there already.
+
+    A single bonus scaled by hand makes it NOT CERTIFIED; an agent that promises no floor does not.
+    """
+    tables = [summary(results) for results in several] if summaries is None else summaries
+    table = [(results, row) for results, rows in zip(several, tables, strict=True) for row in rows]
+    rows = [row for _, row in table]
+    word, meaning = _word(several, tables)
+    caveats = [(results.study.name, _caveats(results, some)) for results, some in zip(several, tables, strict=True)]
+    if len(several) > 1:
+        lines = (*_with_names(caveats), *_shared(several))
+    else:
+        lines = tuple(line for _, some in caveats for line in some)
+    return OverallVerdict(word, meaning, alarms=_alarms(table, len(several) > 1), found=_found(rows), caveats=lines)
 
 
 def _shared(several: Sequence[Results]) -> list[str]:
-    """Cells of different studies may be the same, and then so are their runs."""
+    """Return a caveat about runs that are counted twice: studies may have cells in common."""
     runs = [(trial.digest, trial.trial) for results in several for some in results.trials.values() for trial in some]
     twice = len(runs) - len(set(runs))
     if not twice:
@@ -46,22 +47,22 @@ def _shared(several: Sequence[Results]) -> list[str]:
     return [f"{twice:,} {_runs(twice)} stand in two studies (the same cell, the same seed), and are counted in both."]
 
 
-def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
-    # By the study as well as by its trials: those that are not there yet would have said so.
+def _word(several: Sequence[Results], tables: Sequence[Rows]) -> tuple[str, str]:
+    """Return the word, and what it means."""
+    rows = [row for some in tables for row in some]
+    # By the study as well as by its trials: some of them may be missing.
     scaled = {
         f"{cell.label} (bonus times {cell.agent.scale:g})": None
-        for results in several
-        for cell in results.study.cells
-        if cell.agent.scale != 1.0 or any(map(is_uncertified, results.of(cell.scenario.id, cell.agent.id)))
+        for results, some in zip(several, tables, strict=True)
+        for cell, row in zip(results.study.cells, some, strict=True)
+        if cell.agent.scale != 1.0 or row["not_certified"]
     }
     certified = sum(row["certified"] or 0 for row in rows)
     if scaled:
-        rest = " The other learners with a floor ran with unscaled constants: their promise is proved." * (
-            certified > 0
-        )
+        others = " The other agents with a floor ran with unscaled constants: their promise is proved."
         return UNCERTIFIED, (
             f"A bonus was scaled by hand, which no proof covers: {', '.join(scaled)}. What came of it was measured "
-            f"here and is promised nowhere.{rest}"
+            f"here and is promised nowhere.{others if certified else ''}"
         )
     if not certified and any(row["on_trust"] for row in rows):
         return TRUSTED, (
@@ -74,18 +75,18 @@ def _word(several: Sequence[Results], rows: Sequence[dict[str, Any]]) -> tuple[s
         return NOTHING, f"{why}: there is nothing to certify."
     deltas = " or ".join(f"{delta:g}" for delta in sorted({row["delta"] for row in rows if row["certified"]}))
     return CERTIFIED, (
-        "Every learner with a floor ran with unscaled constants: its promise is proved at level "
+        "Every agent with a floor ran with unscaled constants: its promise is proved at level "
         f"delta = {deltas}, under its premises."
     )
 
 
-def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tuple[str, ...]:
-    """Where a certified learner did not keep what it promised."""
+def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...]:
+    """Return where a certified agent did not keep what it promised."""
     broken = [(results, row) for results, row in table if row["broken"]]
-    false: dict[str, None] = {}  # said once, though every learner of a place met the same log
+    false: dict[str, None] = {}  # said once, though every agent of a scenario had the same log
     for results, row in table:
         if row["false_logs"]:
-            where = f"{results.study.name}, " * named + row["panel_title"]
+            where = _where(results, row, named)
             false[
                 f"{where}: what the log certified of the baseline is more than it is worth, in {row['false_logs']:,} "
                 f"of {row['trials']:,} trials. Its delta of {row['delta'] / 2:g} allows for {50 * row['delta']:g} %."
@@ -95,11 +96,11 @@ def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tup
     runs, of = (sum(row[key] or 0 for _, row in table) for key in ("broken", "certified"))
     lines = [f"PROMISE BROKEN in {runs:,} of {of:,} runs that came with one."]
     for results, row in broken:
-        where = f"{results.study.name}, " * named + row["panel_title"]
+        where = _where(results, row, named)
         what = (
             "the sum of the episodes fell below the floor"
             if row["in_sum"]
-            else f"below the floor in {amount(row['violations'])} episodes a run on average"
+            else f"below the floor in {amount(row['violations'])} episodes per run on average"
         )
         lines.append(
             f"{row['label']} in {where}: {row['broken']:,} of {row['certified']:,} runs, {what}. Its delta of "
@@ -108,8 +109,13 @@ def _alarms(table: Sequence[tuple[Results, dict[str, Any]]], named: bool) -> tup
     return (*lines, *false)
 
 
-def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """What happened, in plain words."""
+def _where(results: Results, row: Row, named: bool) -> str:
+    """Return the scenario of a row, with the study's name where there are several studies."""
+    return f"{results.study.name}, {row['panel_title']}" if named else str(row["panel_title"])
+
+
+def _found(rows: Rows) -> tuple[str, ...]:
+    """Return what happened, in plain words."""
     lines = []
     certified, broken = (sum(row[key] or 0 for row in rows) for key in ("certified", "broken"))
     if certified:
@@ -120,7 +126,7 @@ def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     trusted = sum(row["on_trust"] or 0 for row in rows)
     if trusted:
         lines.append(f"{trusted:,} {_runs(trusted)} never left the baseline: trusted throughout, not certified.")
-    # A scaled learner without a floor is under its scale alone.
+    # A scaled agent without a floor is named once, for its scale.
     free = [row for row in rows if row["no_floor"] and not row["not_certified"]]
     scaled = [row for row in rows if row["not_certified"]]
     for some, whose in ((free, "promising no floor"), (scaled, "with a bonus scaled by hand")):
@@ -130,8 +136,8 @@ def _found(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _below(rows: Sequence[dict[str, Any]]) -> str:
-    """In how many runs, and in how many episodes of them."""
+def _below(rows: Rows) -> str:
+    """Return in how many runs, and in how many episodes of them, something was below the floor."""
     runs, below = (sum(row[key] for row in rows) for key in ("trials", "runs_below"))
     if not below:
         return f"none of {runs:,} {_runs(runs)}"
@@ -142,31 +148,32 @@ def _below(rows: Sequence[dict[str, Any]]) -> str:
     return words
 
 
-def _of_which(said: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What is said of several studies, once, with their names."""
+def _with_names(caveats: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the caveats of several studies, each once, with the names of its studies."""
     names: dict[str, list[str]] = {}
-    for name, words in said:
-        names.setdefault(words, []).append(name)
-    return tuple(f"{', '.join(those)}: {words}" for words, those in names.items())
+    for name, lines in caveats:
+        for line in lines:
+            names.setdefault(line, []).append(name)
+    return tuple(f"{', '.join(those)}: {line}" for line, those in names.items())
 
 
-def _caveats(results: Results) -> list[str]:
-    """What a reader must know of one study before believing it."""
+def _caveats(results: Results, rows: Rows) -> list[str]:
+    """Return what a reader must know of one study before believing it."""
     study, lines = results.study, []
     if results.missing:
         wanted = len(study.cells) * study.trials
         lines.append(f"incomplete: {wanted - results.missing:,} of {wanted:,} trials.")
     if study.size == "quick":
         blocks = all(isinstance(cell.replan, tuple) and cell.replan[0] == "blocks" for cell in study.cells)
-        trials = f"{study.trials} trial{'s' * (study.trials != 1)}"
-        lines.append(f"quick: {'plans in blocks, so that moments are known to 1 % only; ' * blocks}{trials}.")
-    rows = summary(results)
-    false, true = (sum(row[key] or 0 for row in rows) for key in ("premise_false", "certified"))
-    true += sum(row["on_trust"] or 0 for row in rows)
+        plans = "plans in blocks, so that moments are known to 1 % only; " if blocks else ""
+        lines.append(f"quick: {plans}{study.trials} {'trial' if study.trials == 1 else 'trials'}.")
+    false, certified, trusted = (
+        sum(row[key] or 0 for row in rows) for key in ("premise_false", "certified", "on_trust")
+    )
     if false:
         lines.append(
-            f"no promise in {false:,} of {false + true:,} trials of learners with a floor: the baseline was truly "
-            "below the floor, and the promise presumes that it is not."
+            f"no promise in {false:,} of {false + certified + trusted:,} trials of agents with a floor: the baseline "
+            "was truly below the floor, and the promise presumes that it is not."
         )
     return lines
 
@@ -175,8 +182,8 @@ def _runs(n: int) -> str:
     return "run" if n == 1 else "runs"
 
 
-class Glance(NamedTuple):
-    """A learner over all panels of a study, in a few words."""
+class AgentOverview(NamedTuple):
+    """An agent over all scenarios of a study, in a few words."""
 
     label: str
     promise: str
@@ -185,37 +192,43 @@ class Glance(NamedTuple):
     left: str  # in how many runs it left the baseline
 
 
-def glance(results: Results) -> list[Glance]:
-    """Each learner that has trials."""
-    lines, table = [], summary(results)
-    for learner in results.study.agents:
-        rows = [row for row in table if row["learner"] == learner.id and row["trials"]]
-        if rows:
-            lines.append(_glance(rows))
-    return lines
+def glance(results: Results, rows: Rows | None = None) -> list[AgentOverview]:
+    """Return each agent that has trials. `rows` is the summary of these results, where it is there already."""
+    table = summary(results) if rows is None else rows
+    by_agent = (
+        [row for row in table if row["learner"] == agent.id and row["trials"]] for agent in results.study.agents
+    )
+    return [_overview(mine) for mine in by_agent if mine]
 
 
-def _glance(rows: Sequence[dict[str, Any]]) -> Glance:
+def _overview(rows: Rows) -> AgentOverview:
     total = {key: sum(row[key] for row in rows) for key in COUNTS}
     runs = total["trials"]
-    if total["not_certified"]:
-        promise = UNCERTIFIED
-    elif total["no_floor"]:
-        promise = "promises no floor"
-    elif total["broken"]:
-        promise = f"PROMISE BROKEN in {total['broken']:,} of {total['certified']:,} runs"
-    else:
-        promise = "certified" if total["certified"] == runs else f"certified in {total['certified']:,} of {runs:,} runs"
-        promise += ", in the sum of all episodes" * rows[0]["in_sum"]
-        promise += f", on trust in {total['on_trust']:,}" * (total["on_trust"] > 0)
     shares = [100 * row["regret"] / row["baseline_regret"] for row in rows if row["baseline_regret"] > NOISE]
     ends = (
         dict.fromkeys(f"{share:.0f}" if share >= 1 else "<1" for share in (min(shares), max(shares))) if shares else {}
     )
-    return Glance(
-        rows[0]["label"],
-        promise,
-        f"{total['runs_below']:,} of {runs:,}",
-        f"{' to '.join(ends)} %" if ends else "–",
-        "no baseline" if total["no_floor"] else f"{runs - total['off_baseline_never']:,} of {runs:,}",
+    return AgentOverview(
+        label=rows[0]["label"],
+        promise=_promise(total, rows[0]["in_sum"]),
+        below=f"{total['runs_below']:,} of {runs:,}",
+        regret=f"{' to '.join(ends)} %" if ends else "–",
+        left="no baseline" if total["no_floor"] else f"{runs - total['off_baseline_never']:,} of {runs:,}",
     )
+
+
+def _promise(total: dict[str, int], in_sum: bool) -> str:
+    """Return what became of an agent's promise, from its counts over all scenarios."""
+    if total["not_certified"]:
+        return UNCERTIFIED
+    if total["no_floor"]:
+        return "promises no floor"
+    if total["broken"]:
+        return f"PROMISE BROKEN in {total['broken']:,} of {total['certified']:,} runs"
+    all_of_them = total["certified"] == total["trials"]
+    words = "certified" if all_of_them else f"certified in {total['certified']:,} of {total['trials']:,} runs"
+    if in_sum:
+        words += ", in the sum of all episodes"
+    if total["on_trust"]:
+        words += f", on trust in {total['on_trust']:,}"
+    return words

@@ -1,4 +1,4 @@
-"""What the figures of a study share: headings, axes by scenario or by cell, curves with bands, numbers, legends.
+"""What the figures of a study share: the cells to draw, axes by scenario or by cell, curves with bands, legends.
 
 matplotlib is imported when the first picture is drawn, and no global style is touched.
 """
@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +15,23 @@ import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.errors import InvalidSetting
+from surefoot.simulation.figures import COLOURS
+from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
 from surefoot.studies.analysis.stats import band
-from surefoot.studies.report.series import (
-    NOT_CERTIFIED,
-    Shown,
-    baselines,
-    by_panel,
-    learnt,
-    mean_baseline,
-    one_world,
-    shown_cells,
-)
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
+from surefoot.studies.spec.study import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LEGEND = 36  # letters in a line of a legend below axes: two columns of them fit
+HEADING = 105  # letters in a line above a figure
+MOST_POINTS = 300  # of a curve: more cannot be distinguished in axes of five inches
 MOST_NAMED = 6  # values of h in a legend
-PANELS_A_ROW = 4  # where the axes are small
+SCENARIOS_PER_ROW = 4  # where the axes are small
 WIDTH = 10.0  # inches, of every picture
 DPI = 150
 SMALL, MEDIUM, LARGE = 7.5, 8.5, 10.0  # sizes of letters
@@ -45,29 +42,138 @@ LEVELS = {"floor": "--", "baseline": "-.", "optimum": ":"}
 FEW = 5  # trials of which a band shows all, not an interval of the mean
 
 
+@dataclass(frozen=True)
+class DrawnCell:
+    """A cell that has trials, with what decides how it looks: the same in every picture of a study."""
+
+    scenario: Scenario
+    heading: str  # of the scenario
+    number: int  # of the agent in the study, which decides its colour
+    label: str
+    trials: tuple[Trial, ...]
+    wanted: int  # trials
+
+    @property
+    def colour(self) -> str:
+        """The colour of the agent."""
+        return COLOURS[self.number % len(COLOURS)]
+
+    @property
+    def line(self) -> Any:
+        """The line style of the agent, for studies of more agents than there are colours."""
+        return "-" if self.number < len(COLOURS) else (0, (4, 1.2))
+
+    @property
+    def counted(self) -> str:
+        """The label, and how many trials there are where some are missing."""
+        there = len(self.trials)
+        return self.label if there == self.wanted else f"{self.label} ({there} of {self.wanted} trials)"
+
+
+def drawn_cells(results: Results) -> list[DrawnCell]:
+    """Return the cells that have trials, in the order of the study."""
+    study = results.study
+    labels = {cell.agent.id: cell.label for cell in study.cells}
+    numbers = {agent.id: number for number, agent in enumerate(study.agents)}
+    found = []
+    for cell in study.cells:
+        trials = results.trials.get(cell.id, ())
+        if not trials:
+            continue
+        label = labels[cell.agent.id]
+        if list(labels.values()).count(label) > 1:
+            label += f" ({cell.agent.id})"
+        if trials[0].told:
+            label += ", knows V^b"
+        if any(map(is_uncertified, trials)):
+            label += f", {UNCERTIFIED}"
+        number = numbers[cell.agent.id]
+        found.append(DrawnCell(cell.scenario, cell.scenario.heading, number, label, trials, study.trials))
+    if not found:
+        raise InvalidSetting(f"There is no trial of study {study.name!r} to draw in {results.path}. Run it first.")
+    return found
+
+
+def with_floor(cells: Sequence[DrawnCell]) -> list[DrawnCell]:
+    """Return the cells whose agent keeps a floor."""
+    return [cell for cell in cells if keeps_floor(cell.trials[0])]
+
+
+def by_scenario(cells: Sequence[DrawnCell]) -> list[list[DrawnCell]]:
+    """Return the cells of each scenario that has something to draw."""
+    groups: dict[str, list[DrawnCell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.scenario.id, []).append(cell)
+    return list(groups.values())
+
+
+def one_world(results: Results) -> bool:
+    """Are all scenarios of one world, so that their returns can be compared?"""
+    return all(scenario.world == results.study.scenarios[0].world for scenario in results.study.scenarios)
+
+
+def learnt_from_log(trials: Sequence[Trial]) -> bool:
+    """Was the baseline learnt from a log, so that it is another one in every trial?"""
+    return trials[0].log_episodes is not None
+
+
+def baselines(trials: Sequence[Trial]) -> Floats:
+    """Return the value of the baseline of each trial; trials of the same number have the same baseline."""
+    return np.array(list({trial.trial: trial.baseline for trial in trials}.values()))
+
+
+def mean_baseline(trials: Sequence[Trial]) -> float:
+    """Return the value of the baseline; where it was learnt from a log, the mean over trials."""
+    values = baselines(trials)
+    return float(values.mean()) if learnt_from_log(trials) else float(values[0])
+
+
+def bins_of(trials: Sequence[Trial], axis: str) -> tuple[Ints, Ints, Ints]:
+    """Return the first episode and the end of each point to draw, and the bin at which it begins.
+
+    There are at most MOST_POINTS. Bins that are too many are pooled: equally many each, or, on a logarithmic axis, more
+    and more.
+    """
+    trial = trials[0]
+    n = len(trial.curve_episode)
+    if n <= MOST_POINTS:
+        groups = np.arange(n)
+    elif axis == "log":
+        groups = np.unique(np.geomspace(1, n, MOST_POINTS).astype(np.int64)) - 1
+        groups = groups[:-1]  # the last bin belongs to the point before
+    else:
+        groups = np.arange(MOST_POINTS) * n // MOST_POINTS
+    first = trial.curve_episode[groups]
+    return first, np.append(first[1:], trial.episodes), groups
+
+
+def pool(values: Floats, weights: Ints, groups: Ints) -> Floats:
+    """Return the means of pooled bins; a bin by itself stays what it is to the last bit."""
+    if len(groups) == len(values):
+        return values
+    pooled: Floats = np.add.reduceat(values * weights, groups) / np.add.reduceat(weights, groups)
+    return pooled
+
+
 def new_figure(results: Results, height: float, more: str = "") -> "Figure":
-    """A figure with its heading: the study, how many trials, what is missing, and what is NOT CERTIFIED."""
+    """Return a figure with its heading: the study, how many trials, what is missing, and what is NOT CERTIFIED."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     study = results.study
+    trials = [trial for some in results.trials.values() for trial in some]
     wanted = len(study.cells) * study.trials
-    facts = [
-        more,
-        f"{study.trials} trial{'s' * (study.trials != 1)} a cell",
-        "quick" * (study.size == "quick"),
-        f"{results.missing:,} of {wanted:,} trials are missing" * (results.missing > 0),
-    ]
-    lines = [*in_lines(study.title, 105), *in_lines("; ".join(fact for fact in facts if fact), 105)]
-    scaled = {
-        trial.label: trial.promise
-        for trials in results.trials.values()
-        for trial in trials
-        if trial.promise.startswith(NOT_CERTIFIED)
-    }
+    facts = [more] if more else []
+    facts.append("1 trial per cell" if study.trials == 1 else f"{study.trials} trials per cell")
+    if study.size == "quick":
+        facts.append("quick")
+    if len(trials) < wanted:
+        facts.append(f"{wanted - len(trials):,} of {wanted:,} trials are missing")
+    lines = [*in_lines(study.title, HEADING), *in_lines("; ".join(facts), HEADING)]
+    scaled = {trial.label: why_uncertified(trial) for trial in trials if is_uncertified(trial)}
     if scaled:
-        told = "; ".join(f"{label} ({promise.partition(': ')[2]})" for label, promise in scaled.items())
-        lines += in_lines(f"{NOT_CERTIFIED}: {told}", 105)
+        agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())
+        lines += in_lines(f"{UNCERTIFIED}: {agents}", HEADING)
     figure = Figure(figsize=(WIDTH, height + 0.2 * len(lines)), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle("\n".join(lines), fontsize=LARGE)
@@ -75,15 +181,15 @@ def new_figure(results: Results, height: float, more: str = "") -> "Figure":
 
 
 @contextmanager
-def strange_letters_allowed() -> Iterator[None]:
-    """Letters that the font does not have are drawn as boxes, and not complained of one by one."""
+def missing_letters_allowed() -> Iterator[None]:
+    """Draw letters that the font does not have as boxes, without a warning for each of them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         yield
 
 
 def finished(figure: "Figure") -> "Figure":
-    """Lay it out once and for all: laid out again, it would come out a hair different.
+    """Return the figure with its layout fixed: a second layout would differ slightly from the first.
 
     What people wrote is text: a dollar in a title begins no formula.
     """
@@ -93,86 +199,89 @@ def finished(figure: "Figure") -> "Figure":
     for text in figure.findobj(Text):
         if isinstance(text, Text) and text not in ticks:
             text.set_parse_math(False)
-    with strange_letters_allowed():
+    with missing_letters_allowed():
         figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
 
 
 def figure_of_nothing(results: Results, why: str) -> "Figure":
-    """A picture that says why there is none."""
+    """Return a picture that says why there is nothing to draw."""
     figure = new_figure(results, 0.8)
     figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
     return finished(figure)
 
 
-def axes_by_panel(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[Shown]]]]:
-    """Large axes, two a row, with the cells of a scenario each."""
-    several = by_panel(results, shown_cells(results))
+def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
+    """Return large axes, two per row, each with the cells of a scenario."""
+    several = by_scenario(drawn_cells(results))
     columns = min(2, len(several))
     rows = math.ceil(len(several) / columns)
-    lines = max(len(cells) for _, cells in several) + 1
+    lines = max(map(len, several)) + 1
     figure = new_figure(results, 0.3 + rows * (3.2 + 0.15 * max(lines, 3)))
     grid = figure.subplots(rows, columns, sharey=one_world(results), squeeze=False).ravel()
     for axes in grid[len(several) :]:
         axes.remove()
-    places = []
-    for i, (axes, (scenario, cells)) in enumerate(zip(grid, several, strict=False)):
-        axes.set_title("\n".join(in_lines(scenario.heading, 120 // columns)), fontsize=LARGE)
+    used = list(zip(grid, several, strict=False))
+    for i, (axes, cells) in enumerate(used):
+        axes.set_title("\n".join(in_lines(cells[0].heading, 120 // columns)), fontsize=LARGE)
         axes.set_xlabel("episode", fontsize=MEDIUM)
         if i % columns == 0:
             axes.set_ylabel(ylabel, fontsize=MEDIUM)
         thousands(axes.yaxis)
-        places.append((axes, cells))
-    return figure, places
+    return figure, used
 
 
 def axes_by_cell(
-    results: Results, cells: Sequence[Shown], row_height: float, sharey: bool
-) -> tuple["Figure", list[tuple["Axes", Shown]]]:
-    """Small axes: one row a learner, one column a scenario; panels that are too many for a row go below, in blocks."""
-    several = by_panel(results, cells)
-    names = list(dict.fromkeys(sorted(cell.number for cell in cells)))
-    blocks = math.ceil(len(several) / PANELS_A_ROW)
+    results: Results, cells: Sequence[DrawnCell], row_height: float, sharey: bool
+) -> tuple["Figure", list[tuple["Axes", DrawnCell]]]:
+    """Return small axes: a row per agent, a column per scenario; scenarios too many for a row go below, in blocks."""
+    several = by_scenario(cells)
+    numbers = sorted({cell.number for cell in cells})
+    blocks = math.ceil(len(several) / SCENARIOS_PER_ROW)
     columns = math.ceil(len(several) / blocks)
-    rows = blocks * len(names)
+    rows = blocks * len(numbers)
     figure = new_figure(results, 0.9 + rows * row_height + 0.3 * blocks)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
-    used: list[tuple[Axes, Shown]] = []
-    named: set[int] = set()  # rows whose learner is told, at the first axes that is not empty
+    used: list[tuple[Axes, DrawnCell]] = []
+    named: set[int] = set()  # rows whose agent is named, at the first axes that is not empty
     for i in range(rows * columns):
         row, column = divmod(i, columns)
-        block, line = divmod(row, len(names))
+        block, line = divmod(row, len(numbers))
         axes = grid[row, column]
-        place = block * columns + column
-        _, mine = several[place] if place < len(several) else (None, [])
-        cell = next((cell for cell in mine if cell.number == names[line]), None)
+        at = block * columns + column
+        mine = several[at] if at < len(several) else []
+        cell = next((cell for cell in mine if cell.number == numbers[line]), None)
         if line == 0 and mine:
-            axes.set_title("\n".join(in_lines(mine[0].scenario.heading, 135 // columns)), fontsize=MEDIUM)
-        if line == len(names) - 1 and mine:
+            axes.set_title("\n".join(in_lines(mine[0].heading, 135 // columns)), fontsize=MEDIUM)
+        if line == len(numbers) - 1 and mine:
             axes.set_xlabel("episode", fontsize=SMALL)
         if cell is None:
             axes.set_axis_off()
             continue
         if row not in named:
             named.add(row)
-            flat = row_height < 1.0
-            axes.set_ylabel(
-                "\n".join(in_lines(cell.label, 18 if flat else 30)),
-                fontsize=SMALL,
-                rotation=0 if flat else 90,
-                ha="right" if flat else "center",
-                va="center" if flat else "bottom",
-            )
+            _name_row(axes, cell.label, flat=row_height < 1.0)
         thousands(axes.yaxis)
         used.append((axes, cell))
     return figure, used
 
 
+def _name_row(axes: "Axes", label: str, flat: bool) -> None:
+    """Name an agent at the left of its axes: beside flat axes, along others."""
+    axes.set_ylabel(
+        "\n".join(in_lines(label, 18 if flat else 30)),
+        fontsize=SMALL,
+        rotation=0 if flat else 90,
+        ha="right" if flat else "center",
+        va="center" if flat else "bottom",
+    )
+
+
 def draw_curve(
-    axes: "Axes", cell: Shown, x: Floats | Ints, curves: Floats, label: str
+    axes: "Axes", cell: DrawnCell, x: Floats | Ints, curves: Floats, label: str
 ) -> tuple[Floats, Floats, Floats]:
-    """A mean and, where there is more than one trial, its band; of a few trials, all that they cover.
+    """Draw a mean and, where there is more than one trial, its band; of a few trials, all that they cover.
 
     Returns lie between bounds and switch: a t interval of two or three of them reaches where none can be.
     """
@@ -190,20 +299,20 @@ def draw_curve(
 
 
 def draw_levels(axes: "Axes", trials: Sequence[Trial]) -> list[float]:
-    """Lines at the floor, the baseline and the optimum, and where they are."""
+    """Draw lines at the floor, the baseline and the optimum, and return where they are."""
     values = {"floor": trials[0].floor, "baseline": mean_baseline(trials), "optimum": trials[0].optimum}
     for name, style in LEVELS.items():
-        said = f"{name} {values[name]:.4g}"
-        if name == "baseline" and learnt(trials):
+        label = f"{name} {values[name]:.4g}"
+        if name == "baseline" and learnt_from_log(trials):
             each = baselines(trials)
             below = int((each < trials[0].floor - VIOLATION_TOLERANCE).sum())
-            said += f" (mean of trials;\nbelow the floor in {below} of {len(each)})"
-        axes.axhline(values[name], color=GREY, ls=style, lw=1.0, zorder=10, label=said)
+            label += f" (mean of trials;\nbelow the floor in {below} of {len(each)})"
+        axes.axhline(values[name], color=GREY, ls=style, lw=1.0, zorder=10, label=label)
     return list(values.values())
 
 
 def limit(axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: Sequence[float]) -> None:
-    """Room for all means and lines; for a band as well, unless it is so wide that the means would be flat.
+    """Set the range to fit all means and lines; a band as well, unless it is so wide that the means would be flat.
 
     Axes that share their range get what all of them need.
     """
@@ -220,8 +329,8 @@ def limit(axes: "Axes", drawn: Sequence[tuple[Floats, Floats, Floats]], levels: 
     axes.set_ylim(min(end[0] for end in ends), max(end[1] for end in ends))
 
 
-def episode_axis(axes: "Axes", cells: Sequence[Shown], axis: str, first: float) -> None:
-    """The axis of episodes: from the beginning, or by factors from the first point."""
+def episode_axis(axes: "Axes", cells: Sequence[DrawnCell], axis: str, first: float) -> None:
+    """Set the axis of episodes: from the beginning, or logarithmic from the first point."""
     most = max(trial.episodes for cell in cells for trial in cell.trials)
     if axis == "log":
         axes.set_xscale("log")
@@ -234,25 +343,28 @@ def episode_axis(axes: "Axes", cells: Sequence[Shown], axis: str, first: float) 
 
 
 def thousands(axis: Any) -> None:
-    """20M, not 2e7; and 0.5, not 500m."""
+    """Write 20M, not 2e7; and 0.5, not 500m."""
     from matplotlib.ticker import EngFormatter, FuncFormatter
 
     large = EngFormatter(sep="")
     axis.set_major_formatter(FuncFormatter(lambda value, _: large(value) if abs(value) >= 1000.0 else f"{value:g}"))
 
 
-def with_violations(cell: Shown) -> str:
-    """What the legend says of a learner: violations a run, mean over trials, all episodes counted."""
+def with_violations(cell: DrawnCell) -> str:
+    """Return the words of the legend: the agent and its violations per run, mean over trials, all episodes counted."""
     total = sum(trial.violations for trial in cell.trials)
     mean = total / len(cell.trials)
     whole = mean >= 10.0 or total % len(cell.trials) == 0
     count = f"{mean:,.0f}" if whole else f"{mean:.2g}"
-    words = f"{count} violation{'s' * (count != '1')}{' a run' * (total > 0)}"
-    return f"{cell.counted}:{' ' if len(cell.counted + words) < LEGEND - 2 else chr(10)}{words}"
+    words = f"{count} violation" if count == "1" else f"{count} violations"
+    if total > 0:
+        words += " per run"
+    gap = " " if len(cell.counted + words) < LEGEND - 2 else "\n"
+    return f"{cell.counted}:{gap}{words}"
 
 
-def legend_below(axes: "Axes", learners: int) -> None:
-    """Below the axes, where it hides nothing: learners on the left, lines on the right, neither too wide."""
+def legend_below(axes: "Axes", agents: int) -> None:
+    """Put the legend below the axes, where it hides nothing: agents on the left, lines on the right."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
@@ -261,7 +373,7 @@ def legend_below(axes: "Axes", learners: int) -> None:
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     handles, labels = axes.get_legend_handles_labels()
     entries = list(zip(handles, ["\n".join(in_lines(label, LEGEND)) for label in labels], strict=True))
-    left, right = entries[:learners], entries[learners:]
+    left, right = entries[:agents], entries[agents:]
     none = (Line2D([], [], ls=""), "")
     rows = max(len(left), len(right))
     both = [column + [none] * (rows - len(column)) for column in (left, right)]
@@ -281,27 +393,27 @@ def legend_below(axes: "Axes", learners: int) -> None:
 
 
 def in_lines(text: str, width: int) -> list[str]:
-    """Lines of so many letters at most; what says NOT CERTIFIED stays in one."""
-    glued = text.replace(NOT_CERTIFIED, NOT_CERTIFIED.replace(" ", NO_BREAK))
+    """Return lines of at most so many letters; the words NOT CERTIFIED stay in one line."""
+    glued = text.replace(UNCERTIFIED, UNCERTIFIED.replace(" ", NO_BREAK))
     return [piece.replace(NO_BREAK, " ") for line in glued.splitlines() for piece in wrap(line, width)]
 
 
 def number_cells(axes: "Axes", S: int, A: int) -> None:
-    """Ticks at the middles of cells, numbered from 0."""
+    """Put ticks at the middles of cells, numbered from 0."""
     for axis, n in ((axes.xaxis, A), (axes.yaxis, S)):
         every = math.ceil(n / 6)
         axis.set_ticks(np.arange(0, n, every) + 0.5, [str(i) for i in range(0, n, every)])
 
 
 def colour_of(h: int, H: int) -> Any:
-    """From yellow-green (0: the boldest) to dark violet (H: the baseline)."""
+    """Return the colour of h: from yellow-green (0: the boldest) to dark violet (H: the baseline)."""
     from matplotlib import colormaps
 
     return colormaps["viridis"](0.85 * (1.0 - h / H))
 
 
 def h_handles(several: Sequence[int], shape: str, optimist: str, baseline: str, two: bool = False) -> list[Any]:
-    """Legend entries for h = 0..H; where panels differ in H, or H is large, for its ends and between."""
+    """Return legend entries for h = 0..H; where scenarios differ in H, or H is large, for its ends and between."""
     from matplotlib.lines import Line2D
 
     def entry(h: int, H: int, name: str) -> Any:

@@ -1,10 +1,11 @@
-"""What the page is made of: text escaped, elements, tables, and the style.
+"""What the page is made of: escaped text, elements, tables, pictures in few bytes, and the style.
 
-Text becomes HTML in `said` alone, which escapes it; what is `Html` already was written by the page's own modules.
+Text becomes HTML in `escape` alone. What is `Html` already was written by the modules of the report.
 """
 
-from collections.abc import Iterable, Sequence
-from html import escape
+import html
+import re
+from collections.abc import Sequence
 from typing import NamedTuple, NewType
 
 Html = NewType("Html", str)
@@ -134,32 +135,57 @@ footer { color: var(--soft); font-size: .9rem; padding-top: 2rem; padding-bottom
 """
 
 
-def said(text: object) -> Html:
-    """Text, escaped."""
-    return Html(escape(str(text)))
+def escape(text: object) -> Html:
+    """Return the text with every character escaped that HTML would read as markup."""
+    return Html(html.escape(str(text)))
 
 
-def inside(tag: str, content: Iterable[Html] | Html, kind: str = "") -> Html:
-    """An element around what is there."""
-    words = content if isinstance(content, str) else "".join(content)
+def element(tag: str, content: Html | Sequence[Html], kind: str = "") -> Html:
+    """Return an element with this content and, if one is named, this class."""
+    text = content if isinstance(content, str) else "".join(content)
     name = f' class="{kind}"' if kind else ""
-    return Html(f"<{tag}{name}>{words}</{tag}>")
+    return Html(f"<{tag}{name}>{text}</{tag}>")
 
 
-def listed(lines: Iterable[Html], kind: str = "") -> Html:
-    """A list, or nothing."""
-    entries = [inside("li", line) for line in lines]
-    return inside("ul", entries, kind) if entries else Html("")
+def bullets(lines: Sequence[Html], kind: str = "") -> Html:
+    """Return a list of these lines; nothing where there are none."""
+    return element("ul", [element("li", line) for line in lines], kind) if lines else Html("")
+
+
+def section(anchor: str, heading: str, content: str) -> Html:
+    """Return a section of the page that links can lead to."""
+    return Html(
+        f'<section aria-labelledby="{anchor}">\n<h2 id="{anchor}">{escape(heading)}</h2>\n{content}\n</section>'
+    )
 
 
 def link(anchor: str, text: str) -> Html:
-    """To another place of the page."""
-    return Html(f'<a href="#{anchor}">{said(text)}</a>')
+    """Return a link to another part of the page."""
+    return Html(f'<a href="#{anchor}">{escape(text)}</a>')
 
 
 def small(text: str) -> Html:
-    """A line of its own below a number."""
-    return inside("small", said(text.replace(" %", "\u00a0%")))
+    """Return a line of its own below a number."""
+    return element("small", escape(text.replace(" %", "\u00a0%")))
+
+
+def tag(text: str, bad: bool) -> Html:
+    """Return a short note below a name; a bad one is red."""
+    return element("small", escape(text), "tag bad" if bad else "tag")
+
+
+def scrolling(content: Html, name: str, kind: str = "scroll") -> Html:
+    """Return a box for what may be wider than a phone: it scrolls by itself, with the keyboard as well."""
+    return Html(f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(name)}">\n{content}\n</div>')
+
+
+def figure(svg: str, caption: str, number: str) -> Html:
+    """Return a picture on a white card; a screen reader reads the beginning of its caption."""
+    short = escape(re.split(r"[.:;] ", caption, maxsplit=1)[0].rstrip("."))
+    role = "" if ' role="img"' in svg[: svg.index(">")] else ' role="img"'
+    named = Html(compact(svg).replace("<svg", f'<svg{role} aria-label="{short}"', 1))
+    words = f"<strong>{escape(number)}</strong> {escape(caption)}"
+    return Html(f"<figure>\n{scrolling(named, number)}\n<figcaption>{words}</figcaption>\n</figure>")
 
 
 class Table(NamedTuple):
@@ -167,20 +193,20 @@ class Table(NamedTuple):
 
     caption: str
     headings: Sequence[str]
-    numeric: frozenset[int]
+    numeric: frozenset[int]  # columns of numbers
     groups: Sequence[tuple[str, Sequence[Sequence[Html]]]]  # heading ("": none), rows
     wide: frozenset[int] = frozenset()  # columns of sentences
     stacks: bool = False  # cells below each other where the page is narrow
 
     def html(self) -> Html:
-        """In a box of its own, which scrolls where the page is narrow."""
-        top = "".join(self._cell("th", i, said(heading), ' scope="col"') for i, heading in enumerate(self.headings))
+        """Return the table in a box of its own, which scrolls where the page is narrow."""
+        top = "".join(self._cell("th", i, escape(heading), ' scope="col"') for i, heading in enumerate(self.headings))
         bodies = []
         for heading, rows in self.groups:
             if not rows:
                 continue
             span = f' colspan="{len(self.headings)}" scope="rowgroup"'
-            first = f"<tr><th{span}><span>{said(heading)}</span></th></tr>\n" if heading else ""
+            first = f"<tr><th{span}><span>{escape(heading)}</span></th></tr>\n" if heading else ""
             lines = "\n".join(
                 "<tr>"
                 + "".join(
@@ -191,7 +217,7 @@ class Table(NamedTuple):
             )
             bodies.append(f"<tbody>\n{first}{lines}\n</tbody>")
         table = (
-            f"<table>\n<caption><span>{said(self.caption)}</span></caption>\n<thead><tr>{top}</tr></thead>\n"
+            f"<table>\n<caption><span>{escape(self.caption)}</span></caption>\n<thead><tr>{top}</tr></thead>\n"
             + "\n".join(bodies)
             + "\n</table>"
         )
@@ -202,6 +228,60 @@ class Table(NamedTuple):
         return f"<{tag}{more}{kind}>{content}</{tag}>"
 
 
-def scrolling(content: Html, name: str, kind: str = "scroll") -> Html:
-    """What may be wider than a phone, scrolls by itself; with the keyboard, too."""
-    return Html(f'<div class="{kind}" tabindex="0" role="region" aria-label="{said(name)}">\n{content}\n</div>')
+def compact(svg: str) -> str:
+    """Return the same picture in half of the bytes: without unused ids and invisible space, with lines as steps.
+
+    Positions are rounded to a hundredth of a point. Letters must be paths: in text, space counts.
+    """
+    used = set(re.findall(r"#([\w.-]+)", svg))  # by a link, by url(), or by a style
+    svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r' d="([^"]*)"', lambda path: f' d="{_shorter(path[1])}"', svg)
+    positions = r"(?:translate\([^)]*\)| [xy]=\"[^\"]*\")"
+    svg = re.sub(positions, lambda at: re.sub(r"-?\d+\.\d{3,}", lambda n: _hundredths(_cents(n[0])), at[0]), svg)
+    return re.sub(r">\s+<", "><", svg.replace("xlink:href=", "href=")).strip()
+
+
+def _shorter(path: str) -> str:
+    """Return a path whose lines are steps, counted in whole hundredths, so that no rounding adds up."""
+    if not set(re.findall("[A-Za-z]", path)) <= set("MLz"):
+        return re.sub(r"\s*([A-Za-z])\s*", r"\1", path.strip())
+    parts, at, begun, tokens = [], (0, 0), (0, 0), iter(path.split())
+    for token in tokens:
+        if token == "z":
+            parts.append("z")
+            at = begun
+            continue
+        to = _cents(next(tokens)), _cents(next(tokens))
+        if token == "M":
+            parts.append(f"M{_hundredths(to[0])} {_hundredths(to[1])}")
+            begun = to
+        else:
+            parts.append(f"l{_hundredths(to[0] - at[0])} {_hundredths(to[1] - at[1])}")
+        at = to
+    return "".join(parts).replace(" -", "-")
+
+
+def with_shared_letters(text: str) -> str:
+    """Return the page with each letter of its pictures defined once, at the top: all pictures use the same few."""
+    drawn = r'<path id="([^"]+)" (d="[^"]*" transform="scale\(0\.015625\)")/>'  # as matplotlib defines a letter
+    letters = {found[1]: found[2] for found in re.finditer(drawn, text)}
+    names = {shape: f"L{i}" for i, shape in enumerate(dict.fromkeys(letters.values()))}
+    if not names:
+        return text
+    text = re.sub(drawn, "", text)
+    known = {name: names[shape] for name, shape in letters.items()}
+    text = re.sub(r'href="#([^"]+)"', lambda found: f'href="#{known.get(found[1], found[1])}"', text)
+    while (fewer := re.sub(r"<(g|defs)></\1>", "", text)) != text:
+        text = fewer
+    shapes = "".join(f'<path id="{name}" {shape}/>' for shape, name in names.items())
+    box = f'<svg class="letters" width="0" height="0" aria-hidden="true"><defs>{shapes}</defs></svg>'
+    return text.replace("<body>\n", f"<body>\n{box}\n", 1)
+
+
+def _cents(number: str) -> int:
+    return round(100 * float(number))
+
+
+def _hundredths(cents: int) -> str:
+    """Return the number without the digits that it does not need: -0.50 is -.5."""
+    return re.sub(r"^(-?)0(?=\.)", r"\1", f"{cents / 100:.2f}".rstrip("0").rstrip("."))

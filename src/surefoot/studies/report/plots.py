@@ -1,18 +1,21 @@
-"""Pictures of a study's results: panels as axes, learners as lines of a colour that is theirs in every picture.
+"""Pictures of a study's results: scenarios as axes, agents as lines of a colour that is theirs in every picture.
 
 Means are over trials, bands are pointwise 95 % intervals of those means, or, of fewer than five trials, all that they
 cover. What is missing is not drawn, and the title says how much that is. matplotlib is imported when the first picture
-is drawn, and no global style is touched.
+is drawn, and no global style is touched. `FIGURES`, at the end, names every figure once.
 """
 
+import io
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surefoot.agents.plan import SOURCES
+from surefoot.base.arrays import Floats, Ints
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import require_target
 from surefoot.studies.analysis.stats import binomial_bounds
@@ -21,42 +24,41 @@ from surefoot.studies.report.axes import (
     LARGE,
     LEVELS,
     MEDIUM,
-    PANELS_A_ROW,
+    SCENARIOS_PER_ROW,
     SMALL,
+    DrawnCell,
     axes_by_cell,
-    axes_by_panel,
+    axes_by_scenario,
+    bins_of,
+    by_scenario,
     colour_of,
     draw_curve,
     draw_levels,
+    drawn_cells,
     episode_axis,
     figure_of_nothing,
     finished,
     h_handles,
     in_lines,
+    learnt_from_log,
     legend_below,
     limit,
+    mean_baseline,
+    missing_letters_allowed,
     new_figure,
     number_cells,
-    strange_letters_allowed,
-    thousands,
-    with_violations,
-)
-from surefoot.studies.report.series import (
-    bins_of,
-    by_h0,
-    h_of,
-    learnt,
-    log_series,
-    log_size,
-    mean_baseline,
     one_world,
     pool,
-    shown_cells,
-    traces,
+    thousands,
+    with_floor,
+    with_violations,
 )
 from surefoot.studies.run.store import Results
+from surefoot.studies.run.trial import Trial
+from surefoot.studies.spec.study import Scenario
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_STEPS = 8  # axes beside each other in a picture of visits
@@ -67,16 +69,16 @@ EXITS = ("#0B3C6F", "#D55E00", "#F0E442")
 
 
 def plot_return(results: Results) -> "Figure":
-    """Expected return per episode, with floor, baseline and optimum; violations in the legends."""
-    figure, places = axes_by_panel(results, "expected return per episode")
-    for axes, cells in places:
+    """Draw the expected return per episode, with floor, baseline and optimum; violations in the legends."""
+    figure, grid = axes_by_scenario(results, "expected return per episode")
+    # A bin stands at its middle; on a logarithmic axis episode 0 is the first.
+    shift = 0.5 if results.study.axis == "log" else 0.0
+    for axes, cells in grid:
         bins = [bins_of(cell.trials, results.study.axis) for cell in cells]
         drawn = []
         for cell, (first, end, groups) in zip(cells, bins, strict=True):
             curves = [pool(trial.curve_mean, trial.curve_episodes, groups) for trial in cell.trials]
-            # A bin stands at its middle; on an axis by factors episode 0 is the first.
-            middle = (first + end) / 2 + 0.5 * (results.study.axis == "log")
-            drawn.append(draw_curve(axes, cell, middle, np.array(curves), with_violations(cell)))
+            drawn.append(draw_curve(axes, cell, (first + end) / 2 + shift, np.array(curves), with_violations(cell)))
         levels = draw_levels(axes, [trial for cell in cells for trial in cell.trials])
         limit(axes, drawn, levels)
         episode_axis(axes, cells, results.study.axis, min(float(first[0] + end[0]) / 2 + 0.5 for first, end, _ in bins))
@@ -85,9 +87,9 @@ def plot_return(results: Results) -> "Figure":
 
 
 def plot_regret(results: Results) -> "Figure":
-    """Cumulative regret, and that of the baseline alone."""
-    figure, places = axes_by_panel(results, "regret so far, in return")
-    for axes, cells in places:
+    """Draw the cumulative regret, and that of the baseline alone."""
+    figure, grid = axes_by_scenario(results, "regret so far, in return")
+    for axes, cells in grid:
         drawn, lowest = [], math.inf
         for cell in cells:
             _, end, groups = bins_of(cell.trials, results.study.axis)
@@ -97,19 +99,13 @@ def plot_regret(results: Results) -> "Figure":
             lowest = min(lowest, float(end[0]))
         trials = [trial for cell in cells for trial in cell.trials]
         most = max(trial.episodes for trial in trials)
-        # Points by equal factors, as an axis of one kind needs two and of the other many.
+        # Points by equal factors: a linear axis needs two of them, a logarithmic one many.
         k = np.geomspace(lowest, most, 60)
         loss = trials[0].optimum - mean_baseline(trials)
-        among = " (mean of trials)" * learnt(trials)
-        axes.plot(k, loss * k, color=GREY, ls="-.", lw=1.0, zorder=10, label=f"baseline alone{among}")
+        label = "baseline alone (mean of trials)" if learnt_from_log(trials) else "baseline alone"
+        axes.plot(k, loss * k, color=GREY, ls="-.", lw=1.0, zorder=10, label=label)
         if results.study.axis == "log":
-            axes.set_yscale("log")
-            positive = [mean[mean > 0] for mean, _, _ in drawn]
-            ends = [*(side for mean in positive if len(mean) for side in (mean.min(), mean.max())), loss * most]
-            ends = [end for end in ends if end > 0]
-            if ends:
-                axes.set_ylim(min(ends) / 2, max(ends) * 2)
-            thousands(axes.yaxis)
+            _limit_by_factors(axes, [mean for mean, _, _ in drawn], loss * most)
         else:
             limit(axes, drawn, [0.0, loss * most])
         episode_axis(axes, cells, results.study.axis, lowest)
@@ -117,11 +113,22 @@ def plot_regret(results: Results) -> "Figure":
     return finished(figure)
 
 
+def _limit_by_factors(axes: "Axes", means: Sequence[Floats], most: float) -> None:
+    """Set a logarithmic axis of regret to fit all means that are above 0, and the most that the baseline has."""
+    axes.set_yscale("log")
+    positive = [mean[mean > 0] for mean in means]
+    ends = [*(side for mean in positive if len(mean) for side in (mean.min(), mean.max())), most]
+    ends = [end for end in ends if end > 0]
+    if ends:
+        axes.set_ylim(min(ends) / 2, max(ends) * 2)
+    thousands(axes.yaxis)
+
+
 def plot_ribbon(results: Results) -> "Figure":
-    """Which exit was taken: shares of baseline, mixture and optimistic over the episodes."""
+    """Draw which exit was taken: shares of baseline, mixture and optimistic over the episodes."""
     from matplotlib.patches import Patch
 
-    figure, grid = axes_by_cell(results, shown_cells(results), row_height=0.62, sharey=True)
+    figure, grid = axes_by_cell(results, drawn_cells(results), row_height=0.62, sharey=True)
     for axes, cell in grid:
         trial = cell.trials[0]
         first, end, groups = bins_of(cell.trials, results.study.axis)
@@ -130,7 +137,7 @@ def plot_ribbon(results: Results) -> "Figure":
         shares /= shares.sum(axis=1, keepdims=True)
         # Stretches without a change are one piece.
         begins = np.append(0, 1 + np.flatnonzero((np.diff(shares, axis=0) != 0.0).any(axis=1)))
-        edges = np.append(first[begins], trial.episodes) + (results.study.axis == "log")
+        edges = np.append(first[begins], trial.episodes) + (1 if results.study.axis == "log" else 0)
         tops = np.vstack([np.zeros(len(begins)), np.cumsum(shares[begins], axis=1).T])
         tops = np.hstack([tops, tops[:, -1:]])
         for i, colour in enumerate(EXITS):
@@ -150,20 +157,18 @@ def plot_ribbon(results: Results) -> "Figure":
 
 
 def plot_certificates(results: Results) -> "Figure":
-    """What the data prove of the candidates, against the floor; learners with a floor only."""
+    """Draw what the data prove of the candidates, against the floor; agents with a floor only."""
     from matplotlib.lines import Line2D
 
-    cells = [cell for cell in shown_cells(results) if cell.floor]
+    cells = with_floor(drawn_cells(results))
     if not cells:
-        return figure_of_nothing(
-            results, "No learner of this study promises a floor: there are no certificates to draw."
-        )
+        return figure_of_nothing(results, "No agent of this study promises a floor: there are no certificates to draw.")
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=one_world(results))
-    log = results.study.axis == "log"
+    shift = 1.0 if results.study.axis == "log" else 0.0
     for axes, cell in grid:
         H = cell.trials[0].H
         k, lower, upper, candidates = traces(cell.trials)
-        x = k + float(log)
+        x = k + shift
         for h0, values in by_h0(candidates, H).items():
             axes.plot(x, values, color=colour_of(h0, H), lw=0.9, zorder=3)
         axes.plot(x, upper, color="#999999", lw=0.9, zorder=1)
@@ -173,7 +178,7 @@ def plot_certificates(results: Results) -> "Figure":
         # The upper value begins at the most that can be paid, often far above: it comes in from there.
         low = min(*levels, float(candidates.min(initial=math.inf)), float(lower.min()))
         limit(axes, [], [low, min(float(upper.max()), max(levels) + 0.35 * (max(levels) - low))])
-    several = [H for H in (h_of(cell) for cell in cells) if H is not None]
+    several = [H for H in (h_of(cell.trials[0]) for cell in cells) if H is not None]
     handles = [
         Line2D([], [], color=PLAYED, lw=3.6, label="lower value of what would be played"),
         *h_handles(several, "h0 = {}", optimist=" (optimist)", baseline=" (baseline)", two=not several),
@@ -185,16 +190,47 @@ def plot_certificates(results: Results) -> "Figure":
     return finished(figure)
 
 
+def traces(trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats, Floats]:
+    """Return the checkpoints, and the means of lower, upper and candidates (checkpoints, candidates) there.
+
+    Trials whose checkpoints are not the same (blocks of other lengths) are interpolated at those of the first.
+    """
+    k = trials[0].trace_episode
+
+    def at(trial: Trial, values: Floats) -> Floats:
+        same = np.array_equal(trial.trace_episode, k)
+        return values if same else np.interp(k, trial.trace_episode, values)
+
+    lower = np.mean([at(trial, trial.trace_lower) for trial in trials], axis=0)
+    upper = np.mean([at(trial, trial.trace_upper) for trial in trials], axis=0)
+    columns = [
+        np.mean([at(trial, trial.trace_candidates[:, c]) for trial in trials], axis=0)
+        for c in range(trials[0].trace_candidates.shape[1])
+    ]
+    return k, lower, upper, np.column_stack(columns) if columns else np.zeros((len(k), 0))
+
+
+def by_h0(candidates: Floats, H: int) -> dict[int, Floats]:
+    """Return each candidate by its h0. A single one is what is played, and is drawn as that."""
+    n = candidates.shape[1]
+    h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(n, [])
+    return dict(zip(h0, candidates.T, strict=True)) if h0 else {}
+
+
+def h_of(trial: Trial) -> int | None:
+    """Return H where the agent has a candidate for every h0; None where it has two, or one."""
+    return trial.H if trial.trace_candidates.shape[1] == trial.H + 1 else None
+
+
 def plot_coverage(results: Results) -> "Figure":
-    """Visits of every pair at the end, in the first scenario that has trials; hatched: never visited in any trial."""
+    """Draw the visits of every pair at the end, in the first scenario that has trials; hatched: none in any trial."""
     from matplotlib.colors import LogNorm
 
-    cells = shown_cells(results)
-    cells = [cell for cell in cells if cell.scenario.id == cells[0].scenario.id]
+    cells = by_scenario(drawn_cells(results))[0]
     means = [np.mean([trial.n_sa for trial in cell.trials], axis=0) for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].scenario.heading)
+    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].heading)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))
@@ -204,13 +240,7 @@ def plot_coverage(results: Results) -> "Figure":
         for axes in row[len(steps) :]:
             axes.remove()
         for axes, h in zip(row, steps, strict=False):
-            axes.patch.set(facecolor="white", edgecolor="#BBBBBB", hatch="////")
-            mesh = axes.pcolormesh(
-                np.ma.masked_equal(mean[h], 0.0), norm=norm, cmap="viridis", edgecolors="face", linewidth=0.3
-            )
-            mesh.set_rasterized(H * S * A * len(cells) > MOST_VECTOR_CELLS)
-            number_cells(axes, S, A)
-            axes.tick_params(labelsize=SMALL, length=2)
+            mesh = _draw_visits(axes, mean[h], norm, rasterized=H * S * A * len(cells) > MOST_VECTOR_CELLS)
             axes.set_title("all steps" if H == 1 and cell.trials[0].H > 1 else f"step {h + 1} of {H}", fontsize=SMALL)
             if axes is row[0]:
                 axes.set_ylabel("\n".join([*in_lines(cell.label, 22), "state"]), fontsize=SMALL)
@@ -224,11 +254,22 @@ def plot_coverage(results: Results) -> "Figure":
     return finished(figure)
 
 
+def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> Any:
+    """Draw the visits (S, A) of one step, and return what the colour bar shows."""
+    axes.patch.set(facecolor="white", edgecolor="#BBBBBB", hatch="////")
+    shown = np.ma.masked_equal(visits, 0.0)
+    mesh = axes.pcolormesh(shown, norm=norm, cmap="viridis", edgecolors="face", linewidth=0.3)
+    mesh.set_rasterized(rasterized)
+    number_cells(axes, *visits.shape)
+    axes.tick_params(labelsize=SMALL, length=2)
+    return mesh
+
+
 def plot_by_h(results: Results) -> "Figure":
-    """Episodes so far at each h, from 0 (the optimist) to H (the baseline); learners with a floor only."""
-    cells = [cell for cell in shown_cells(results) if cell.floor]
+    """Draw the episodes so far at each h, from 0 (the optimist) to H (the baseline); agents with a floor only."""
+    cells = with_floor(drawn_cells(results))
     if not cells:
-        return figure_of_nothing(results, "No learner of this study promises a floor: there is no h to count.")
+        return figure_of_nothing(results, "No agent of this study promises a floor: there is no h to count.")
     same = len({cell.trials[0].episodes for cell in cells}) == 1
     figure, grid = axes_by_cell(results, cells, row_height=2.2, sharey=same)
     log = results.study.axis == "log"
@@ -239,7 +280,7 @@ def plot_by_h(results: Results) -> "Figure":
         so_far = np.mean([np.cumsum(trial.curve_by_h, axis=0)[last] for trial in cell.trials], axis=0)
         for h in range(H + 1):
             counts = np.where(so_far[:, h] > 0, so_far[:, h], np.nan) if log else so_far[:, h]
-            axes.plot(end, counts, color=colour_of(h, H), lw=1.6, zorder=3 + (h == 0))
+            axes.plot(end, counts, color=colour_of(h, H), lw=1.6, zorder=4 if h == 0 else 3)
         if log:
             axes.set_yscale("log")
         episode_axis(axes, [cell], results.study.axis, float(end[0]))
@@ -251,10 +292,8 @@ def plot_by_h(results: Results) -> "Figure":
 
 
 def plot_violations(results: Results) -> "Figure":
-    """Violations a run, and runs that violate, against the number of episodes in the log."""
-    from matplotlib.ticker import PercentFormatter
-
-    series = log_series([cell for cell in shown_cells(results) if cell.scenario.log is not None])
+    """Draw violations per run, and runs that violate, against the number of episodes in the log."""
+    series = log_series([cell for cell in drawn_cells(results) if cell.scenario.log is not None])
     if not series:
         return figure_of_nothing(
             results, "No scenario of this study has a log: there is nothing to draw violations against."
@@ -262,47 +301,11 @@ def plot_violations(results: Results) -> "Figure":
     figure = new_figure(results, 1.2 + 3.4 * len(series))
     rows = figure.subplots(len(series), 2, squeeze=False)
     for (left, right), (title, cells) in zip(rows, series.items(), strict=True):
-        names = list(dict.fromkeys(cell.number for cell in cells))
-        for i, number in enumerate(names):
+        numbers = list(dict.fromkeys(cell.number for cell in cells))
+        for i, number in enumerate(numbers):
             mine = sorted((cell for cell in cells if cell.number == number), key=log_size)
-            x = np.array([log_size(cell) for cell in mine], dtype=np.float64)
-            violations = [[trial.violations for trial in cell.trials] for cell in mine]
-            beside = x * 1.06 ** (i - (len(names) - 1) / 2)  # so that they do not hide each other
-            first, means = mine[0], [np.mean(some) for some in violations]
-            left.plot(beside, means, "o-", color=first.colour, ms=4, lw=1.2, label=first.label)
-            every = [(size, n) for size, some in zip(beside, violations, strict=True) for n in some]
-            left.plot(*np.array(every).T, "o", color=first.colour, ms=2.5, alpha=0.3, mec="none")
-            bad = [sum(n > 0 for n in some) for some in violations]
-            shares = np.array([k / len(some) for k, some in zip(bad, violations, strict=True)])
-            bounds = np.array([binomial_bounds(k, len(some)) for k, some in zip(bad, violations, strict=True)]).T
-            right.errorbar(
-                beside,
-                shares,
-                yerr=np.abs(bounds - shares),
-                fmt="o-",
-                color=first.colour,
-                ms=4,
-                lw=1.2,
-                elinewidth=0.9,
-                capsize=2,
-            )
-        left.set_yscale("symlog", linthresh=1.0)
-        left.set_ylim(-0.3, max(10.0, 2.0 * max(trial.violations for cell in cells for trial in cell.trials)))
-        left.set_ylabel("violations a run (dots: single runs)", fontsize=MEDIUM)
-        right.set_ylim(-0.04, 1.04)
-        right.yaxis.set_major_formatter(PercentFormatter(1.0))
-        right.set_ylabel("runs that violate, with exact 95 % bounds", fontsize=MEDIUM)
-        sizes = sorted({log_size(cell) for cell in cells})
-        for axes in (left, right):
-            axes.set_xscale("log")
-            if len(sizes) <= PANELS_A_ROW * 2:
-                axes.set_xticks(sizes)
-                axes.minorticks_off()
-            axes.set_xlabel("episodes in the log", fontsize=MEDIUM)
-            thousands(axes.xaxis)
-            axes.tick_params(labelsize=SMALL)
-            axes.spines[["top", "right"]].set_visible(False)
-        thousands(left.yaxis)
+            _draw_violations(left, right, mine, 1.06 ** (i - (len(numbers) - 1) / 2))
+        _dress_violations(left, right, cells)
         left.set_title(title, fontsize=LARGE, loc="left")
     named = [row[0].get_legend_handles_labels() for row in rows]
     handles = {label: handle for some in named for handle, label in zip(*some, strict=True)}
@@ -312,54 +315,156 @@ def plot_violations(results: Results) -> "Figure":
     return finished(figure)
 
 
-FIGURES: dict[str, Callable[[Results], "Figure"]] = {
-    "return": plot_return,
-    "regret": plot_regret,
-    "ribbon": plot_ribbon,
-    "certificates": plot_certificates,
-    "coverage": plot_coverage,
-    "by-h": plot_by_h,
-    "violations": plot_violations,
-}
-CAPTIONS: dict[str, str] = {
-    "return": (
-        "Expected return of the policies played, exact, not sampled: the mean over trials with its 95 % band (of fewer "
-        "than five trials: from the lowest to the highest). A point is a mean over a bin of episodes, so single "
-        "violations do not show in a curve; the legend counts every one."
-    ),
-    "regret": (
-        "What was lost against the optimum so far: the mean over trials with its 95 % band (of fewer than five trials: "
-        "from the lowest to the highest). Below the line of the baseline alone, learning has paid."
-    ),
-    "ribbon": (
-        "What was played when: the baseline alone, a mixture with the optimist, or the optimist alone (of DOPE and "
-        "OptPess-LP: their programme's own policy); shares of the episodes, mean over trials."
-    ),
-    "certificates": (
-        "Lower values of the candidates' returns, mean over trials: proved from the data, unless the learner is NOT "
-        "CERTIFIED. The boldest candidate that has reached the floor is played, mixed with its bolder neighbour where "
-        "the algorithm mixes; until there is one, the baseline is played on trust."
-    ),
-    "coverage": (
-        "How often each pair of state and action was visited by the end, in the first scenario: mean over trials on a "
-        "logarithmic scale. Hatched pairs were never visited."
-    ),
-    "by-h": (
-        "Episodes so far at each h, mean over trials: h = 0 is the optimist alone, h = H the baseline or a mixture "
-        "with it. The paper's lemma says that the counts of h > 0 stop growing."
-    ),
-    "violations": (
-        "Episodes below the floor in a run, and how many runs have any, where the baseline was learnt from a log of so "
-        "many episodes. Bars are exact binomial 95 % bounds."
-    ),
-}
+def _draw_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell], beside: float) -> None:
+    """Draw one agent, moved by the factor `beside` so that agents do not hide each other."""
+    x = beside * np.array([log_size(cell) for cell in cells], dtype=np.float64)
+    violations = [[trial.violations for trial in cell.trials] for cell in cells]
+    colour = cells[0].colour
+    left.plot(x, [np.mean(some) for some in violations], "o-", color=colour, ms=4, lw=1.2, label=cells[0].label)
+    every = [(size, n) for size, some in zip(x, violations, strict=True) for n in some]
+    left.plot(*np.array(every).T, "o", color=colour, ms=2.5, alpha=0.3, mec="none")
+    bad = [sum(n > 0 for n in some) for some in violations]
+    shares = np.array([k / len(some) for k, some in zip(bad, violations, strict=True)])
+    bounds = np.array([binomial_bounds(k, len(some)) for k, some in zip(bad, violations, strict=True)]).T
+    errors = np.abs(bounds - shares)
+    right.errorbar(x, shares, yerr=errors, fmt="o-", color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2)
+
+
+def _dress_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell]) -> None:
+    """Set the axes of violations: on the left how many per run, on the right in how many runs."""
+    from matplotlib.ticker import PercentFormatter
+
+    left.set_yscale("symlog", linthresh=1.0)
+    left.set_ylim(-0.3, max(10.0, 2.0 * max(trial.violations for cell in cells for trial in cell.trials)))
+    left.set_ylabel("violations per run (dots: single runs)", fontsize=MEDIUM)
+    right.set_ylim(-0.04, 1.04)
+    right.yaxis.set_major_formatter(PercentFormatter(1.0))
+    right.set_ylabel("runs that violate, with exact 95 % bounds", fontsize=MEDIUM)
+    sizes = sorted({log_size(cell) for cell in cells})
+    for axes in (left, right):
+        axes.set_xscale("log")
+        if len(sizes) <= SCENARIOS_PER_ROW * 2:
+            axes.set_xticks(sizes)
+            axes.minorticks_off()
+        axes.set_xlabel("episodes in the log", fontsize=MEDIUM)
+        thousands(axes.xaxis)
+        axes.tick_params(labelsize=SMALL)
+        axes.spines[["top", "right"]].set_visible(False)
+    thousands(left.yaxis)
+
+
+def log_size(cell: DrawnCell) -> int:
+    """Return the number of episodes in the log; 0 where there is none."""
+    return 0 if cell.scenario.log is None else cell.scenario.log.episodes
+
+
+def log_series(cells: Sequence[DrawnCell]) -> dict[str, list[DrawnCell]]:
+    """Return the cells that differ in the size of their log only, by what they have in common and others have not."""
+    facts = [_facts_but_size(cell.scenario) for cell in cells]
+    distinct = [key for key in (facts[0] if facts else ()) if len({some[key] for some in facts}) > 1]
+    series: dict[str, list[DrawnCell]] = {}
+    for cell, some in zip(cells, facts, strict=True):
+        series.setdefault(", ".join(some[key] for key in distinct if some[key]), []).append(cell)
+    return series
+
+
+def _facts_but_size(scenario: Scenario) -> dict[str, str]:
+    """Return all of a scenario with a log but the size of the log, in words."""
+    log = scenario.log
+    assert log is not None
+    world = ", ".join(f"{key} = {value}" for key, value in scenario.world.items() if key != "name")
+    written = log.behaviour if isinstance(log.behaviour, str) else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
+    return {
+        "world": f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),
+        "behaviour": f"behaviour {written}",
+        "method": log.method,
+        "floor": f"floor {scenario.floor if isinstance(scenario.floor, str) else format(scenario.floor, 'g')}",
+        "episodes": f"{scenario.episodes:,} episodes" if scenario.episodes else "",
+    }
 
 
 def save_png(figure: "Figure", path: str | Path) -> Path:
-    """The figure as a PNG file; the same figure gives the same bytes."""
+    """Write the figure to a PNG file; the same figure gives the same bytes."""
     target = require_target(path)
     if target.suffix.lower() != ".png":
         raise InvalidSetting(f"{target} ends in {target.suffix!r}, expected .png.")
-    with strange_letters_allowed():
+    with missing_letters_allowed():
         figure.savefig(target, format="png", metadata={"Software": None})
     return target
+
+
+def save_svg(figure: "Figure", salt: str = "figure") -> str:
+    """Return the SVG element of a figure, for a page: the same figure and salt give the same bytes.
+
+    Figures with different salts can stand on one page: ids begin with the salt. Letters are drawn as paths, so that the
+    picture is the same where our font is not installed and nothing comes to overlap.
+    """
+    import matplotlib
+
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", salt):
+        raise InvalidSetting(f"salt is {salt!r}, expected a letter, then letters, digits, _ or -: ids begin with it.")
+    written = io.StringIO()
+    settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}
+    with matplotlib.rc_context(settings), missing_letters_allowed():
+        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = written.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)  # a title may hold what ends a comment in HTML
+    text = text.replace(">*{", f">#{salt}-figure_1 *{{")  # a style for this picture, not for the whole page
+    text = re.sub(r'\bid="', f'id="{salt}-', text)
+    text = re.sub(r'(href="|url\()#', rf"\1#{salt}-", text)
+    # A hundredth of a point is less than anybody sees, and half of the bytes.
+    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"-?\d+\.\d{3,}", _rounded, path[0]), text)
+    return text.replace("<svg ", '<svg role="img" style="max-width: 100%; height: auto" ', 1)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+class StudyFigure(NamedTuple):
+    """A figure that a study can ask for: how it is drawn, and what the page says below it."""
+
+    draw: Callable[[Results], "Figure"]
+    caption: str
+
+
+FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
+    "return": StudyFigure(
+        plot_return,
+        "Expected return of the policies played, exact, not sampled: the mean over trials with its 95 % band (of fewer "
+        "than five trials: from the lowest to the highest). A point is a mean over a bin of episodes, so single "
+        "violations do not show in a curve; the legend counts every one.",
+    ),
+    "regret": StudyFigure(
+        plot_regret,
+        "What was lost against the optimum so far: the mean over trials with its 95 % band (of fewer than five trials: "
+        "from the lowest to the highest). Below the line of the baseline alone, learning has paid.",
+    ),
+    "ribbon": StudyFigure(
+        plot_ribbon,
+        "What was played when: the baseline alone, a mixture with the optimist, or the optimist alone (of DOPE and "
+        "OptPess-LP: their linear program's own policy); shares of the episodes, mean over trials.",
+    ),
+    "certificates": StudyFigure(
+        plot_certificates,
+        "Lower values of the candidates' returns, mean over trials: proved from the data, unless the agent is NOT "
+        "CERTIFIED. The boldest candidate that has reached the floor is played, mixed with its bolder neighbour where "
+        "the algorithm mixes; until there is one, the baseline is played on trust.",
+    ),
+    "coverage": StudyFigure(
+        plot_coverage,
+        "How often each pair of state and action was visited by the end, in the first scenario: mean over trials on a "
+        "logarithmic scale. Hatched pairs were never visited.",
+    ),
+    "by-h": StudyFigure(
+        plot_by_h,
+        "Episodes so far at each h, mean over trials: h = 0 is the optimist alone, h = H the baseline or a mixture "
+        "with it. The paper's lemma says that the counts of h > 0 stop growing.",
+    ),
+    "violations": StudyFigure(
+        plot_violations,
+        "Episodes below the floor in a run, and how many runs have any, where the baseline was learnt from a log of so "
+        "many episodes. Bars are exact binomial 95 % bounds.",
+    ),
+}

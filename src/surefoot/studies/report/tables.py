@@ -1,236 +1,294 @@
-"""The tables of a study on the page: its places, its learners, what came of them, and learners side by side."""
+"""The tables of a study on the page: its scenarios, its agents, their results, and agents side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.stats import Interval, Paired, paired, shown
-from surefoot.studies.analysis.summary import amount
-from surefoot.studies.report.html import Html, Table, inside, said, small
-from surefoot.studies.report.phrases import (
-    baseline_in_words,
-    constants_in_words,
-    floor_in_words,
-    plainly,
-    plural,
-    replan_in_words,
-    sizes_of,
-)
-from surefoot.studies.report.study_view import StudyView, tag
+from surefoot.offline.methods import METHODS
+from surefoot.studies.analysis.claims import Verdict
+from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
+from surefoot.studies.analysis.stats import Interval, Paired, bound_in_words, count_in_words, paired
+from surefoot.studies.analysis.summary import Row, amount
+from surefoot.studies.report.html import Html, Table, element, escape, small, tag
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import Cell
+from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
 from surefoot.worlds.registry import family
 
-MOST_TO_PAIR = 3  # learners of which all pairs are compared; of more, each with the first
+MOST_TO_PAIR = 3  # agents of which all pairs are compared; of more, each with the first
 MINUS = "−"
+CONSTANTS = {"paper": "as its paper prints them", "kl": "KL (sharp)"}
+COUNTS: dict[bool | str, str] = {
+    True: "pooled over steps",
+    False: "step by step",
+    "if stationary": "pooled where the world allows it",
+}
 
 
-def places_table(told: StudyView) -> Table:
-    """Each scenario: its world, its baseline, its floor."""
+class StudyView(NamedTuple):
+    """The results of a study as the page reads them: what several sections need, computed once."""
+
+    anchor: str  # of the study's section
+    study: Study
+    results: Results
+    cells: tuple[Cell, ...]
+    rows: Sequence[Row]  # the summary: one row per cell
+    verdicts: Sequence[Verdict]  # on its claims
+
+
+def scenarios_table(view: StudyView) -> Table:
+    """Return each scenario with its world, its baseline and its floor."""
     rows = []
-    for scenario in told.study.scenarios:
-        row = next((row for row in told.rows if row["panel"] == scenario.id and row["trials"]), None)
-        sizes = ", ".join(f"{key} = {plainly(value)}" for key, value in sizes_of(scenario).items())
+    for scenario in view.study.scenarios:
+        mine = [row for row in view.rows if row["panel"] == scenario.id]
+        known = next((row for row in mine if row["trials"]), None)
+        sizes = ", ".join(f"{key} = {setting_in_words(value)}" for key, value in sizes_of(scenario).items())
         about = family(scenario.world["name"]).summary
-        lengths = dict.fromkeys(f"{cell.episodes:,}" for cell in told.study.cells if cell.scenario.id == scenario.id)
+        lengths = dict.fromkeys(f"{row['episodes']:,}" for row in mine)
         rows.append(
             [
-                said(scenario.heading),
-                Html(f"{said(scenario.world['name'])}{small(sizes)}{small(about)}"),
-                Html(f"{said(baseline_in_words(scenario))}"),
-                said("–" if row is None else _worth(row)),
-                Html(said(_four(row, "floor")) + small(floor_in_words(scenario))),
-                said(_four(row, "optimum")),
-                said(" or ".join(lengths)),
+                escape(mine[0]["panel_title"]),
+                Html(f"{escape(scenario.world['name'])}{small(sizes)}{small(about)}"),
+                escape(baseline_in_words(scenario)),
+                escape("–" if known is None else _baseline_return(known)),
+                Html(escape(_four_digits(known, "floor")) + small(floor_in_words(scenario))),
+                escape(_four_digits(known, "optimum")),
+                escape(" or ".join(lengths)),
             ]
         )
-    headings = ("place", "world", "baseline", "baseline's return", "floor", "best return", "episodes a run")
-    return Table("The places.", headings, frozenset({3, 4, 5, 6}), [("", rows)], frozenset({1, 2}))
+    headings = ("scenario", "world", "baseline", "baseline's return", "floor", "best return", "episodes per run")
+    return Table("The scenarios.", headings, frozenset({3, 4, 5, 6}), [("", rows)], frozenset({1, 2}))
 
 
-def _four(row: Mapping[str, Any] | None, key: str) -> str:
+def _four_digits(row: Row | None, key: str) -> str:
     return "–" if row is None else f"{row[key]:.4f}"
 
 
-def _worth(row: Mapping[str, Any]) -> str:
+def _baseline_return(row: Row) -> str:
     low, high = (f"{row[key]:.4f}" for key in ("baseline_low", "baseline_high"))
     return low if low == high else f"{low} to {high}"
 
 
-def learners_table(told: StudyView) -> Table:
-    """Each learner: how it plans, and what it promises."""
+def sizes_of(scenario: Scenario) -> dict[str, Any]:
+    """Return the sizes of a world, with that of its usual baseline only where that is used."""
+    used = scenario.baseline if scenario.log is None else scenario.log.behaviour
+    hidden = ("name",) if used == "usual" else ("name", "eta")
+    return {key: value for key, value in scenario.world.items() if key not in hidden}
+
+
+def setting_in_words(value: object) -> str:
+    """Return a setting as a reader writes it: yes, not True."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def policy_in_words(choice: Choice) -> str:
+    """Return what a baseline is, or the policy that wrote a log."""
+    return "the world's usual one" if isinstance(choice, str) else f"Boltzmann policy on Q*, eta = {choice[1]:g}"
+
+
+def baseline_in_words(scenario: Scenario) -> str:
+    """Return where the baseline comes from."""
+    if scenario.log is None:
+        return policy_in_words(scenario.baseline)
+    return (
+        f"learnt by {METHODS[scenario.log.method].words} from a log of {scenario.log.episodes:,} episodes of another "
+        f"policy ({policy_in_words(scenario.log.behaviour)}); a new log in every trial"
+    )
+
+
+def floor_in_words(scenario: Scenario) -> str:
+    """Return how the floor was chosen."""
+    if scenario.floor == "usual":
+        return "the world's usual one"
+    if isinstance(scenario.floor, tuple):
+        kind, value = scenario.floor
+        return f"{value:g} times the baseline's" if kind == "of_baseline" else f"the baseline's less {value:g}"
+    return "as given"
+
+
+def agents_table(view: StudyView) -> Table:
+    """Return each agent with how it plans and what it promises."""
     rows = []
-    for learner in told.study.agents:
-        cells = [cell for cell in told.study.cells if cell.agent.id == learner.id]
-        promises: dict[str, int] = {}
-        for row in told.rows:
-            for words, times in (row["promises"] or {}).items() if row["learner"] == learner.id else ():
-                promises[words] = promises.get(words, 0) + times
-        several = len(promises) > 1
-        shown_promises = [
-            inside("span" if not several else "div", _promise(words, times if several else None))
-            for words, times in promises.items()
-        ]
-        pooled = {"True": "pooled over steps", "False": "step by step"}.get(str(learner.pooled), str(learner.pooled))
-        scaled = Html(f'<small class="tag bad">bonus times {learner.scale:g}: NOT CERTIFIED</small>')
+    for agent in view.study.agents:
+        mine = [(cell, row) for cell, row in zip(view.cells, view.rows, strict=True) if row["learner"] == agent.id]
+        trials = [trial for _, row in mine for trial in _trials(view, row)]
         rows.append(
             [
-                said(cells[0].label),
-                said(AGENTS[learner.agent].name),
-                Html(said(constants_in_words(learner)) + (scaled if learner.scale != 1.0 else "")),
-                said(pooled if pooled != "if stationary" else "pooled where the world allows it"),
-                said(" or ".join(dict.fromkeys(replan_in_words(cell.replan) for cell in cells))),
-                Html("".join(shown_promises)) or said("–"),
+                escape(mine[0][1]["label"]),
+                escape(AGENTS[agent.agent].name),
+                _constants(agent),
+                escape(COUNTS[agent.pooled]),
+                escape(" or ".join(dict.fromkeys(replan_in_words(cell.replan) for cell, _ in mine))),
+                _promises(trials) if trials else escape("–"),
             ]
         )
-    headings = ("learner", "algorithm", "constants", "counts", "plans anew", "what it promises")
-    return Table("The learners.", headings, frozenset(), [("", rows)], frozenset({5}))
+    headings = ("agent", "algorithm", "constants", "counts", "replans", "what it promises")
+    return Table("The agents.", headings, frozenset(), [("", rows)], frozenset({5}))
 
 
-def _promise(words: str, times: int | None) -> Html:
-    kind = "tag bad" if words.startswith((UNCERTIFIED, "no promise")) else ""
-    count = "" if times is None else f" ({times:,} {plural('run', times)})"
-    return inside("span", said(words + count), kind)
+def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
+    """Return the trials of the cell that a row of the summary is about."""
+    return view.results.trials.get(f"{row['panel']}/{row['learner']}", ())
 
 
-def results_table(told: StudyView) -> Table:
-    """Each learner in each place, in numbers."""
+def _constants(agent: AgentSpec) -> Html:
+    scaled = "" if agent.scale == 1.0 else tag(f"bonus times {agent.scale:g}: {UNCERTIFIED}", bad=True)
+    return Html(escape(CONSTANTS[agent.bounds]) + scaled)
+
+
+def replan_in_words(choice: Choice) -> str:
+    """Return when an agent replans."""
+    if isinstance(choice, str):
+        return "before every episode"
+    kind, value = choice
+    if kind == "growth":
+        return f"when some pair's visits have grown by {100 * (value - 1):g} %"
+    return f"in blocks of {100 * value:g} % of the episodes so far"
+
+
+def _promises(trials: Sequence[Trial]) -> Html:
+    """Return each promise once, with the number of its runs where there are several; red where nothing is promised."""
+    promises = promises_of(trials)
+    withdrawn = promises_of([trial for trial in trials if is_uncertified(trial) or premise_is_false(trial)])
+    lines = []
+    for promise, times in promises.items():
+        count = f" ({times:,} {plural('run', times)})" if len(promises) > 1 else ""
+        words = element("span", escape(f"{promise}{count}"), "tag bad" if promise in withdrawn else "")
+        lines.append(element("div" if len(promises) > 1 else "span", words))
+    return Html("".join(lines))
+
+
+def results_table(view: StudyView) -> Table:
+    """Return the numbers of each agent in each scenario."""
     headings = (
-        *("learner", "told V^b", "trials", "episodes below the floor, mean a run", "runs ever below the floor"),
-        *("regret, mean (units of return)", "return an episode, mean", "first episode off the baseline, median"),
+        *("agent", "knows V^b", "trials", "episodes below the floor, mean per run", "runs ever below the floor"),
+        *("regret, mean (units of return)", "return per episode, mean", "first episode off the baseline, median"),
         "first optimistic episode, median",
     )
-    groups = []
-    for scenario in told.study.scenarios:
-        rows = [_result(row) for row in told.rows if row["panel"] == scenario.id]
-        groups.append((scenario.heading, rows))
     caption = (
-        "What came of each learner in each place. Below moments: from the earliest to the latest trial. Below regret "
-        "and return: the 95 % t interval of the mean over "
-        "trials, and what the baseline alone would have had in the same trials."
+        "The results of each agent in each scenario. Below a first episode: from the earliest to the latest trial. "
+        "Below regret and return: the 95 % t interval of the mean over trials, and what the baseline alone would have "
+        "had in the same trials."
     )
+    groups = []
+    for scenario in view.study.scenarios:
+        mine = [row for row in view.rows if row["panel"] == scenario.id]
+        groups.append((mine[0]["panel_title"], [_result(row) for row in mine]))
     return Table(caption, headings, frozenset({2, 3, 5, 6, 7, 8}), groups, frozenset({4}))
 
 
-def _result(row: Mapping[str, Any]) -> list[Html]:
+def _result(row: Row) -> list[Html]:
     trials, wanted = row["trials"], row["trials_wanted"]
     if not trials:
-        return [said(row["label"]), said("–"), said(f"0 of {wanted}"), *[said("–")] * 6]
-    alone = row["baseline_violations"]
-    runs, _, bound = shown(row["runs_below"], trials).partition(":")
-    of_return = _interval(row, "mean_return", "{:.4f}".format)
+        return [escape(row["label"]), escape("–"), escape(f"0 of {wanted}"), *[escape("–")] * 6]
+    runs = count_in_words(row["runs_below"], trials, "run")
+    bound = bound_in_words(row["runs_below"], trials)
+    mean_return = _interval(row, "mean_return", "{:.4f}".format)
     return [
-        Html(said(row["label"]) + _mark(row)),
-        said("yes" if row["told"] else "no"),
-        said(trials if trials == wanted else f"{trials} of {wanted}"),
-        Html(f"{said(amount(row['violations']))}{small(f'baseline {amount(alone)}')}"),
-        Html(said(runs) + small(bound.strip())),
+        Html(escape(row["label"]) + _tags(row)),
+        escape("yes" if row["told"] else "no"),
+        escape(trials if trials == wanted else f"{trials} of {wanted}"),
+        Html(escape(amount(row["violations"])) + small(f"baseline {amount(row['baseline_violations'])}")),
+        Html(escape(runs) + small(bound)),
         Html(_interval(row, "regret", amount) + small(f"baseline {amount(row['baseline_regret'])}")),
-        Html(of_return + small(f"baseline {row['baseline_return']:.4f}")),
-        said("has no baseline") if row["no_floor"] else _moment(row, "off_baseline"),
+        Html(mean_return + small(f"baseline {row['baseline_return']:.4f}")),
+        escape("has no baseline") if row["no_floor"] else _moment(row, "off_baseline"),
         _moment(row, "first_optimistic"),
     ]
 
 
-def _mark(row: Mapping[str, Any]) -> Html:
-    """What the numbers of this row are worth as a promise."""
-    marks = []
+def _tags(row: Row) -> Html:
+    """Return what the numbers of this row are worth as a promise."""
+    tags = []
     if row["broken"]:
-        marks.append(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs")
+        tags.append(tag(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs", bad=True))
     elif row["certified"]:
-        some = "" if row["certified"] == row["trials"] else f" in {row['certified']} of {row['trials']} runs"
-        marks.append(f"certified{some}" + ", in the sum of all episodes" * row["in_sum"])
+        scope = ", in the sum of all episodes" if row["in_sum"] else ""
+        tags.append(tag(f"certified{_share(row, 'certified')}{scope}", bad=False))
     if row["on_trust"]:
-        some = "" if row["on_trust"] == row["trials"] else f" in {row['on_trust']} of {row['trials']} runs"
-        marks.append(f"on trust{some}: never left the baseline")
+        tags.append(tag(f"on trust{_share(row, 'on_trust')}: never left the baseline", bad=False))
     if row["not_certified"]:
-        marks.append(UNCERTIFIED)
+        tags.append(tag(UNCERTIFIED, bad=True))
     elif row["no_floor"]:
-        marks.append("promises no floor")
+        tags.append(tag("promises no floor", bad=False))
     if row["premise_false"]:
-        marks.append(f"no promise in {row['premise_false']} of {row['trials']} runs")
-    return Html("".join(map(tag, marks)))
+        tags.append(tag(f"no promise in {row['premise_false']} of {row['trials']} runs", bad=True))
+    return Html("".join(tags))
 
 
-def _interval(row: Mapping[str, Any], key: str, show: Callable[[float], str]) -> Html:
+def _share(row: Row, key: str) -> str:
+    """Return in how many of the runs, where it is not all of them."""
+    return "" if row[key] == row["trials"] else f" in {row[key]} of {row['trials']} runs"
+
+
+def _interval(row: Row, key: str, show: Callable[[float], str]) -> Html:
     mean, low, high = row[key], row[f"{key}_low"], row[f"{key}_high"]
     span = "one trial: no interval" if low is None else f"{show(low)} to {show(high)}"
-    return Html(said(show(mean)) + small(span))
+    return Html(escape(show(mean)) + small(span))
 
 
-def _moment(row: Mapping[str, Any], key: str) -> Html:
+def _moment(row: Row, key: str) -> Html:
     never, trials = row[f"{key}_never"], row["trials"]
     if never == trials:
-        return said("never")
+        return escape("never")
     low, high = (amount(row[f"{key}_{end}"]) for end in ("earliest", "latest"))
     median = "later than the run" if row[key] is None else amount(row[key])
-    span = small(f"{low} to {high}") if low != high else Html("")
-    return Html(said(median) + span + (small(f"never in {never} of {trials}") if never else Html("")))
+    span = small(f"{low} to {high}") if low != high else ""
+    return Html(escape(median) + span + (small(f"never in {never} of {trials}") if never else ""))
 
 
-def comparisons(told: StudyView) -> list[Html]:
-    """Two learners in the same place, trial by trial."""
-    learners = told.study.agents
-    pairs = (
-        list(combinations(learners, 2))
-        if len(learners) <= MOST_TO_PAIR
-        else [(learners[0], other) for other in learners[1:]]
-    )
-    cells = {cell.id: cell for cell in told.study.cells}
+def comparisons_table(view: StudyView) -> Table | None:
+    """Return two agents in the same scenario, trial by trial; None where there is nothing to compare."""
+    agents = view.study.agents
+    few = len(agents) <= MOST_TO_PAIR
+    pairs = list(combinations(agents, 2)) if few else [(agents[0], other) for other in agents[1:]]
+    rows = {(row["panel"], row["learner"]): row for row in view.rows}
     groups = []
-    for scenario in told.study.scenarios:
-        rows = []
-        for one, two in pairs:
-            sides = cells[f"{scenario.id}/{one.id}"], cells[f"{scenario.id}/{two.id}"]
-            row = _comparison(sides, told.results)
-            if row is not None:
-                rows.append(row)
-        groups.append((scenario.heading, rows))
-    if not any(rows for _, rows in groups):
-        return []
+    for scenario in view.study.scenarios:
+        lines = [
+            _comparison(view, rows[scenario.id, first.id], rows[scenario.id, second.id]) for first, second in pairs
+        ]
+        groups.append((rows[scenario.id, agents[0].id]["panel_title"], [line for line in lines if line is not None]))
+    if not any(lines for _, lines in groups):
+        return None
     headings = (
-        *(
-            "first against second",
-            "regret, first less second",
-            "smaller regret in",
-            "left the baseline, first less second",
-        ),
-        "earlier in",
+        *("first against second", "regret, first less second", "smaller regret in"),
+        *("left the baseline, first less second", "earlier in"),
     )
     caption = (
-        "Learners side by side. Trial i of both meets the same chances, so their difference says more than two means. "
-        "Mean difference with its 95 % t interval; then in how many trials the first is ahead, and p of the exact sign "
-        "test. Who never left the baseline counts as leaving at the end of the run."
+        "Agents side by side. Trial i of both draws from the same random stream, so their difference says more than "
+        "two means. Mean difference with its 95 % t interval; then in how many trials the first is ahead, and p of the "
+        "exact sign test. A run that never left the baseline counts as leaving at its end."
     )
-    return [inside("h3", said("Side by side")), Table(caption, headings, frozenset({1, 3}), groups).html()]
+    return Table(caption, headings, frozenset({1, 3}), groups)
 
 
-def _comparison(sides: tuple[Cell, Cell], results: Results) -> list[Html] | None:
-    """None where there is nothing to compare: runs of different lengths, or no trial that both have."""
-    first, second = sides
-    ones, twos = ({trial.trial: trial for trial in results.of(cell.scenario.id, cell.agent.id)} for cell in sides)
+def _comparison(view: StudyView, first: Row, second: Row) -> list[Html] | None:
+    """Return None where there is nothing to compare: runs of different lengths, or no trial that both have."""
+    ones, twos = ({trial.trial: trial for trial in _trials(view, row)} for row in (first, second))
     common = sorted(ones.keys() & twos.keys())
-    if first.episodes != second.episodes or not common:
+    if first["episodes"] != second["episodes"] or not common:
         return None
     mine, its = [ones[i] for i in common], [twos[i] for i in common]
     regret = paired([trial.regret for trial in mine], [trial.regret for trial in its])
-    row = [said(f"{first.label} against {second.label}"), _difference(regret.difference), _wins(regret)]
-    if any("no floor promised" in trial.promise for trial in (*mine, *its)):
-        return [*row, said("–"), said("one has no baseline")]
+    line = [escape(f"{first['label']} against {second['label']}"), _difference(regret.difference), _wins(regret)]
+    if first["no_floor"] or second["no_floor"]:
+        return [*line, escape("–"), escape("one has no baseline")]
     left = paired(_left(mine), _left(its))
-    return [*row, _difference(left.difference), _wins(left)]
+    return [*line, _difference(left.difference), _wins(left)]
 
 
 def _left(trials: Sequence[Trial]) -> list[float]:
+    """Return when each trial left the baseline."""
     return [float(trial.episodes if trial.off_baseline is None else trial.off_baseline) for trial in trials]
 
 
 def _difference(interval: Interval) -> Html:
     span = "one trial: no interval" if interval.n == 1 else f"{_signed(interval.low)} to {_signed(interval.high)}"
-    return Html(said(_signed(interval.mean)) + small(span))
+    return Html(escape(_signed(interval.mean)) + small(span))
 
 
 def _signed(value: float) -> str:
@@ -241,4 +299,9 @@ def _signed(value: float) -> str:
 def _wins(found: Paired) -> Html:
     trials = found.wins + found.losses + found.ties
     ties = f", {found.ties} equal" if found.ties else ""
-    return Html(said(f"{found.wins} of {trials}{ties}") + small(f"p = {found.p:.2g}"))
+    return Html(escape(f"{found.wins} of {trials}{ties}") + small(f"p = {found.p:.2g}"))
+
+
+def plural(word: str, n: int) -> str:
+    """Return the word for one, or for several."""
+    return word if n == 1 else f"{word}s"

@@ -1,7 +1,7 @@
 """The runner: every missing trial of a study, on the cores of this machine or of a cluster, in any order.
 
-Workers compute; only this process writes, one file a trial as soon as it is there. So a worker on another machine needs
-no disk of ours, and whoever is killed at any moment loses the trials in hand and nothing else.
+Workers compute; only this process writes, one file per trial as soon as it is finished. So a worker on another machine
+needs no access to our disk, and a process that is killed loses the trials that it was running and nothing else.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.run.store import Folder, Key
-from surefoot.studies.run.trial import Trial, check_study_cells, run_trial
+from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.study import Cell
 
 BACKENDS = ("loky", "dask", "configured")  # the last: whatever joblib.parallel_config says where it is called
@@ -23,57 +23,70 @@ Tell = Callable[["Progress"], None]
 
 
 class Progress(NamedTuple):
-    """How far a run is."""
+    """How far a run is, and how fast it goes. Each finished trial gives the next one."""
 
     done: int  # trials of this call that are written
     of: int
-    seconds_left: float | None  # None: nothing to judge by yet
     last: str  # the cell of the trial just written; "" at the start
+    seconds_left: float | None  # None: nothing to judge by yet
+    weight_left: float  # of the trials that are to be run
+    weight_since: float = 0.0  # of those that were finished after the first, which may have compiled
+    first_at: float | None = None  # when the first was finished
+
+    def after(self, cell: str, weight: float) -> "Progress":
+        """Return the progress once another trial, of this weight, is finished."""
+        now = time.perf_counter()
+        first_at = now if self.first_at is None else self.first_at
+        since = 0.0 if self.first_at is None else self.weight_since + weight
+        left = max(0.0, self.weight_left - weight)
+        seconds_left = left * (now - first_at) / since if since > 0.0 else None
+        return Progress(self.done + 1, self.of, cell, seconds_left, left, since, first_at)
 
 
-class Done(NamedTuple):
-    """What a worker gives back."""
+class TimedTrial(NamedTuple):
+    """What a worker returns."""
 
     trial: Trial
     seconds: float
     worker: str
 
 
-def work(cell: Cell, trial: int) -> Done:
-    """One trial, timed. What workers run."""
+def work(cell: Cell, trial: int) -> TimedTrial:
+    """Run one trial, timed. Workers call this."""
     started = time.perf_counter()
     made = run_trial(cell, trial)
-    return Done(made, time.perf_counter() - started, str(os.getpid()))
+    return TimedTrial(made, time.perf_counter() - started, str(os.getpid()))
 
 
 def run_study(
     folder: Folder, jobs: int = -1, backend: str = "loky", address: str = "", tell: Tell | None = None
 ) -> int:
-    """Run what is missing in this folder; how many trials were run.
+    """Run what is missing in this folder, and return how many trials were run.
 
-    `jobs` workers (-1: one a core; a cluster has its own). The results do not depend on workers, back end or order.
+    `jobs` workers (-1: one per core; a cluster has its own). The results do not depend on workers, back end or order.
     """
     check_workers(jobs, backend, address)
     missing = folder.missing()
-    say = tell or (lambda progress: None)
-    say(Progress(0, len(missing), None, ""))
+    cells = {(cell.scenario.id, cell.agent.id): cell for cell in folder.study.cells}
+    progress = Progress(0, len(missing), "", None, sum(_weight(cells[key[:2]]) for key in missing))
+    if tell is not None:
+        tell(progress)
     if not missing:
         return 0
-    check_study_cells(folder.study.cells)
-    cells = {(cell.scenario.id, cell.agent.id): cell for cell in folder.study.cells}
-    pace = Pace([_weight(cells[key[:2]]) for key in missing])
     with ExitStack() as stack:
-        for n, done in enumerate(stack.enter_context(_finished(cells, missing, jobs, backend, address)), 1):
-            trial = done.trial
-            folder.write(trial)
-            folder.note_time((trial.panel, trial.learner, trial.trial), done.seconds, done.worker)
-            pace.finished(_weight(cells[trial.panel, trial.learner]))
-            say(Progress(n, len(missing), pace.left(), trial.cell))
+        for done in stack.enter_context(_finished(cells, missing, jobs, backend, address)):
+            key = done.trial.panel, done.trial.learner, done.trial.trial
+            folder.write(done.trial)
+            folder.note_time(key, done.seconds, done.worker)
+            cell = cells[key[:2]]
+            progress = progress.after(cell.id, _weight(cell))
+            if tell is not None:
+                tell(progress)
     return len(missing)
 
 
 def check_workers(jobs: int, backend: str, address: str) -> None:
-    """Can there be such workers?"""
+    """Refuse workers that there cannot be."""
     if jobs == 0 or jobs < -1:
         raise InvalidSetting(f"jobs is {jobs}, expected a number of workers, or -1 for one per core.")
     if backend not in BACKENDS:
@@ -87,8 +100,8 @@ def check_workers(jobs: int, backend: str, address: str) -> None:
 @contextmanager
 def _finished(
     cells: dict[tuple[str, str], Cell], keys: list[Key], jobs: int, backend: str, address: str
-) -> Iterator[Iterator[Done]]:
-    """What workers have finished, as it comes."""
+) -> Iterator[Iterator[TimedTrial]]:
+    """Start the workers, and give what they have finished as it comes."""
     import joblib
 
     n_jobs: int | None
@@ -100,29 +113,29 @@ def _finished(
         elif backend == "configured":
             n_jobs = None if jobs == -1 else jobs
         else:
-            # One thread a worker in whatever library it calls: two workers on two cores.
+            # One thread per worker in whatever library it calls: two workers on two cores.
             stack.enter_context(joblib.parallel_config(backend="loky", inner_max_num_threads=1))
             n_jobs = min(jobs, len(keys)) if jobs > 0 else jobs
         parallel = joblib.Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs"
         )
-        results = parallel(joblib.delayed(work)(cells[scenario, learner], trial) for scenario, learner, trial in keys)
+        results = parallel(joblib.delayed(work)(cells[scenario, agent], trial) for scenario, agent, trial in keys)
         try:
-            yield _heard(results)
+            yield _explained(results)
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # that tasks in hand are given up is said by the command
+                warnings.simplefilter("ignore", UserWarning)  # the command itself says that tasks are given up
                 results.close()
 
 
-def _heard(results: Iterator[Any]) -> Iterator[Done]:
-    """A worker that died is said in a sentence."""
+def _explained(results: Iterator[Any]) -> Iterator[TimedTrial]:
+    """Turn the death of a worker into a message that says what to do."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     try:
         yield from results
     except Exception as reason:
-        # Dask's own is known by name, because Dask need not be there.
+        # Dask's own error is recognised by its name, because Dask need not be installed.
         if not isinstance(reason, TerminatedWorkerError) and type(reason).__name__ != "KilledWorker":
             raise
         raise InvalidStudy(
@@ -133,7 +146,7 @@ def _heard(results: Iterator[Any]) -> Iterator[Done]:
 
 @contextmanager
 def _cluster(address: str, jobs: int) -> Iterator[None]:
-    """The cluster at this address, or, without one, worker processes on this machine."""
+    """Connect to the cluster at this address, or, without one, start worker processes on this machine."""
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
@@ -157,29 +170,5 @@ def _cluster(address: str, jobs: int) -> Iterator[None]:
 
 
 def _weight(cell: Cell) -> float:
-    """About how long its trials take, beside others: planning every episode takes some forty times as long."""
+    """Return about how long a trial takes, relative to others: replanning every episode takes some 30 times as long."""
     return cell.episodes * (1.0 if cell.replan == "every episode" else 0.03)
-
-
-class Pace:
-    """How fast it goes, and how long it will take."""
-
-    def __init__(self, weights: list[float]) -> None:
-        """All that is to be done."""
-        self._left = sum(weights)
-        self._since = 0.0  # what was done since the first was finished, which compiled, perhaps
-        self._first: float | None = None
-
-    def finished(self, weight: float) -> None:
-        """One more."""
-        self._left -= weight
-        if self._first is None:
-            self._first = time.perf_counter()
-        else:
-            self._since += weight
-
-    def left(self) -> float | None:
-        """Seconds, if it goes on as so far; None as long as nobody can know."""
-        if self._first is None or self._since <= 0.0:
-            return None
-        return max(0.0, self._left) * (time.perf_counter() - self._first) / self._since

@@ -1,9 +1,13 @@
-"""Where results live: a folder with the study beside one Parquet file a trial, each written whole or not at all.
+"""Folders of results: the study, and one Parquet file per trial, each written completely or not at all.
 
 DIR/study.json                              the study, its hash, its seed and the versions that made the results
-DIR/trials/PANEL/LEARNER/0007.parquet       one row: the trial's numbers, its curve and its trace as lists
+DIR/trials/SCENARIO/AGENT/0007.parquet      one row: the trial's numbers, its curve and its trace as lists
 DIR/times.jsonl                             seconds, host and worker of each trial: the only file that two runs of
                                             the same study do not have in common
+
+Keys and columns that were there from the beginning keep their names (panel, learner, told): users query them. Since
+format 2 a trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the sentence
+in `promise`, which is for people; format 1 has the sentence alone. Both are read, and may stand in one folder.
 """
 
 import json
@@ -15,20 +19,25 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from surefoot.__about__ import __version__
+from surefoot.agents import AGENTS
+from surefoot.agents.premises import PremiseStatus
+from surefoot.agents.promise import Kind, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import opened, read_json, replacing, strict_json, write_json
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.offline.logs.writing import quoted
-from surefoot.studies.run.trial import Trial
+from surefoot.studies.run.former_promise import promise_from
+from surefoot.studies.run.trial import Trial, check_study_cells
 from surefoot.studies.spec.library import GROUPS
-from surefoot.studies.spec.study import Study, parse_study
+from surefoot.studies.spec.study import Cell, Study, parse_study
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,31 +53,40 @@ SQL_TYPES: dict[Any, str] = {
     float | None: "DOUBLE",
     Ints: "BIGINT[]",
     Floats: "DOUBLE[]",
+    Promise: "VARCHAR",  # its sentence
+    Kind: "VARCHAR",
+    Scope | None: "VARCHAR",
+    PremiseStatus | None: "VARCHAR",
 }
-COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}
+FORMAT = 2  # of a trial's file
+FORMER_COLUMNS = {field.name: SQL_TYPES[field.type] for field in fields(Trial)}  # all that format 1 has
+PROMISE_COLUMNS = {f"promise_{field.name}": SQL_TYPES[field.type] for field in fields(Promise)}
+COLUMNS = {**FORMER_COLUMNS, **PROMISE_COLUMNS, "format": "BIGINT"}
 MAY_BE_NONE = {field.name for field in fields(Trial) if field.type in (int | None, float | None)}
+MAY_BE_NONE |= {f"promise_{field.name}" for field in fields(Promise) if field.default is None}
+KINDS, SCOPES, PREMISES = get_args(Kind), get_args(Scope), get_args(PremiseStatus)
 PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
-LARGEST_TIMES = 2**28  # bytes of the file of times: 200 a trial
+LARGEST_TIMES = 2**28  # bytes of the file of times: about 200 per trial
 MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
 MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
-Key = tuple[str, str, int]  # scenario, learner, trial
+Key = tuple[str, str, int]  # scenario, agent, trial
 READING = "hive_partitioning = false"  # a folder that is called floor=9 is not a column
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on beside the study."""
+    """Return the versions of all that the numbers depend on beside the study."""
     return {"surefoot": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 @contextmanager
-def said_of_disk(path: Path) -> Iterator[None]:
-    """A disk that is full, or does not let us, is said in a sentence."""
+def explain_disk_errors(path: Path) -> Iterator[None]:
+    """Turn the error of a full or protected disk into a message that says what to do."""
     try:
         yield
     except OSError as reason:
         raise InvalidFile(
-            f"{path} cannot be written ({reason.strerror}). What was finished before is whole; make room, or get "
-            "permission, and go on with --resume."
+            f"{path} cannot be written ({reason.strerror}). What was finished before is complete; free some space, or "
+            "get permission, and go on with --resume."
         ) from None
 
 
@@ -80,36 +98,36 @@ class Folder:
     study: Study
 
     def place(self, key: Key) -> Path:
-        """Where a trial goes."""
-        scenario, learner, trial = key
-        return self.path / TRIALS / scenario / learner / f"{trial:04d}.parquet"
+        """Return the path of a trial's file."""
+        scenario, agent, trial = key
+        return self.path / TRIALS / scenario / agent / f"{trial:04d}.parquet"
 
     def wanted(self) -> list[Key]:
-        """Every trial that the study asks for, trial 0 of all cells first."""
+        """Return every trial that the study asks for, trial 0 of all cells first."""
         cells = self.study.cells
         return [(cell.scenario.id, cell.agent.id, i) for i in range(self.study.trials) for cell in cells]
 
     def there(self) -> list[Key]:
-        """Those that are finished."""
+        """Return the trials that are finished."""
         return [key for key in self.wanted() if self.place(key).exists()]
 
     def missing(self) -> list[Key]:
-        """Those that are not there yet."""
+        """Return the trials that are not there yet."""
         return [key for key in self.wanted() if not self.place(key).exists()]
 
     def write(self, trial: Trial) -> None:
-        """One file, whole or not at all."""
+        """Write a trial's file, completely or not at all."""
         target = self.place((trial.panel, trial.learner, trial.trial))
-        with said_of_disk(target):
+        with explain_disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_trial(target, trial)
 
     def note_time(self, key: Key, seconds: float, worker: str) -> None:
-        """Beside the results, in no result."""
-        scenario, learner, trial = key
-        entry = {"panel": scenario, "learner": learner, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
+        """Note how long a trial took. The times stand beside the results, and are part of none."""
+        scenario, agent, trial = key
+        entry = {"panel": scenario, "learner": agent, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
         target = self.path / TIMES
-        with said_of_disk(target), target.open("ab+") as stream:
+        with explain_disk_errors(target), target.open("ab+") as stream:
             stream.seek(0, os.SEEK_END)
             if stream.tell():
                 stream.seek(-1, os.SEEK_END)
@@ -119,36 +137,41 @@ class Folder:
 
 
 def begin(path: str | Path, study: Study, resume: bool) -> Folder:
-    """A folder for the results of this study: a new one, or one of the same study, if `resume` says so."""
-    wanted = agreed(path, study, resume)
-    target = Path(path)
-    if target.is_dir():
-        for partial in target.rglob(".*.partial"):
-            if not _is_alive(partial):
-                partial.unlink(missing_ok=True)  # of a process that was killed
-    with said_of_disk(target):
-        target.mkdir(parents=True, exist_ok=True)
-        _write_study(target, wanted)
-    return Folder(target, wanted)
+    """Prepare a folder for the results of this study, and write it: a new one, or, with `resume`, an earlier one."""
+    folder = prepare(path, study, resume)
+    create(folder)
+    return folder
 
 
-def agreed(path: str | Path, study: Study, resume: bool) -> Study:
-    """What would be run in this folder, if anything can be; nothing is written.
+def prepare(path: str | Path, study: Study, resume: bool) -> Folder:
+    """Return the folder with what would be run in it. All checks are made here, and nothing is written.
 
     More trials than were asked for before are added; fewer leave those that are there.
     """
+    check_study_cells(study.cells)
     target = Path(path)
     if (target / STUDY).exists():
-        return _gone_on(target, study, resume)
+        return Folder(target, _resumed(target, study, resume))
     if (target.parent / STUDY).exists():
         raise InvalidStudy(f"{target.parent} holds the results of one study, not of several. Choose another --out.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidStudy(f"{target} is there and holds something other than a study's results. Choose another --out.")
-    return study
+    return Folder(target, study)
+
+
+def create(folder: Folder) -> None:
+    """Write the folder and its study, and remove what killed processes left half written."""
+    if folder.path.is_dir():
+        for partial in folder.path.rglob(".*.partial"):
+            if not _is_alive(partial):
+                partial.unlink(missing_ok=True)
+    with explain_disk_errors(folder.path):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        _write_study(folder.path, folder.study)
 
 
 def _is_alive(partial: Path) -> bool:
-    """Is the process that writes it still there?"""
+    """Return whether the process that writes the file is still there."""
     try:
         os.kill(int(partial.name.split(".")[-2]), 0)
     except (ValueError, ProcessLookupError, OverflowError):
@@ -158,7 +181,8 @@ def _is_alive(partial: Path) -> bool:
     return True
 
 
-def _gone_on(path: Path, study: Study, resume: bool) -> Study:
+def _resumed(path: Path, study: Study, resume: bool) -> Study:
+    """Return the study whose trials are to be in this folder, if it continues the one that is there."""
     before, about = _read_study(path)
     if before.digest != study.digest:
         raise InvalidStudy(
@@ -179,19 +203,19 @@ def _gone_on(path: Path, study: Study, resume: bool) -> Study:
                 f"{path} was begun with {name} {made_by}, this is {now.get(name)}: trials of both would not be of one "
                 "study. Choose another folder with --out."
             )
-    # Sizes that plan alike differ in their trials alone: what was asked for in full stays so.
+    # Full and quick studies of the same digest differ only in their trials: what was asked for in full stays so.
     size = "full" if "full" in (before.size, study.size) else study.size
     return replace(study, trials=max(before.trials, study.trials), size=size)
 
 
 def _difference(before: Study, now: Study) -> str:
-    """The first thing that is not the same."""
+    """Return the first difference, in words."""
     if before.name != now.name:
         return f"{before.name!r}, not {now.name!r}"
     mine, its = now.identity()["cells"], before.identity()["cells"]
     for cell in {**its, **mine}:
         if cell not in mine or cell not in its:
-            return f"cell {cell} is only in {'the new one' if cell in mine else 'the old one'}"
+            return f"cell {cell} is only in the {'new' if cell in mine else 'old'} one"
         for key, value in mine[cell].items():
             if its[cell][key] != value:
                 return f"in cell {cell}, {key} was {its[cell][key]!r} and is {value!r}"
@@ -200,7 +224,7 @@ def _difference(before: Study, now: Study) -> str:
 
 def _write_study(path: Path, study: Study) -> None:
     about = {
-        "study": study.as_table(),
+        "study": study.as_json(),
         "size": study.size,
         "digest": study.digest,
         "seed": study.seed,
@@ -221,28 +245,36 @@ def _read_study(path: Path) -> tuple[Study, dict[str, Any]]:
 
 
 def write_trial(target: Path, trial: Trial) -> None:
-    """One row of Parquet, to a neighbour that is then renamed."""
+    """Write one row of Parquet, to a neighbour that is then renamed."""
     import duckdb
 
-    values = [_plain(getattr(trial, name)) for name in COLUMNS]
+    row = _row_of(trial)
     with replacing(target) as partial, quiet_connection() as con:
         con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
-        con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in values)})", values)
+        con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in COLUMNS)})", [row[name] for name in COLUMNS])
         try:
-            con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
+            con.execute(f"COPY trial TO {quote_text(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
             raise OSError(0, str(reason).splitlines()[0]) from None
         except RuntimeError:  # how DuckDB says Ctrl-C
             raise KeyboardInterrupt from None
 
 
-def _plain(value: Any) -> Any:
-    return value.ravel().tolist() if isinstance(value, np.ndarray) else value
+def _row_of(trial: Trial) -> dict[str, Any]:
+    """Return the values of a trial by column."""
+    row = {name: getattr(trial, name) for name in FORMER_COLUMNS}
+    row = {name: value.ravel().tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
+    return {**row, "promise": str(trial.promise), **promise_values(trial.promise), "format": FORMAT}
+
+
+def promise_values(promise: Promise) -> dict[str, Any]:
+    """Return the fields of a promise by column."""
+    return {name: getattr(promise, name.removeprefix("promise_")) for name in PROMISE_COLUMNS}
 
 
 @contextmanager
 def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
-    """One thread, so that the bytes of a file do not depend on how many there are; and no bar."""
+    """Open a connection with one thread, so that the bytes of a file do not depend on their number, and no bar."""
     import duckdb
 
     with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as con:
@@ -251,9 +283,9 @@ def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
 
 
 def listed(paths: Sequence[Path]) -> str:
-    """Files to read as SQL writes them: their names are names, not patterns."""
+    """Return a list of files as SQL writes it. Their names are taken literally, not as patterns."""
     names = (re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in paths)
-    return "[" + ", ".join(map(quoted, names)) + "]"
+    return "[" + ", ".join(map(quote_text, names)) + "]"
 
 
 @dataclass(frozen=True)
@@ -266,48 +298,42 @@ class Results:
     trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
     seconds: float  # of all trials together, where their times are known
 
-    @property
+    @cached_property
     def missing(self) -> int:
         """How many trials are not there yet."""
         return len(self.study.cells) * self.study.trials - sum(len(some) for some in self.trials.values())
 
-    def of(self, scenario: str, learner: str) -> tuple[Trial, ...]:
-        """The trials of one cell."""
-        return self.trials.get(f"{scenario}/{learner}", ())
-
-
-def trial_files(path: Path) -> list[Path]:
-    """The files of the trials that are there, of the study's and of no others."""
-    study, _ = _read_study(path)
-    folder = Folder(path, study)
-    return [folder.place(key) for key in folder.there()]
+    def of(self, scenario: str, agent: str) -> tuple[Trial, ...]:
+        """Return the trials of one cell."""
+        return self.trials.get(f"{scenario}/{agent}", ())
 
 
 def read_results(path: str | Path) -> Results:
-    """What is in a folder of results."""
+    """Read a folder of results."""
     target = Path(path)
     if not (target / STUDY).exists():
         raise InvalidFile(f"{target} holds no results: there is no {STUDY} in it. Expected a folder that `run` wrote.")
     study, about = _read_study(target)
     folder = Folder(target, study)
     there = folder.there()
+    cells = {(cell.scenario.id, cell.agent.id): cell for cell in study.cells}
     found: dict[str, list[Trial]] = {cell.id: [] for cell in study.cells}
-    digests = {cell.id: cell.digest for cell in study.cells}
-    labels = {cell.id: cell.label for cell in study.cells}  # a study may have got another since
-    for key, trial in zip(there, read_trials([folder.place(key) for key in there]), strict=True):
-        if (trial.panel, trial.learner, trial.trial) != key or digests[trial.cell] != trial.digest:
+    trials = read_trials([folder.place(key) for key in there], [cells[key[:2]] for key in there])
+    for key, trial in zip(there, trials, strict=True):
+        cell = cells[key[:2]]
+        if (trial.panel, trial.learner, trial.trial) != key or cell.digest != trial.digest:
             raise InvalidFile(
                 f"{folder.place(key)} holds trial {trial.trial} of {trial.cell} of the study {trial.study}, not what "
                 "its place says. Remove it and go on with --resume."
             )
-        label = labels[trial.cell]
-        found[trial.cell].append(trial if trial.label == label else replace(trial, label=label))
+        # The study may have got another label since.
+        found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
     ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
     return Results(target, study, about["versions"], ordered, _seconds(target))
 
 
-def read_trials(paths: Sequence[Path]) -> list[Trial]:
-    """The row of each of these files, in their order."""
+def read_trials(paths: Sequence[Path], cells: Sequence[Cell] | None = None) -> list[Trial]:
+    """Read the trial in each of these files. `cells` are theirs: format 1 does not say the scope of every promise."""
     import duckdb
 
     if not paths:
@@ -315,23 +341,45 @@ def read_trials(paths: Sequence[Path]) -> list[Trial]:
     try:
         with quiet_connection() as con:
             require_small(con, paths)
-            select = (
-                f"SELECT filename, {', '.join(COLUMNS)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
-            )
-            found = con.execute(select).fetchall()
-            rows = {row[0]: row[1:] for row in found}
-        if len(rows) < len(found):
-            raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
+            former = _former(con, paths)
+            rows: dict[str, dict[str, Any]] = {}
+            for columns, some in (
+                (FORMER_COLUMNS, [path for path in paths if str(path) in former]),
+                (COLUMNS, [path for path in paths if str(path) not in former]),
+            ):
+                rows |= _rows(con, tuple(columns), some)
     except (duckdb.Error, UnicodeDecodeError, OverflowError) as reason:
         raise InvalidFile(
             f"A trial's file cannot be read: {(str(reason) or '?').splitlines()[0][:400]} Restore it, or remove it "
             "and go on with --resume."
         ) from None
-    return [_trial(path, rows.get(str(path))) for path in paths]
+    scopes = [AGENTS[cell.agent.agent].floor_scope for cell in cells] if cells else [SCOPES[0]] * len(paths)
+    return [_trial(path, rows.get(str(path), {}), scope) for path, scope in zip(paths, scopes, strict=True)]
+
+
+def _former(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> set[str]:
+    """Return which of the files are of format 1, which has no column for a format."""
+    found = con.execute(
+        f"SELECT file_name FROM parquet_schema({listed(paths)}) GROUP BY file_name HAVING NOT bool_or(name = 'format')"
+    ).fetchall()
+    return {name for (name,) in found}
+
+
+def _rows(con: "duckdb.DuckDBPyConnection", columns: tuple[str, ...], paths: Sequence[Path]) -> dict[str, Any]:
+    """Return these columns of each file, by file."""
+    if not paths:
+        return {}
+    found = con.execute(
+        f"SELECT filename, {', '.join(columns)} FROM read_parquet({listed(paths)}, {READING}, filename = true)"
+    ).fetchall()
+    rows = {row[0]: dict(zip(columns, row[1:], strict=True)) for row in found}
+    if len(rows) < len(found):
+        raise InvalidFile("A trial's file has more than one row. Restore it, or remove it and go on with --resume.")
+    return rows
 
 
 def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> None:
-    """What the files say of themselves, before any of them is read: a few bytes may stand for any number of numbers."""
+    """Refuse a file by the size that it declares, before it is read: a few bytes may stand for very many numbers."""
     found = con.execute(
         f"SELECT file_name, sum(num_values) AS n FROM parquet_metadata({listed(paths)}) GROUP BY file_name "
         "ORDER BY n DESC LIMIT 1"
@@ -343,13 +391,21 @@ def require_small(con: "duckdb.DuckDBPyConnection", paths: Sequence[Path]) -> No
         )
 
 
-def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
+def _trial(path: Path, row: dict[str, Any], scope: Scope) -> Trial:
+    """Return the trial in a row of either format; `scope` is that of the agent."""
+    if row.get("format", FORMAT) != FORMAT:
+        raise InvalidFile(
+            f"{path} has format {str(row['format'])[:20]}; this version of surefoot reads formats 1 and {FORMAT} of a "
+            "trial. Update surefoot."
+        )
     try:
-        given = dict(zip(COLUMNS, row or (), strict=True))
-        strange = [name for name, value in given.items() if not _fits(name, value)]
+        if not row:
+            raise ValueError("it has no row")
+        strange = [name for name, value in row.items() if not _fits(name, value)]
         if strange:
             raise TypeError(f"{strange[0]} is not {COLUMNS[strange[0]]}")
-        trial = Trial(**given)
+        promise = _promise(row) if "format" in row else promise_from(row["promise"], scope)
+        trial = Trial(**{**{name: row[name] for name in FORMER_COLUMNS}, "promise": promise})
         trial.require_whole()
     except (TypeError, ValueError, AttributeError, OverflowError) as reason:
         raise InvalidFile(
@@ -358,8 +414,21 @@ def _trial(path: Path, row: tuple[Any, ...] | None) -> Trial:
     return trial
 
 
+def _promise(row: dict[str, Any]) -> Promise:
+    """Return the promise of a row of format 2."""
+    given = {name.removeprefix("promise_"): row[name] for name in PROMISE_COLUMNS}
+    for name, words in (("kind", KINDS), ("scope", (*SCOPES, None)), ("premise", (*PREMISES, None))):
+        if given[name] not in words:
+            raise ValueError(f"promise_{name} is {given[name]!r}")
+    if given["kind"] == "certified" and None in (given["delta"], given["scope"], given["premise"]):
+        raise ValueError("its promise lacks delta, scope or premise")
+    if given["kind"] == "not certified" and given["scale"] is None:
+        raise ValueError("its promise lacks the scale")
+    return Promise(**given)
+
+
 def _fits(name: str, value: Any) -> bool:
-    """Is it of the kind that its column has? What never happened is None."""
+    """Return whether a value is of its column's kind. What never happened is None."""
     if value is None:
         return name in MAY_BE_NONE
     kind = COLUMNS[name]
@@ -367,7 +436,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _seconds(path: Path) -> float:
-    """Of all trials that are noted; the last time of each."""
+    """Return the sum of the noted times; of each trial the last."""
     last: dict[Key, float] = {}
     try:
         with opened(path / TIMES, "lines of times") as stream:
@@ -384,7 +453,7 @@ def _seconds(path: Path) -> float:
 
 
 def study_folders(path: str | Path) -> list[Path]:
-    """The folders of results that are here: this one, or those in it; ours in the paper's order, then by name."""
+    """Return the folders of results: this one, or those in it; studies of the package in their order, then by name."""
     target = Path(path)
     if (target / STUDY).exists():
         return [target]

@@ -1,7 +1,7 @@
-"""One trial of a cell: its world, its baseline, its learner, and what came of it.
+"""One trial of a cell: its world, its baseline, its agent, and its results.
 
 Trial i draws from child i of the study's seed, and from nothing else: the children of that child are for the log, if
-there is one, and for the run. So trial i of every cell of a study meets the same chances, the number and order of
+there is one, and for the run. So trial i of every cell of a study has the same random numbers, the number and order of
 workers change nothing, and more trials leave those that are there as they are.
 """
 
@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.agents import Blocks, EveryEpisode, Growth
+from surefoot.agents.promise import Promise
+from surefoot.agents.replanning import Replan
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import FrozenRecord, freeze, require_floor
 from surefoot.bounds import Certificate
 from surefoot.errors import FloorAboveBaseline, InvalidSetting, InvalidStudy, SurefootError
-from surefoot.offline import Learnt, clone, robust_vi, spibb, vi_lcb
 from surefoot.offline.logs.folds import folds_of
+from surefoot.offline.methods import METHODS
+from surefoot.offline.methods.learnt import Learnt
 from surefoot.simulation.by_name import build_agent, build_bounds
 from surefoot.simulation.run import Run
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.simulation.simulate import simulate
-from surefoot.studies.spec.study import Cell, Choice, Log, Scenario, replan_of
+from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
 from surefoot.worlds.exact import solve, value_of
@@ -34,25 +38,27 @@ LOG, RUN = 0, 1  # children of a trial's seed
 
 @dataclass(frozen=True, eq=False)
 class Trial(FrozenRecord):
-    """What came of one trial. Returns are in the world's units; episodes count from 0; what never happened is None.
+    """The results of one trial. Returns are in the world's units; episodes count from 0; what never happened is None.
 
     A curve has one entry per bin of consecutive episodes, a trace one per checkpoint; tables are laid out row by row.
+    Each field is a column of the trial's file. The columns keep the names that users query: `panel` is the scenario's
+    id, `learner` the agent's id, `told` says whether the agent knows the baseline's value.
     """
 
     study: str
     panel: str
     learner: str
     trial: int
-    label: str  # what legends call the learner
+    label: str  # what legends call the agent
     digest: str  # of the cell's identity
-    promise: str
-    told: bool  # does the learner know what the baseline is worth?
+    promise: Promise
+    told: bool  # does the agent know the baseline's value?
     H: int
     S: int
     A: int
     episodes: int
     floor: float
-    baseline: float  # what the baseline is truly worth
+    baseline: float  # the true value of the baseline
     optimum: float
     violations: int  # episodes whose policy is truly below the floor
     regret: float
@@ -67,7 +73,7 @@ class Trial(FrozenRecord):
     min_cumulative: float  # the smallest sum over the episodes so far of what is above the floor
     log_episodes: int | None  # of the log that the baseline was learnt from
     log_lower: float | None  # what it certifies of that baseline; None: nothing
-    log_behaviour: float | None  # what the policy that wrote the log is worth
+    log_behaviour: float | None  # the value of the policy that wrote the log
     by_h: Ints  # (H+1,) episodes per h
     curve_episode: Ints  # the first episode of each bin
     curve_episodes: Ints
@@ -100,7 +106,7 @@ class Trial(FrozenRecord):
         freeze(self, n_sa=self.n_sa.reshape(-1, self.S, self.A))
 
     def require_whole(self) -> None:
-        """Numbers that cannot be of one trial are refused: called for what is read from disk."""
+        """Refuse numbers that cannot be of one trial. It is called for what is read from disk."""
         curves = {len(getattr(self, f"curve_{name}")) for name in ("episode", "episodes", "mean", "min", "regret")}
         curves |= {len(self.curve_below), len(self.curve_sources), len(self.curve_by_h)}
         traces = {len(getattr(self, f"trace_{name}")) for name in ("episode", "lower", "upper", "rho", "h")}
@@ -114,18 +120,16 @@ class Trial(FrozenRecord):
             raise ValueError("its episodes do not add up")
         if not all(moment is None or 0 <= moment < self.episodes for moment in moments):
             raise ValueError("something happened in none of its episodes")
-        if not isinstance(self.promise, str) or not isinstance(self.label, str):
-            raise TypeError("its words are not text")
 
     @property
     def cell(self) -> str:
-        """panel/learner."""
+        """The id of the cell, scenario/agent."""
         return f"{self.panel}/{self.learner}"
 
     @property
     def certified(self) -> bool:
-        """Does the learner promise this floor, without a bonus scaled by hand and with a true premise?"""
-        return self.promise.startswith("certified")
+        """Does the agent promise this floor, without a bonus scaled by hand and with a true premise?"""
+        return self.promise.certified
 
     @property
     def violated(self) -> bool:
@@ -134,10 +138,10 @@ class Trial(FrozenRecord):
 
 
 def run_trial(cell: Cell, trial: int) -> Trial:
-    """Trial number `trial` of this cell."""
+    """Run trial number `trial` of this cell."""
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FloorAboveBaseline)  # what was learnt from a log may be: it is counted
+        warnings.simplefilter("ignore", FloorAboveBaseline)  # a baseline from a log may be below: that is counted
         agent = build_agent(
             cell.agent.agent,
             built.world,
@@ -145,7 +149,7 @@ def run_trial(cell: Cell, trial: int) -> Trial:
             built.floor,
             delta=built.delta,
             bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
-            pooled=built.world.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
+            pooled=built.world.problem.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
             episodes=cell.episodes,
             replan=replan_of(cell.replan),
             certificate=built.certificate,
@@ -165,25 +169,33 @@ def run_trial(cell: Cell, trial: int) -> Trial:
 
 
 def child(seed: int, trial: int, purpose: int) -> np.random.SeedSequence:
-    """A stream of its own for every trial and purpose."""
+    """Return the random stream of a trial for one purpose, LOG or RUN."""
     return np.random.SeedSequence(seed, spawn_key=(trial, purpose))
 
 
 def checkpoints(episodes: int) -> list[int]:
-    """Where certificates are looked at: for axes of both kinds."""
+    """Return the episodes at which certificates are recorded, for linear and for logarithmic axes."""
     evenly = np.linspace(1, episodes, CHECKPOINTS)
     by_factors = np.geomspace(1, episodes, CHECKPOINTS)
     return sorted({int(k) for k in np.rint([*evenly, *by_factors])})
 
 
+def replan_of(choice: Choice) -> Replan:
+    """Return the rule of replanning that a study's file names."""
+    if isinstance(choice, str):
+        return EveryEpisode()
+    kind, value = choice
+    return Growth(value) if kind == "growth" else Blocks(value)
+
+
 @dataclass(frozen=True, eq=False)
 class BuiltScenario:
-    """A panel, built: what a learner meets in one trial. Values are this library's, in 0..H."""
+    """A scenario as it is in one trial: built, and with the trial's own log. Values are this library's, in 0..H."""
 
     world: TabularMDP
     baseline: Floats
     floor: float
-    delta: float  # that is left for the learner
+    delta: float  # what is left of it for the agent
     certificate: Certificate | None = None
     log: Log | None = None
     log_lower: float | None = None
@@ -191,7 +203,7 @@ class BuiltScenario:
 
 
 def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> BuiltScenario:
-    """Build a panel. Where there is a log it is this trial's own."""
+    """Build a scenario. Where there is a log, it is this trial's own."""
     try:
         world = build_world(scenario.world["name"], **{k: v for k, v in scenario.world.items() if k != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
@@ -201,14 +213,20 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     if scenario.log is None:
         return BuiltScenario(world, policy, floor, delta)
     learnt = learn_from_log(world, policy, scenario.log, delta / 2, child(seed, trial, LOG))
-    certificate = learnt.certificate if learnt.certified else None
-    lower = learnt.lower if learnt.certified else None
-    behaviour = value_of(world, policy)
-    return BuiltScenario(world, learnt.policy, floor, delta / 2, certificate, scenario.log, lower, behaviour)
+    return BuiltScenario(
+        world,
+        learnt.policy,
+        floor,
+        delta / 2,
+        certificate=learnt.certificate if learnt.certified else None,
+        log=scenario.log,
+        log_lower=learnt.lower if learnt.certified else None,
+        log_behaviour=value_of(world, policy),
+    )
 
 
 def policy_of(world: TabularMDP, choice: Choice) -> Floats:
-    """The world's usual baseline, or the Boltzmann policy on Q*."""
+    """Return the world's usual baseline, or the Boltzmann policy on Q*."""
     if choice == "usual":
         if world.baseline is None:
             raise InvalidSetting(f"{world.name} has no usual baseline. Write baseline = {{ eta = 5.0 }}.")
@@ -217,21 +235,21 @@ def policy_of(world: TabularMDP, choice: Choice) -> Floats:
 
 
 def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
-    """The floor in 0..H; one that the baseline, or the log's behaviour, does not reach is refused."""
-    given = scenario.floor
+    """Return the floor in 0..H. One that the baseline, or the log's behaviour, does not reach is refused."""
+    given, problem = scenario.floor, world.problem
     if isinstance(given, str):
         if world.suggested_floor is None:
             raise InvalidSetting(f"{world.name} has no usual floor. Write a number.")
         floor = world.suggested_floor
     elif isinstance(given, tuple):
         kind, share = given
-        worth = world.in_user_units(baseline)
-        floor = world.from_user_units(share * worth if kind == "of_baseline" else worth - share)
+        value = problem.in_user_units(baseline)
+        floor = problem.from_user_units(share * value if kind == "of_baseline" else value - share)
     else:
-        floor = world.from_user_units(float(given))
-    floor = require_floor(floor, world.H)
+        floor = problem.from_user_units(float(given))
+    floor = require_floor(floor, problem.H)
     if floor > baseline:
-        asked, found = (f"{world.in_user_units(value):.6g}" for value in (floor, baseline))
+        asked, found = (f"{problem.in_user_units(value):.6g}" for value in (floor, baseline))
         whose = "baseline" if scenario.log is None else "policy that writes the log"
         raise InvalidSetting(
             f"the floor is {asked}, but the {whose} is worth {found}: the promise presumes one above the floor. "
@@ -244,19 +262,13 @@ def learn_from_log(world: TabularMDP, mu: Floats, log: Log, delta: float, seed: 
     """Draw a log of the policy mu and learn a baseline from it, certified at this delta."""
     rng = np.random.default_rng(seed)
     states, actions = draw_episodes(world, mu, log.episodes, rng)
-    if log.method == "vi-lcb":
-        folds = folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H)
-        return vi_lcb(_counted(world, states, actions, folds), world.problem, delta)
-    counts = _counted(world, states, actions)
-    if log.method == "robust":
-        return robust_vi(counts, world.problem, delta)
-    if log.method == "clone":
-        return clone(counts, world.problem, delta)
-    return spibb(counts, world.problem, delta)
+    method = METHODS[log.method]
+    folds = folds_of(np.arange(log.episodes), int(rng.integers(2**31)), world.H) if method.by_folds else None
+    return method.learn(_counted(world, states, actions, folds), world.problem, delta)
 
 
 def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None = None) -> Counts:
-    """Counts of the log; where each step has a fold of its own, of that alone."""
+    """Return the counts of the log. Where each step has a fold of its own, only that fold is counted."""
     n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=np.int64)
     for h in range(world.H):
         rows = slice(None) if folds is None else folds == h
@@ -267,8 +279,9 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
-    """The account of a run in the world's units."""
-    units, curve, trace = built.world.problem.units, run.curve, run.trace
+    """Return the results of a run in the world's units."""
+    problem, curve, trace = built.world.problem, run.curve, run.trace
+    units = problem.units
     assert trace is not None
     assert run.violations is not None
     assert run.regret is not None
@@ -276,7 +289,7 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
     assert run.min_cumulative is not None
     assert run.optimum is not None
 
-    def of(value: Any) -> Any:
+    def in_user_units(value: Any) -> Any:
         return units.to_user(value)
 
     return Trial(
@@ -286,19 +299,19 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         trial=trial,
         label=cell.label,
         digest=cell.digest,
-        promise=str(run.promise),
+        promise=run.promise,
         told=run.told,
-        H=built.world.H,
-        S=built.world.S,
-        A=built.world.A,
+        H=problem.H,
+        S=problem.S,
+        A=problem.A,
         episodes=run.episodes,
-        floor=of(built.floor),
-        baseline=of(value_of(built.world, built.baseline)),
-        optimum=of(run.optimum),
+        floor=in_user_units(built.floor),
+        baseline=in_user_units(value_of(built.world, built.baseline)),
+        optimum=in_user_units(run.optimum),
         violations=run.violations,
         regret=units.scale * run.regret,
-        min_value=of(run.min_value),
-        mean_value=of(run.mean_value),
+        min_value=in_user_units(run.min_value),
+        mean_value=in_user_units(run.mean_value),
         first_mixture=run.first_mixture,
         first_optimistic=run.first_optimistic,
         off_baseline=run.off_baseline,
@@ -307,37 +320,35 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         on_optimistic=run.sources["optimistic"],
         min_cumulative=units.scale * run.min_cumulative,
         log_episodes=None if built.log is None else built.log.episodes,
-        log_lower=None if built.log_lower is None else of(built.log_lower),
-        log_behaviour=None if built.log_behaviour is None else of(built.log_behaviour),
+        log_lower=None if built.log_lower is None else in_user_units(built.log_lower),
+        log_behaviour=None if built.log_behaviour is None else in_user_units(built.log_behaviour),
         by_h=run.by_h,
         curve_episode=curve.episode,
         curve_episodes=curve.episodes,
-        curve_mean=of(curve.mean),
-        curve_min=of(curve.min),
+        curve_mean=in_user_units(curve.mean),
+        curve_min=in_user_units(curve.min),
         curve_below=curve.below,
         curve_regret=units.scale * curve.regret,
         curve_sources=curve.sources,
         curve_by_h=curve.by_h,
         trace_episode=trace.episode,
-        trace_lower=of(trace.lower),
-        trace_upper=of(trace.upper),
+        trace_lower=in_user_units(trace.lower),
+        trace_upper=in_user_units(trace.upper),
         trace_rho=trace.rho,
         trace_h=trace.h,
-        trace_candidates=of(trace.candidates),
-        n_sa=run.counts.n_sa.reshape(-1, built.world.S, built.world.A),
+        trace_candidates=in_user_units(trace.candidates),
+        n_sa=run.counts.n_sa.reshape(-1, problem.S, problem.A),
     )
 
 
 def check_study_cells(cells: tuple[Cell, ...]) -> None:
-    """Build everything once, before hours are spent: what does not fit is said now."""
-    seen: set[str] = set()
-    for cell in cells:
-        if cell.scenario.id not in seen:
-            built = build_scenario(cell.scenario, cell.delta, cell.seed, 0)
-            seen.add(cell.scenario.id)
-        pooled = cell.agent.pooled
-        if pooled is True and not built.world.stationary:
+    """Build every scenario once, before hours are spent: what does not fit is refused now."""
+    scenario: Scenario | None = None
+    for cell in cells:  # those of one scenario stand together, and one world at a time is in memory
+        if cell.scenario is not scenario:
+            scenario, world = cell.scenario, build_scenario(cell.scenario, cell.delta, cell.seed, 0).world
+        if cell.agent.pooled is True and not world.problem.stationary:
             raise InvalidStudy(
-                f"Cell {cell.id}: the dynamics of {built.world.name} depend on the step, so counts cannot be pooled. "
+                f"Cell {cell.id}: the dynamics of {world.name} depend on the step, so counts cannot be pooled. "
                 'Write pooled = false, or "if stationary".'
             )

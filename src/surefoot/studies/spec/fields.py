@@ -1,4 +1,4 @@
-"""How a study's file is read: each table has fields with a meaning, and what is not a field is refused by name."""
+"""Reading the tables of a study's file. Every field has a meaning; what is not a field is refused by name."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ Read = Callable[[str, object], Any]
 
 
 class Field(NamedTuple):
-    """One field of a table: how its value is read, what it means, and what it is if left out."""
+    """One field of a table: how its value is read, what it means, and its default."""
 
     read: Read
     meaning: str
@@ -22,14 +22,16 @@ class Field(NamedTuple):
 
 
 def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Every field of a table, checked. `where` is the place in the file."""
+    """Return every field of a table, checked. `where` is the position in the file, for messages."""
     if not isinstance(given, dict):
-        raise InvalidStudy(f"{where} is {shown(given)}, expected a table with {', '.join(fields)}.")
+        raise InvalidStudy(f"{where} is {format_value(given)}, expected a table with {', '.join(fields)}.")
     for name in given:
         if name not in fields:
             close = get_close_matches(str(name)[:LONGEST_SHOWN], fields, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} has no field {shown(name)}.{hint} There are: {', '.join(fields) or 'none'}.")
+            raise InvalidStudy(
+                f"{where} has no field {format_value(name)}.{hint} There are: {', '.join(fields) or 'none'}."
+            )
     missing = [name for name, field in fields.items() if field.default is REQUIRED and name not in given]
     if missing:
         raise InvalidStudy(f"{where} lacks {', '.join(missing)} ({missing[0]}: {fields[missing[0]].meaning}).")
@@ -39,8 +41,8 @@ def read_table(where: str, given: object, fields: Mapping[str, Field]) -> dict[s
     }
 
 
-def shown(value: object) -> str:
-    """A value in a message: cut, where it is long, nested deeply, or a number that Python does not write out."""
+def format_value(value: object) -> str:
+    """Return a value for a message: shortened where it is long, deeply nested, or a number of very many digits."""
     if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
         return f"a number of {value.bit_length()} bits"
     brief = Repr()
@@ -49,94 +51,96 @@ def shown(value: object) -> str:
 
 
 def text(where: str, value: object) -> str:
-    """Some words."""
+    """Read text that is not empty."""
     if not isinstance(value, str) or not value.strip() or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise InvalidStudy(f"{where} is {shown(value)}, expected text.")
+        raise InvalidStudy(f"{where} is {format_value(value)}, expected text.")
     return " ".join(value.split())
 
 
 def label(where: str, value: object) -> str:
-    """Words for a legend; one that begins with _ would be left out of it."""
+    """Read the words of a legend. Matplotlib would leave out a label that begins with _."""
     word = text(where, value)
     if word.startswith("_") or len(word) > 60:
-        raise InvalidStudy(f"{where} is {shown(word)}, expected at most 60 letters, the first of them not '_'.")
+        raise InvalidStudy(f"{where} is {format_value(word)}, expected at most 60 letters, the first of them not '_'.")
     return word
 
 
 def name(where: str, value: object) -> str:
-    """An id: part of a file's name, and for ever."""
+    """Read an id. It is part of a file's name, and permanent."""
     word = text(where, value)
     if not all(c.isascii() and (c.isalnum() or c in "-._") for c in word) or not word[0].isalnum() or len(word) > 60:
-        raise InvalidStudy(f"{where} is {shown(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
+        raise InvalidStudy(f"{where} is {format_value(word)}, expected at most 60 of a-z, A-Z, 0-9, '-', '_' and '.'.")
     return word
 
 
 def whole(low: int, high: int = 10**15) -> Read:
-    """A whole number from `low` to `high`; 2e7 is one, too."""
+    """Return a reader of whole numbers from `low` to `high`; 2e7 is one, too."""
 
     def read(where: str, value: object) -> int:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            words = f"expected a whole number, at least {low} and at most {high:,}"
-            raise InvalidStudy(f"{where} is {shown(value)}, {words}.")
+            expected = f"expected a whole number, at least {low} and at most {high:,}"
+            raise InvalidStudy(f"{where} is {format_value(value)}, {expected}.")
         return value
 
     return read
 
 
 def number(where: str, value: object) -> float:
-    """A finite number."""
+    """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InvalidStudy(f"{where} is {shown(value)}, expected a number of at most {LARGEST:g}.")
+        raise InvalidStudy(f"{where} is {format_value(value)}, expected a number of at most {LARGEST:g}.")
     return float(value)
 
 
 def between(low: float, high: float, meaning: str) -> Read:
-    """A number strictly between the two."""
+    """Return a reader of numbers strictly between `low` and `high`."""
 
     def read(where: str, value: object) -> float:
         if not low < number(where, value) < high:
-            raise InvalidStudy(f"{where} is {shown(value)}, expected {meaning}.")
+            raise InvalidStudy(f"{where} is {format_value(value)}, expected {meaning}.")
         return number(where, value)
 
     return read
 
 
 def yes_or_no(where: str, value: object, more: str = "") -> bool:
-    """True or false; `more` is what else the field takes."""
+    """Read true or false. `more` names, for the message, what else the field takes."""
     if not isinstance(value, bool):
-        raise InvalidStudy(f"{where} is {shown(value)}, expected true or false{more}.")
+        raise InvalidStudy(f"{where} is {format_value(value)}, expected true or false{more}.")
     return value
 
 
 def one_of(choices: Mapping[str, Any] | tuple[str, ...]) -> Read:
-    """One word of several."""
+    """Return a reader that takes one of these words."""
 
     def read(where: str, value: object) -> str:
         word = text(where, value).lower()
         if word not in choices:
             close = get_close_matches(word[:LONGEST_SHOWN], list(choices), n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InvalidStudy(f"{where} is {shown(value)}.{hint} There are: {', '.join(choices)}.")
+            raise InvalidStudy(f"{where} is {format_value(value)}.{hint} There are: {', '.join(choices)}.")
         return word
 
     return read
 
 
 def several(read_one: Read) -> Read:
-    """A list, each entry read alike."""
+    """Return a reader of lists, whose entries are all read by `read_one`."""
 
     def read(where: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise InvalidStudy(f"{where} is {shown(value)}, expected a list (of tables: write [[...]] above each).")
+            raise InvalidStudy(
+                f"{where} is {format_value(value)}, expected a list (of tables: write [[...]] above each)."
+            )
         return tuple(read_one(f"{where}[{i}]", entry) for i, entry in enumerate(value))
 
     return read
 
 
 def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
-    """Such as "usual" or { eta = 5.0 }: kept as written, so that a study can be written out again."""
+    """Return a reader of choices such as "usual" or { eta = 5.0 }, kept so that a study can be written out again."""
     can = " or ".join([*(f'"{word}"' for word in words), *(f"{{ {key} = ... }}" for key in keys)])
 
     def read(where: str, value: object) -> str | tuple[str, Any]:
@@ -145,6 +149,6 @@ def a_word_or_one_key(words: tuple[str, ...], keys: Mapping[str, Read]) -> Read:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys:
             key, entry = next(iter(value.items()))
             return key, keys[key](f"{where}: {key}", entry)
-        raise InvalidStudy(f"{where} is {shown(value)}, expected {can}.")
+        raise InvalidStudy(f"{where} is {format_value(value)}, expected {can}.")
 
     return read

@@ -1,4 +1,4 @@
-"""The studies that come with the package: the paper's, and ours."""
+"""The studies that come with the package: the paper's, and our own."""
 
 import tomllib
 from importlib.resources import files
@@ -14,19 +14,19 @@ GROUPS = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
 
 
 def packaged(name: str) -> Study:
-    """A study of the package by name."""
+    """Return a study of the package by name."""
     return parse_study(tomllib.loads(source(name)), f"{name}.toml")
 
 
 def source(name: str) -> str:
-    """The file of a study of the package, to copy and change."""
+    """Return the file of a study of the package, to copy and change."""
     if name not in GROUPS["all"]:
         raise InvalidStudy(f"There is no study {name!r}. There are: {', '.join(GROUPS['all'])}.")
     return files("surefoot.studies.spec").joinpath("packaged", f"{name}.toml").read_text(encoding="utf-8")
 
 
 def find_studies(asked: str) -> tuple[Study, ...]:
-    """By name, by the name of a group, or by a file's path."""
+    """Return the studies of this name, of the group of this name, or of the file at this path."""
     if asked in GROUPS:
         return tuple(packaged(name) for name in GROUPS[asked])
     if asked in GROUPS["all"]:

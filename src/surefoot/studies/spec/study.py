@@ -1,7 +1,8 @@
-"""Study: what is asked, as data. A TOML file, checked field by field; panels times learners are its cells.
+"""Study: what is asked, as data. A TOML file, checked field by field; its cells are scenarios times agents.
 
-A scenario is a place: a world, its baseline (or a log to learn one from) and a floor. A learner is a way to plan. Each
-pair of the two is a cell, `scenario/agent`, which is its permanent name. Trials of a cell differ in their draws only.
+A scenario is a world, its baseline (or a log to learn one from) and a floor. An agent is an algorithm with its
+settings. Each pair of the two is a cell, `scenario/agent`, which is its permanent name. Trials of a cell differ in
+their draws only.
 """
 
 import hashlib
@@ -12,23 +13,26 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from surefoot.agents import AGENTS, Blocks, EveryEpisode, Growth
-from surefoot.agents.replanning import Replan
+from surefoot.agents import AGENTS
+from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
+from surefoot.offline.methods import METHODS
+from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import (
     Field,
     a_word_or_one_key,
     between,
+    format_value,
     label,
     name,
     number,
     one_of,
     read_table,
     several,
-    shown,
     text,
     whole,
     yes_or_no,
@@ -36,20 +40,14 @@ from surefoot.studies.spec.fields import (
 from surefoot.task.problem import LONGEST
 from surefoot.worlds.registry import family
 
-BOUNDS = ("paper", "kl")
-LOG_METHODS = ("vi-lcb", "robust", "clone", "spibb")
+# What each figure is: plots.py in the report, where a figure of every name is drawn and of no other (a test compares).
 FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations")
-CLAIMS = (  # how each is judged: claims.py
-    *("promise", "optimist-violates", "flat-then-rise", "epsmix-sooner", "higher-floor-delays"),
-    *("better-baseline-helps", "dope-leaves-first", "dope-regrets-more", "optpess-stays", "more-trajectories-help"),
-    *("log-is-enough", "tighter-floor-delays", "finite-mixtures", "mixing-leaves-sooner"),
-    *("fewer-violations-with-more-data", "sharp-leaves-sooner"),
-)
+USUAL_FIGURES = ("return", "regret", "ribbon", "certificates", "coverage")
 AXES = ("linear", "log")
 LARGEST_FILE = 1_000_000  # bytes of a study's file: it is written by hand
 MOST_RUNS = 1_000_000  # cells times trials: a file each
 LARGEST_WORLD = 2**27  # transitions (H, S, A, S) to count: 1 GiB
-# Python's reader of TOML takes time by the square of the parts of a.dotted.name; a study needs three.
+# Python's reader of TOML takes quadratic time in the number of parts of a.dotted.name; a study needs three.
 MANY_DOTS = re.compile(
     r"""(?<![\w"'-])(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){8}"""
 )
@@ -58,10 +56,10 @@ Choice = str | tuple[str, float]  # "usual", or ("eta", 5.0)
 
 
 def _world(where: str, value: object) -> dict[str, Any]:
-    """A family by name, and its sizes as they are."""
+    """Read a family by name, and all its sizes."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise InvalidStudy(
-            f'{where} is {shown(value)}, expected a table such as {{ name = "random", S = 5, seed = 1 }}.'
+            f'{where} is {format_value(value)}, expected a table such as {{ name = "random", S = 5, seed = 1 }}.'
         )
     try:
         chosen = family(text(f"{where}: name", value["name"])[:60])
@@ -73,12 +71,12 @@ def _world(where: str, value: object) -> dict[str, Any]:
         sizes[size] = Field(read, f"a size of {chosen.name}", default)
     given = {key: entry for key, entry in value.items() if key != "name"}
     found = read_table(where, given, sizes)
-    _require_room(where, found)
+    _require_size(where, found)
     return {"name": chosen.name, **found}
 
 
-def _require_room(where: str, sizes: Mapping[str, Any]) -> None:
-    """A learner counts H S A S transitions: refused here, before any array is made, where they would not fit."""
+def _require_size(where: str, sizes: Mapping[str, Any]) -> None:
+    """Refuse a world that is too large before any array is made: an agent counts H S A S transitions."""
     S = max(sizes.get("S", 1), sizes.get("N", 1), sizes.get("places", 1))
     H = max(sizes.get("H", 1), sizes.get("N", 1))
     numbers = H * S * sizes.get("A", 1) * S
@@ -98,6 +96,7 @@ _replan = a_word_or_one_key(
 
 
 def _floor(where: str, value: object) -> float | Choice:
+    """Read a floor: a number, or a choice."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return number(where, value)
     read = a_word_or_one_key(("usual",), {"of_baseline": _SHARE, "below_baseline": _POSITIVE})
@@ -111,7 +110,7 @@ def _floor(where: str, value: object) -> float | Choice:
 LOG_FIELDS = {
     "episodes": Field(whole(1, 10_000_000), "how many episodes are in the log"),
     "behaviour": Field(_baseline, 'who wrote it: "usual" or { eta = 10.0 }, as for baseline', "usual"),
-    "method": Field(one_of(LOG_METHODS), f"how the baseline is learnt from it: {', '.join(LOG_METHODS)}", "vi-lcb"),
+    "method": Field(one_of(METHODS), f"how the baseline is learnt from it: {', '.join(METHODS)}", "vi-lcb"),
 }
 
 
@@ -120,7 +119,7 @@ def _log(where: str, value: object) -> "Log":
 
 
 SCENARIO_FIELDS = {
-    "id": Field(name, "its name in cells and files, for ever"),
+    "id": Field(name, "its permanent name in cells and files"),
     "title": Field(text, "what is written above its picture; what is particular about it, if left out", ""),
     "world": Field(
         _world,
@@ -137,7 +136,7 @@ SCENARIO_FIELDS = {
     "episodes": Field(whole(1), "episodes of a run here; the study's, if left out", None),
 }
 AGENT_FIELDS = {
-    "id": Field(name, "its name in cells and files, for ever"),
+    "id": Field(name, "its permanent name in cells and files"),
     "label": Field(label, "what legends call it; its algorithm's name, if left out", ""),
     "agent": Field(one_of(AGENTS), f"the algorithm: {', '.join(AGENTS)}"),
     "bounds": Field(one_of(BOUNDS), "paper: constants as printed; kl: sharp certificates"),
@@ -150,12 +149,12 @@ AGENT_FIELDS = {
     "replan": Field(
         _replan, '"every episode", { growth = 1.03 } or { blocks = 0.01 }; the study\'s, if left out', None
     ),
-    "episodes": Field(whole(1), "episodes of its runs; the panel's, if left out", None),
+    "episodes": Field(whole(1), "episodes of its runs; the scenario's, if left out", None),
 }
 QUICK_FIELDS = {
     "trials": Field(whole(1, 100_000), "trials of a quick run", None),
     "episodes": Field(whole(1), "episodes of every cell in a quick run", None),
-    "replan": Field(_replan, "how every learner replans in a quick run", None),
+    "replan": Field(_replan, "when every agent replans in a quick run", None),
 }
 
 
@@ -183,10 +182,10 @@ STUDY_FIELDS = {
     "seed": Field(whole(0), "of all draws. Trial i draws from child i of it", 0),
     "trials": Field(whole(1, 100_000), "runs of each cell; they differ in their draws only", 10),
     "delta": Field(_SHARE, "how likely the promise may fail", 0.1),
-    "episodes": Field(whole(1), "episodes of a run, where scenario and learner do not say", None),
-    "replan": Field(_replan, "when learners plan anew, where they do not say", "every episode"),
+    "episodes": Field(whole(1), "episodes of a run, where scenario and agent do not say", None),
+    "replan": Field(_replan, "when agents replan, where they do not say", "every episode"),
     "axis": Field(one_of(AXES), "of episodes in pictures: linear or log", "linear"),
-    "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", FIGURES[:5]),
+    "figures": Field(several(one_of(FIGURES)), f"which to draw: {', '.join(FIGURES)}", USUAL_FIGURES),
     "claims": Field(several(one_of(CLAIMS)), f"which claims to judge: {', '.join(CLAIMS)}", ("promise",)),
     "quick": Field(_quick, "what is different with --quick; 3 trials and plans in blocks, if left out", None),
     "scenarios": Field(several(_scenario), "where agents learn, [[scenarios]] each"),
@@ -199,12 +198,13 @@ TABLES = {
     "scenarios.log": LOG_FIELDS,
     "agents": AGENT_FIELDS,
 }
-FORMER_NAMES = {"panels": "scenarios", "learners": "agents"}  # of tables in a study's file: they still work
+# Tables of a study's file by their former names, which still work; JSON is written with them (`as_json`).
+FORMER_NAMES = {"panels": "scenarios", "learners": "agents"}
 
 
 @dataclass(frozen=True)
 class Log:
-    """A log of past episodes, drawn anew in every trial, from which the baseline is learnt."""
+    """A log of past episodes from which the baseline is learnt. Every trial draws its own."""
 
     episodes: int
     behaviour: Choice
@@ -213,7 +213,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A place: a world, its baseline and a floor."""
+    """A world, its baseline and a floor."""
 
     id: str
     title: str
@@ -223,9 +223,9 @@ class Scenario:
     log: Log | None
     episodes: int | None
 
-    @property
+    @cached_property
     def heading(self) -> str:
-        """Its title, or what is particular about it."""
+        """The title, or, without one, what is particular about the scenario."""
         if self.title:
             return self.title
         who = self.baseline if self.log is None else self.log.behaviour
@@ -242,7 +242,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """A way to plan."""
+    """An algorithm with its settings."""
 
     id: str
     label: str
@@ -265,7 +265,7 @@ class Quick:
 
 @dataclass(frozen=True)
 class Cell:
-    """A learner in a place: all that decides its runs, as plain data."""
+    """An agent in a scenario: all that decides its runs, as plain data."""
 
     study: str
     scenario: Scenario
@@ -275,33 +275,33 @@ class Cell:
     episodes: int
     replan: Choice
 
-    @property
+    @cached_property
     def id(self) -> str:
-        """panel/learner."""
+        """The permanent name, scenario/agent."""
         return f"{self.scenario.id}/{self.agent.id}"
 
-    @property
+    @cached_property
     def label(self) -> str:
-        """What legends call the learner."""
+        """What legends call the agent."""
         return self.agent.label or AGENTS[self.agent.agent].name
 
     def identity(self) -> dict[str, Any]:
-        """What decides the numbers: no titles, no labels, and the sizes that are used, wherever they were said."""
-        scenario, learner = asdict(self.scenario), asdict(self.agent)
-        places = {key: scenario[key] for key in ("world", "baseline", "floor", "log")}
-        ways = {key: learner[key] for key in ("agent", "bounds", "scale", "pooled")}
-        same = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
-        return {**places, **ways, **same}
+        """Return what decides the numbers: no titles, no labels, and the values that are used, wherever they stood."""
+        scenario, agent = asdict(self.scenario), asdict(self.agent)
+        where = {key: scenario[key] for key in ("world", "baseline", "floor", "log")}
+        who = {key: agent[key] for key in ("agent", "bounds", "scale", "pooled")}
+        how = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
+        return {**where, **who, **how}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Of the identity."""
+        """The hash of the identity."""
         return digest_of(self.identity())
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is asked. `read_study` makes one from a file."""
+    """A question. `read_study` reads one from a file."""
 
     name: str
     title: str
@@ -319,25 +319,25 @@ class Study:
     agents: tuple[AgentSpec, ...]
     size: str = "full"
 
-    @property
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every learner in every place."""
+        """Every agent in every scenario."""
         return tuple(
             Cell(
                 study=self.name,
                 scenario=scenario,
-                agent=learner,
+                agent=agent,
                 seed=self.seed,
                 delta=self.delta,
-                episodes=learner.episodes or scenario.episodes or self.episodes or 0,
-                replan=learner.replan or self.replan,
+                episodes=agent.episodes or scenario.episodes or self.episodes or 0,
+                replan=agent.replan or self.replan,
             )
             for scenario in self.scenarios
-            for learner in self.agents
+            for agent in self.agents
         )
 
     def made_quick(self) -> "Study":
-        """The same question in minutes."""
+        """Return the same question, made so small that it takes minutes."""
         less = self.quick or Quick(min(self.trials, 3), None, ("blocks", 0.01))
         agents, scenarios = self.agents, self.scenarios
         if less.replan is not None:
@@ -349,7 +349,7 @@ class Study:
         return replace(self, agents=agents, scenarios=scenarios, trials=trials, quick=None, size="quick")
 
     def as_table(self) -> dict[str, Any]:
-        """As in the file: `parse_study` reads it back. What is as if left out is left out."""
+        """Return the study as its file has it; `parse_study` reads it. What has its default is left out."""
         return {
             **_table(self, STUDY_FIELDS, ("quick", "scenarios", "agents")),
             **({} if self.quick is None else {"quick": _table(self.quick, QUICK_FIELDS)}),
@@ -363,36 +363,48 @@ class Study:
             "agents": [_table(agent, AGENT_FIELDS) for agent in self.agents],
         }
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the table for programs: study.json and `surefoot studies --json`.
+
+        Its keys are part of these formats, so they stay the former ones; `parse_study` reads both.
+        """
+        former = {today: name for name, today in FORMER_NAMES.items()}
+        return {former.get(key, key): value for key, value in self.as_table().items()}
+
     def identity(self) -> dict[str, Any]:
-        """What decides the numbers of every cell. Not the number of trials: more of them change none that are there."""
+        """Return what decides the numbers of every cell.
+
+        The number of trials is not part of it: more trials change none of those that are there.
+        """
         return {"name": self.name, "cells": {cell.id: cell.identity() for cell in self.cells}}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Of the identity."""
+        """The hash of the identity."""
         return digest_of(self.identity())
 
 
 def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a record as TOML has them."""
+    """Return the fields of a record as TOML has them."""
     given = {key: getattr(record, key) for key in fields if key not in but}
     return {key: _as_written(key, value) for key, value in given.items() if value != fields[key].default}
 
 
 def _as_written(key: str, value: Any) -> Any:
+    """Return a value as TOML has it."""
     if key in ("figures", "claims"):
         return list(value)
     return {value[0]: value[1]} if isinstance(value, tuple) else value
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
-    """The same for the same data, whatever the order of keys."""
+    """Return a hash that is the same for the same data, whatever the order of keys."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def parse_study(given: object, where: str) -> Study:
-    """A study from a table as TOML or JSON gives it; `where` is named in messages."""
-    study = Study(**read_table(where, _renamed(where, given), STUDY_FIELDS))
+    """Return a study from a table as TOML or JSON gives it; `where` is named in messages."""
+    study = Study(**_read_fields(where, given))
     runs = len(study.scenarios) * len(study.agents) * study.trials
     if runs > MOST_RUNS:
         raise InvalidStudy(
@@ -411,20 +423,22 @@ def parse_study(given: object, where: str) -> Study:
     return study
 
 
-def _renamed(where: str, given: object) -> object:
-    """The table with today's names."""
-    if not isinstance(given, dict):
-        return given
+def _read_fields(where: str, given: object) -> dict[str, Any]:
+    """Return the fields of a study by today's names. Messages name each table as the file does."""
+    names = {today: today for today in STUDY_FIELDS}  # what the file calls each of them
     for former, today in FORMER_NAMES.items():
-        if former in given and today in given:
-            raise InvalidStudy(
-                f"{where} has [[{today}]], and [[{former}]], which is its former name. Write [[{today}]]."
-            )
-    return {FORMER_NAMES.get(key, key): value for key, value in given.items()}
+        if isinstance(given, dict) and former in given:
+            if today in given:
+                raise InvalidStudy(
+                    f"{where} has [[{today}]], and [[{former}]], which is its former name. Write [[{today}]]."
+                )
+            names[today] = former
+    found = read_table(where, given, {names[today]: field for today, field in STUDY_FIELDS.items()})
+    return {today: found[name] for today, name in names.items()}
 
 
 def read_study(path: str | Path) -> Study:
-    """A study from a TOML file."""
+    """Return a study from a TOML file."""
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device has no size, and may have no end
@@ -444,11 +458,3 @@ def read_study(path: str | Path) -> Study:
     except (ValueError, RecursionError) as reason:  # among them tomllib's own, and numbers of thousands of digits
         raise InvalidStudy(f"{path} is not TOML: {reason}") from None
     return parse_study(given, str(path))
-
-
-def replan_of(choice: Choice) -> Replan:
-    """The rule that is meant."""
-    if isinstance(choice, str):
-        return EveryEpisode()
-    kind, value = choice
-    return Growth(value) if kind == "growth" else Blocks(value)

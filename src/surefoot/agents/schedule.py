@@ -1,0 +1,71 @@
+"""The plan in force: how long it is played, what continues it, and when the agent replans.
+
+Every loop that plays episodes asks here, in Python or around compiled code. The fused loop in the kernels has a version
+of its own, which is tested against this one.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from surefoot.agents.base import CountingAgent
+from surefoot.agents.plan import Plan
+from surefoot.agents.replanning import Deadline, deadline, is_due
+from surefoot.task.counts import Counts
+
+
+@dataclass(frozen=True)
+class PlanInForce:
+    """A plan, since when it has been played, and when the rule of replanning ends it.
+
+    `since` is how many episodes were counted when it came into force: when it was computed, or when it continued
+    another plan. None: nobody remembers, after a restart; then the agent is asked at every episode what continues it.
+    """
+
+    agent: CountingAgent
+    plan: Plan
+    computed: int  # how many episodes were counted when it, or the plan that it continues, was computed
+    end: Deadline
+    since: int | None
+
+    @classmethod
+    def begin(cls, agent: CountingAgent, plan: Plan, counts: Counts) -> Self:
+        """Return a plan that was just computed from these counts."""
+        now = _episodes(agent, counts)
+        return cls(agent, plan, now, deadline(agent.replan_rule, counts, agent.problem.H), now)
+
+    @classmethod
+    def remembered(cls, agent: CountingAgent, plan: Plan, computed_from: Counts) -> Self:
+        """Return a plan of which only the counts that it was computed from are remembered."""
+        return replace(cls.begin(agent, plan, computed_from), since=None)
+
+    def next(self, counts: Counts) -> "PlanInForce | None":
+        """Return the plan of the next episode: this one, or what continues it. None: the agent must replan."""
+        if is_due(self.end, counts, self.agent.problem.H):
+            return None
+        most = self.plan.max_episodes
+        if most is None:
+            return self
+        now = _episodes(self.agent, counts)
+        if self.since is not None and now < self.since + most:
+            return self
+        plan = self.agent.continue_plan(self.plan, counts)
+        if plan is not None:
+            return replace(self, plan=plan, since=now)
+        return self if self.since is None and now < self.computed + most else None
+
+    def episodes_left(self, counts: Counts) -> int | None:
+        """Return for how many more episodes it is in force, unless visits end it before; None: that is not fixed."""
+        ends = [] if self.end.episodes is None else [self.end.episodes]
+        if self.plan.max_episodes is not None:
+            ends.append((self.computed if self.since is None else self.since) + self.plan.max_episodes)
+        return min(ends) - _episodes(self.agent, counts) if ends else None
+
+
+def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
+    """Does the rule end a plan of which only the counts that it was computed from are remembered?"""
+    return is_due(deadline(agent.replan_rule, computed_from, agent.problem.H), counts, agent.problem.H)
+
+
+def _episodes(agent: CountingAgent, counts: Counts) -> int:
+    """Return how many episodes are counted; counts made by hand need not say how long one is."""
+    return int(counts.n_sas.sum()) // agent.problem.H

@@ -1,0 +1,42 @@
+"""The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
+
+To add one, add it here and write the function that judges it, with `@judges("its-name")` above, in analysis/claims.py.
+Python refuses to import that file while a claim has no function, or a function no claim.
+"""
+
+from typing import NamedTuple
+
+PAPER, DRAFT, OURS = "the paper", "a draft of the paper", "ours"
+
+
+class Claim(NamedTuple):
+    """What is claimed, and by whom."""
+
+    sentence: str
+    source: str
+
+
+CLAIMS = {
+    "promise": Claim("Agents that promise the floor keep it in every episode", PAPER),
+    "optimist-violates": Claim("BPI-UCBVI, which has no floor, falls below it", PAPER),
+    "flat-then-rise": Claim("StepMix and EpsMix stay on the baseline at first, then rise to the optimum", PAPER),
+    "epsmix-sooner": Claim("EpsMix leaves the baseline slightly sooner than StepMix", PAPER),
+    "higher-floor-delays": Claim("A higher floor delays both: later off the baseline, more regret", PAPER),
+    "better-baseline-helps": Claim("A better baseline helps: sooner off it, less regret", PAPER),
+    "dope-leaves-first": Claim("DOPE leaves the baseline first", PAPER),
+    "dope-regrets-more": Claim("DOPE ends with more regret than StepMix and EpsMix", PAPER),
+    "optpess-stays": Claim("OptPess-LP stays on the baseline throughout", PAPER),
+    "more-trajectories-help": Claim("More offline trajectories give a better baseline, and the optimum sooner", PAPER),
+    "log-is-enough": Claim("A baseline learnt from the log is no worse than the policy that wrote it", OURS),
+    "tighter-floor-delays": Claim(
+        "A smaller alpha, a tighter floor, delays StepMix: later off the baseline, more regret", DRAFT
+    ),
+    "finite-mixtures": Claim("The episodes that StepMix spends at h0 > 0 stop growing with K", DRAFT),
+    "mixing-leaves-sooner": Claim("StepNoMix stays on the baseline for more episodes than StepMix", DRAFT),
+    "fewer-violations-with-more-data": Claim(
+        "The more offline trajectories, the fewer runs are below the floor", DRAFT
+    ),
+    "sharp-leaves-sooner": Claim(
+        "With KL certificates the same agent leaves the baseline sooner, under the same promise", OURS
+    ),
+}
