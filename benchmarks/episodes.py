@@ -63,25 +63,26 @@ def side_by_side(where: Setting, names: tuple[str, ...], phase: Phase, rounds: t
 def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     """What `simulate` does for a splice agent, with a look at the clock after every window."""
     world, agent = where.world, learner(name, where, phase.scale)
-    problem, pace, counts = agent.problem, agent.replan_rule.rule, sf.Counts(n_sas)
-    told = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    problem, replan_rule, counts = agent.problem, agent.replan_rule.rule, sf.Counts(n_sas)
+    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     evidence, start, returns_b = agent.evidence(counts)
     splices = splices_of(agent, aligned=False)  # the unlucky layout
     value_b = world.at_start(sf.policy_value(world, agent.pi_b)[0])
-    course = kernels.empty_loop_state(pace.growth < math.inf, *evidence.n_sa.shape, counts.episodes, value_b)
+    pairs = evidence.n_sa.shape
+    loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, *pairs, counts.episodes, value_b)
     kernels.refresh_all(evidence)
-    given = (the_world(world), told, evidence, splices, start, returns_b, agent.rule, pace)
-    desk = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
+    inputs = kernels.PlanInputs(evidence, splices, start, returns_b, agent.rule, replan_rule)
+    work = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
-    given += (tally, math.nan if agent.floor is None else agent.floor)
+    given = (the_world(world), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
-    kernels.run_episodes(*given, 2, rng, desk, course)
+    kernels.run_episodes(*given, 2, rng, work, loop_state)
 
     micros, sources = [], [tally.by_source.copy()]
     for _ in range(phase.windows):
         started = time.perf_counter()
-        kernels.run_episodes(*given, phase.window, rng, desk, course)
+        kernels.run_episodes(*given, phase.window, rng, work, loop_state)
         micros.append((time.perf_counter() - started) / phase.window * 1e6)
         sources.append(tally.by_source.copy())
     return Windows(np.array(micros), np.diff(sources, axis=0))

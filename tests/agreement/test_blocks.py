@@ -3,7 +3,7 @@
 The test of the law: 200 runs of each driver with different seeds. Each run is described by its regret, its first
 mixture and first optimistic episode, its episodes per source, all transition counts, first states, sums of rewards,
 returns of the baseline, the products of rewards with visits of the same pair, and the squares of all these; the
-statistic is the largest difference of means, each in units of its pooled standard deviation; the drivers' labels are
+statistic is the largest difference of means, each in units of its pooled standard deviation; the loops' labels are
 permuted 1,999 times.
 - False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
 - Misses: with about 100 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents import schedule
 from surefoot.simulation import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
@@ -125,8 +126,9 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     runs = [sf.simulate_reference(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
-    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._blocks)
-    monkeypatch.setattr(loops, "block_length", lambda rule, episodes: max(1, episodes))
+    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
+    monkeypatch.setattr(schedule, "block_length", lambda rule, episodes: max(1, episodes))
+    monkeypatch.setattr(schedule, "is_due", lambda rule, then, now, H: now.episodes >= max(1, 2 * then.episodes))
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
 
@@ -188,7 +190,7 @@ def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_reference(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
-    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._fused)
+    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
 
@@ -231,7 +233,7 @@ def test_blocks_of_a_hundredth_are_later_by_their_rule(literal, monkeypatch):
     run = sf.simulate(world, build(0.01), 10**8, seed=0)
     assert run.violations == 0
     assert run.off_baseline == pytest.approx(2.79e6, rel=0.02)
-    monkeypatch.setattr(simulate, "driver_of", lambda agent, written=False: loops._fused)
+    monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
     loop = sf.simulate(world, build(0.01), 7 * 10**6, seed=1)
     assert run.off_baseline == pytest.approx(loop.off_baseline, rel=0.02)
     assert run.first_optimistic == pytest.approx(loop.first_optimistic, rel=0.02)

@@ -48,8 +48,8 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
     rows = [(row[0], row[1] - first, *row[2:]) for row in rows if row[1] - first < H]
     states = states or labels_of([row[2] for row in rows] + [row[5] for row in rows])
     actions = actions or labels_of([row[3] for row in rows])
-    rest = len(states) if any(row[6] and row[1] < H - 1 for row in rows) else None
-    S, A = len(states) + (rest is not None), len(actions)
+    absorbing = len(states) if any(row[6] and row[1] < H - 1 for row in rows) else None
+    S, A = len(states) + (absorbing is not None), len(actions)
     n, folds = (np.zeros((H, S, A, S), dtype=np.int64) for _ in range(2))
     x_sa, starts, paid = np.zeros((H, S, A), dtype=np.int64), np.zeros(S, dtype=np.int64), defaultdict(list)
     low, high = reward_range
@@ -62,9 +62,9 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
         for _, _, s, a, r, _, _, _ in sorted(steps):
             path, done, earned = [*path, states.index(s)], [*done, actions.index(a)], [*earned, r]
         last = max(steps, key=lambda row: row[1])
-        path.append(rest if last[6] and rest is not None else states.index(last[5]))
+        path.append(absorbing if last[6] and absorbing is not None else states.index(last[5]))
         while len(done) < H:
-            path, done, earned = [*path, rest], [*done, 0], [*earned, 0.0]
+            path, done, earned = [*path, absorbing], [*done, 0], [*earned, 0.0]
         starts[path[0]] += 1
         for h in range(H):
             place = h, path[h], done[h], path[h + 1]
@@ -75,13 +75,15 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
         episodes.append((path, done, earned))
         total += sum(earned)
     return SimpleNamespace(
-        H=H, S=S, A=A, rest=rest, states=tuple(states), actions=tuple(actions), n=n, folds=folds, starts=starts,
+        H=H, S=S, A=A, absorbing=absorbing, states=tuple(states), actions=tuple(actions), n=n, folds=folds,
+        starts=starts,
         x_sa=x_sa, paid=paid, episodes=episodes, mean_return=total / len(episodes),
     )  # fmt: skip
 
 
 def assert_counted(log, hand, precision=1e-11):
-    assert (log.H, log.S, log.A, log.rest, log.episodes) == (hand.H, hand.S, hand.A, hand.rest, len(hand.episodes))
+    assert (log.H, log.S, log.A, log.absorbing_state) == (hand.H, hand.S, hand.A, hand.absorbing)
+    assert log.episodes == len(hand.episodes)
     assert (log.codebook.states, log.codebook.actions) == (hand.states, hand.actions)
     np.testing.assert_array_equal(log.counts.n_sas, hand.n)
     np.testing.assert_array_equal(log.folds, hand.folds)
@@ -279,7 +281,9 @@ def test_cut_at_a_horizon_and_steps_from_1(tmp_path, horizon, first):
     rows = simulate(H=4, first=first, kind="random", ends=0.2)
     found = sf.count_log(write(tmp_path / "log.parquet", rows), horizon=horizon)
     assert_counted(found, by_hand(rows, horizon=horizon))
-    assert any(note.startswith(f"Episodes are cut after {horizon} of at most 4 steps") for note in found.notes)
+    assert any(
+        note.startswith(f"Episodes are cut after {horizon} steps; the longest one has 4") for note in found.notes
+    )
     assert any("numbered from 1" in note for note in found.notes) == (first == 1)
 
 
@@ -288,7 +292,7 @@ def test_all_episodes_end_before_a_longer_horizon(tmp_path):
     path = write(tmp_path / "log.parquet", rows)
     found = sf.count_log(path, horizon=5)
     assert_counted(found, by_hand(rows, horizon=5))
-    assert found.counts.n_sas[4].sum() == found.counts.n_sas[4, found.rest, 0, found.rest] == 60
+    assert found.counts.n_sas[4].sum() == found.counts.n_sas[4, found.absorbing_state, 0, found.absorbing_state] == 60
 
 
 def test_declared_labels(tmp_path):
@@ -352,7 +356,7 @@ def test_any_small_log(tmp_path, data):
     assert_counted(found, by_hand(rows, seed=seed))
 
 
-# ---------------------------------------------------------------- the same as a learner would count
+# ---------------------------------------------------------------- the same as an agent would count
 
 
 @pytest.mark.parametrize("ends", [0.0, 0.2])

@@ -2,7 +2,7 @@
 
 The test of the law: 150 runs of each driver with different seeds. Each run is described by all its transition counts,
 its episodes per source, and when it first left the baseline; the statistic is the largest difference of means among
-these numbers, each in units of its pooled standard deviation; the drivers' labels are permuted 1,999 times.
+these numbers, each in units of its pooled standard deviation; the loops' labels are permuted 1,999 times.
 - False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
 - Misses: among 13 to 29 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
   runs; one of 0.75 is missed with probability about 0.01. The controls show what that means: another floor, another
@@ -19,7 +19,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
-from surefoot.live import learn
+from surefoot.live import learn, saved_state
 from surefoot.live.learn import episode_seed
 
 RUNS, PERMUTATIONS, LEVEL = 150, 1999, 0.001
@@ -269,9 +269,9 @@ def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monke
     """Between the tally and the counts: that state is not saved, the one before is."""
     env, _, agent = walk()
     whole = sf.learn(env, agent, 30, seed=3)
-    path, real, calls = tmp_path / "run.npz", learn.record, []
+    path, real, calls = tmp_path / "run.npz", learn.add_episode, []
 
-    def record(*arguments):
+    def add_episode(*arguments):
         calls.append(1)
         if after:
             real(*arguments)
@@ -280,7 +280,7 @@ def test_ctrl_c_while_an_episode_is_entered_tears_nothing(after, tmp_path, monke
         if not after:
             real(*arguments)
 
-    monkeypatch.setattr(learn, "record", record)
+    monkeypatch.setattr(learn, "add_episode", add_episode)
     with pytest.raises(KeyboardInterrupt):
         sf.learn(env, agent, 30, seed=3, save=path)
     monkeypatch.undo()
@@ -300,7 +300,7 @@ def test_it_is_saved_now_and_then(tmp_path, monkeypatch):
     sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
     assert seen == [0]  # 30 seconds had not passed
     path.unlink()
-    monkeypatch.setattr(learn, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(saved_state, "SAVE_SECONDS", 0.0)
     sf.learn(Trip(env, 10, look), agent, 20, seed=3, save=path)
     assert seen == [0, 10]
 
@@ -333,7 +333,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     path = tmp_path / "run.npz"
     sf.learn(env, agent, 3, seed=0, save=path)
     before = path.read_bytes()
-    with pytest.raises(sf.InvalidFile, match=r"exists. Go on from it with resume=True.*nothing is overwritten"):
+    with pytest.raises(sf.InvalidFile, match=r"exists. Continue it with resume=True.*nothing is overwritten"):
         sf.learn(env, agent, 3, seed=0, save=path)
     assert path.read_bytes() == before
     with pytest.raises(sf.InvalidSetting, match="resume=True goes on from a file"):
@@ -641,7 +641,7 @@ def test_the_shell_says_what_comes_next(learner):
     with pytest.raises(sf.InvalidEpisode, match=r"outcome is missing. Call observe\(next_state\)"):
         learner.act()
     learner.observe(np.int64(1))
-    with pytest.raises(sf.InvalidEpisode, match=r"has 1 of 5 steps. Go on, or abandon\(\) it. Nothing was counted"):
+    with pytest.raises(sf.InvalidEpisode, match=r"1 of 5 steps. Complete it, or abandon\(\) it. Nothing was counted"):
         learner.end()
     for _ in range(4):
         learner.act(1)

@@ -55,7 +55,8 @@ def assert_same(one, other):
     np.testing.assert_array_equal(one.folds, other.folds)
     np.testing.assert_array_equal(one.rewards, other.rewards)
     np.testing.assert_array_equal(one.starts, other.starts)
-    assert (one.H, one.episodes, one.rows, one.rest) == (other.H, other.episodes, other.rows, other.rest)
+    assert (one.H, one.episodes, one.rows) == (other.H, other.episodes, other.rows)
+    assert one.absorbing_state == other.absorbing_state
 
 
 def create(
@@ -95,7 +96,7 @@ def test_there_and_back_nothing_changes(tmp_path, ending, ends):
     assert rows_of(back) == rows_of(log)
     before = sf.count_log(log, states=3, actions=2)
     assert_same(before, sf.count_log(back, states=3, actions=2))
-    assert (before.rest is not None) == ends
+    assert (before.absorbing_state is not None) == ends
     other = write(tmp_path / "other.parquet", episodes(ends=ends, seed=1))  # the control: equality is not vacuous
     assert sf.count_log(other, states=3, actions=2).counts != before.counts
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["minari", "log.parquet", back.name, "other.parquet"])
@@ -167,7 +168,7 @@ def test_steps_that_do_not_come_back_are_missed(tmp_path, datasets, claim):
     honest = json.loads(metadata.read_text())
     metadata.write_text(json.dumps({**honest, **claim}))
     (tmp_path / "log.csv").write_text("what was there")
-    with pytest.raises(sf.InvalidLog, match=r"steps of \d episodes came back, but it says that it has .*Minari#351"):
+    with pytest.raises(sf.InvalidLog, match=r"steps of \d episodes were read, but it states that it has .*Minari#351"):
         from_minari(ID, tmp_path / "log.csv")
     assert (tmp_path / "log.csv").read_text() == "what was there"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv", "minari"]
@@ -184,7 +185,7 @@ def test_what_arrow_loses_is_missed(tmp_path, lengths):
     came_back = sum(len(episode) for episode in made)
     if came_back == sum(lengths):
         pytest.skip("this Minari has mended it")
-    with pytest.raises(sf.InvalidLog, match=f"{came_back:,} steps of {len(lengths)} episodes came back.*Minari#351"):
+    with pytest.raises(sf.InvalidLog, match=f"{came_back:,} steps of {len(lengths)} episodes were read.*Minari#351"):
         from_minari(made, tmp_path / "log.parquet")
     from_minari(create("shop/short-v0", lengths=(40, 50), data_format="arrow"), tmp_path / "log.parquet")
     assert len(rows_of(tmp_path / "log.parquet")) == 90
@@ -214,10 +215,10 @@ def test_a_damaged_dataset_is_refused_in_words(tmp_path, datasets):
     create(lengths=(3,))
     data = datasets / ID / "data" / "main_data.hdf5"
     data.write_bytes(data.read_bytes()[:500])
-    with pytest.raises(sf.InvalidLog, match=r"Minari dataset shop/discounts-v0 cannot be read: .* Is it whole\?"):
+    with pytest.raises(sf.InvalidLog, match=r"Minari dataset shop/discounts-v0 cannot be read: .* Is it complete\?"):
         from_minari(ID, tmp_path / "log.csv")
     (datasets / ID / "data" / "metadata.json").write_text("{")
-    with pytest.raises(sf.InvalidLog, match=r"Minari dataset 'shop/discounts-v0' cannot be read: .* Is it whole\?"):
+    with pytest.raises(sf.InvalidLog, match=r"Minari dataset 'shop/discounts-v0' cannot be read: .* Is it complete\?"):
         from_minari(ID, tmp_path / "log.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["minari"]
 
@@ -227,7 +228,7 @@ def test_what_cannot_be_asked_for(tmp_path):
         from_minari("shop/none-v0", tmp_path / "log.csv")
     with pytest.raises(sf.InvalidSetting, match="dataset is 3, expected the id of a local Minari dataset"):
         from_minari(3, tmp_path / "log.csv")
-    with pytest.raises(sf.InvalidFile, match=r"log\.txt: its ending says nothing about its kind"):
+    with pytest.raises(sf.InvalidFile, match=r"log\.txt: its ending names no known format"):
         from_minari(ID, tmp_path / "log.txt")
     with pytest.raises(sf.InvalidFile, match=r"the folder .* does not exist"):
         from_minari(ID, tmp_path / "nowhere" / "log.csv")
@@ -240,7 +241,7 @@ def test_what_cannot_be_asked_for(tmp_path):
 def test_a_dataset_is_never_replaced(tmp_path, datasets):
     to_minari(write(tmp_path / "log.parquet", episodes()), ID)
     before = {p: p.read_bytes() for p in datasets.rglob("*") if p.is_file()}
-    with pytest.raises(sf.InvalidSetting, match="There is a Minari dataset shop/discounts-v0 already"):
+    with pytest.raises(sf.InvalidSetting, match="A Minari dataset shop/discounts-v0 exists already"):
         to_minari(write(tmp_path / "other.parquet", episodes(seed=1)), ID)
     assert {p: p.read_bytes() for p in datasets.rglob("*") if p.is_file()} == before
     to_minari(tmp_path / "other.parquet", "shop/discounts-v1")
@@ -248,10 +249,10 @@ def test_a_dataset_is_never_replaced(tmp_path, datasets):
 
 def test_text_is_to_be_coded_first(tmp_path):
     rows = [(0, 0, "new", 0, 1.0, "old", False, False)]
-    with pytest.raises(sf.InvalidLog, match=r"state is text, .* Code them first"):
+    with pytest.raises(sf.InvalidLog, match=r"state is text, .* Encode it first"):
         to_minari(write(tmp_path / "log.csv", rows), ID)
     rows = [(0, 0, 0, "offer", 1.0, 1, False, False)]
-    with pytest.raises(sf.InvalidLog, match=r"action is text, .* Code them first"):
+    with pytest.raises(sf.InvalidLog, match=r"action is text, .* Encode it first"):
         to_minari(write(tmp_path / "log.csv", rows), ID)
 
 
@@ -274,9 +275,9 @@ def spoilt(what):
     ("what", "words"),
     [
         ("gap", r"1 gap in the steps \(episode 3\)"),
-        ("twice", r"1 row repeating a step of their episode \(episode 3\)"),
+        ("twice", r"1 repeated step \(episode 3\)"),
         ("chain", r"1 broken chain \(episode 3\)"),
-        ("after", r"1 row after the end of their episode \(episode 3\)"),
+        ("after", r"1 row after the end of an episode \(episode 3\)"),
     ],
 )
 def test_rows_that_are_no_episodes_are_refused_and_nothing_is_written(tmp_path, datasets, what, words):

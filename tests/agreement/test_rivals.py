@@ -12,11 +12,11 @@ from surefoot.numerics.lp import best_in_box, best_occupancy
 K = 10**5  # episodes inside the logarithms
 NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
 RULES = {"every episode": sf.EveryEpisode(), "growth": sf.Growth(1.1)}
-PROGRAMMES = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
+LP_AGENTS = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
 
 
 class Own:
-    """A user's own agent: the baseline until 20 episodes are counted, then a deterministic policy drawn anew."""
+    """A user's own agent: the baseline until 20 episodes are counted, then a deterministic policy drawn again."""
 
     floor, promise = None, "nothing"
 
@@ -43,14 +43,14 @@ def setting(pooled):
 
 
 def build(name, pooled=False, replan=None, scale=None):
-    """The learner, with bounds scaled so that it leaves the baseline within a few hundred episodes."""
+    """The agent, with bounds scaled so that it leaves the baseline within a few hundred episodes."""
     world, baseline, value, floor = setting(pooled)
     problem, same = world.problem, {"pooled": pooled, "replan": replan}
-    three, told = (problem, baseline, floor), {"baseline_value": value, "episodes": K, **same}
+    three, given = (problem, baseline, floor), {"baseline_value": value, "episodes": K, **same}
     inside = sf.UCBVI(problem, episodes=K, scale=1e-3, pooled=pooled)
     makers = {
-        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(scale or 1e-3), **told),
-        "optpess-lp": lambda: sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale or 5e-5), **told),
+        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(scale or 1e-3), **given),
+        "optpess-lp": lambda: sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale or 5e-5), **given),
         "budget-exploration": lambda: sf.BudgetExploration(*three, **same),
         "told": lambda: sf.BudgetExploration(*three, baseline_value=value, learner=inside, **same),
         "conservative-ucbvi": lambda: sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **same),
@@ -95,7 +95,7 @@ def same_plan(one, other):
     )
 
 
-# ---- two drivers
+# ---- two loops
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,7 +128,7 @@ def test_the_rules_of_replanning_differ(name):
 
 @pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
 def test_warm_starts_are_the_same_in_both(name, same):
-    """Counts go on with their basis and ledger, and are left alone."""
+    """Runs continue from the basis and the account of counts, and leave the counts alone."""
     world, _, _, floor = setting(False)
     agent = build(name)
     first = sf.simulate(world, agent, 250, seed=4).counts
@@ -141,14 +141,14 @@ def test_warm_starts_are_the_same_in_both(name, same):
         assert runs[0].counts.account[:2].sum() == 310
 
 
-@pytest.mark.parametrize("name", PROGRAMMES)
+@pytest.mark.parametrize("name", LP_AGENTS)
 def test_costs_of_ones_own_are_the_same_in_both(name, same):
     world, baseline, _, _ = setting(False)
     cost = np.random.default_rng(0).random((3, 3, 2))
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
     settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
-    agent = PROGRAMMES[name](world.problem, baseline, **settings)
+    agent = LP_AGENTS[name](world.problem, baseline, **settings)
     runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_reference)]
     same(*runs)
     assert runs[0].sources["optimistic"] > 20
@@ -172,7 +172,7 @@ def test_the_number_of_workers_changes_nothing(name, same):
 
 @pytest.fixture(scope="module")
 def learnt():
-    """Counts of learners that are off the baseline, with basis and ledger."""
+    """Counts of agents that are off the baseline, with basis and account."""
     found = {}
     for name in ("dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"):
         world, _, _, _ = setting(False)
@@ -188,16 +188,16 @@ def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
     counts.save(tmp_path / "counts.npz")
     loaded = sf.Counts.load(tmp_path / "counts.npz")
     assert loaded == counts
-    np.testing.assert_array_equal(loaded.ledger, counts.account)
-    if name in PROGRAMMES:
+    np.testing.assert_array_equal(loaded.account, counts.account)
+    if name in LP_AGENTS:
         np.testing.assert_array_equal(loaded.basis, counts.basis)
         assert loaded.basis.dtype == counts.basis.dtype
     else:
         assert counts.account[0] > 0
     assert same_plan(agent.plan(counts), agent.plan(loaded))
     assert not same_plan(agent.plan(counts), agent.plan(sf.Counts.zeros(agent.problem)))  # control
-    if name not in PROGRAMMES:
-        loaded.ledger[0] += 1000  # control: what is in the ledger matters
+    if name not in LP_AGENTS:
+        loaded.account[0] += 1000  # control: what is in the account matters
         assert not same_plan(agent.plan(counts), agent.plan(loaded))
 
 
@@ -212,12 +212,12 @@ def test_planning_twice_gives_the_same_bytes(name, learnt):
     assert same_plan(first, agent.plan(counts))
     assert same_plan(first, build(name).plan(counts.copy()))
     assert counts == before
-    if name in PROGRAMMES:
+    if name in LP_AGENTS:
         np.testing.assert_array_equal(counts.basis, before.basis)
 
 
 def solved(name, agent, counts, basis, less=1e-9):
-    """The agent's programme, begun in a basis: its optimistic rewards, and its answer. `less`: of the budget."""
+    """The agent's linear program, begun in a basis: its optimistic rewards, and its answer. `less`: of the budget."""
     model = agent.model(counts)
     b = agent.bounds.b(model, agent.episodes)
     D, start, budget = model.H * b.sum(axis=-1), model.problem.start, agent.C - less
@@ -229,12 +229,12 @@ def solved(name, agent, counts, basis, less=1e-9):
     return r_bar, best_occupancy(model.P_hat, start, r_bar, agent.c + D, budget, basis)
 
 
-@pytest.mark.parametrize("name", PROGRAMMES)
+@pytest.mark.parametrize("name", LP_AGENTS)
 def test_warm_and_cold_plans_are_worth_the_same(name):
     """A basis is where the solver begins, not where it ends: along a run, objective and certified cost agree."""
     world, _, _, _ = setting(False)
     agent = build(name)
-    counts, compared, told_apart = None, 0, 0
+    counts, compared, differ = None, 0, 0
     for k in range(14):
         counts = sf.simulate(world, agent, 40, seed=k, counts=counts).counts
         cold = counts.copy()
@@ -245,26 +245,26 @@ def test_warm_and_cold_plans_are_worth_the_same(name):
             continue
         compared += 1
         r_bar, warm = solved(name, agent, counts, counts.basis)
-        _, anew = solved(name, agent, counts, None)
-        assert (warm.q * r_bar).sum() == pytest.approx((anew.q * r_bar).sum(), abs=1e-7)
+        _, cold = solved(name, agent, counts, None)
+        assert (warm.q * r_bar).sum() == pytest.approx((cold.q * r_bar).sum(), abs=1e-7)
         assert plan.cost == pytest.approx(cold_plan.cost, abs=1e-8)
         assert max(plan.cost, cold_plan.cost) <= agent.C
-        np.testing.assert_array_equal(plan.basis, warm.basis)  # it is this programme that was compared
+        np.testing.assert_array_equal(plan.basis, warm.basis)  # it is this linear program that was compared
         tighter = solved(name, agent, counts, None, less=0.05)[1]
-        told_apart += abs((warm.q * r_bar).sum() - (tighter.q * r_bar).sum()) > 1e-4
+        differ += abs((warm.q * r_bar).sum() - (tighter.q * r_bar).sum()) > 1e-4
     assert compared >= 4
-    assert told_apart >= 4  # control: a budget that is a little smaller is seen
+    assert differ >= 4  # control: a budget that is a little smaller is seen
 
 
-@pytest.mark.parametrize("name", PROGRAMMES)
-@pytest.mark.parametrize("foreign", ["another learner's", "too short", "too long", "nonsense", "all basic"])
+@pytest.mark.parametrize("name", LP_AGENTS)
+@pytest.mark.parametrize("foreign", ["another agent's", "too short", "too long", "nonsense", "all basic"])
 def test_a_basis_that_does_not_fit_is_no_harm(name, foreign, learnt):
-    """Counts may come from another learner, or from a damaged file: the plan is worth the same."""
+    """Counts may come from another agent, or from a damaged file: the plan is worth the same."""
     agent, counts = build(name), learnt[name]
     own, other = counts.basis, learnt["optpess-lp" if name == "dope" else "dope"].basis
     changed = counts.copy()
     changed.basis = {
-        "another learner's": other,
+        "another agent's": other,
         "too short": own[:-1],
         "too long": np.append(own, own),
         "nonsense": np.random.default_rng(0).integers(0, 5, size=own.size).astype(np.int8),
@@ -302,7 +302,7 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     """Saved in the middle of plans, and in the middle of an episode; the plan in force is made again from its basis."""
     world, _, _, _ = setting(False)
     agent = build(name, replan=sf.Growth(1.3) if rule == "growth" else sf.EveryEpisode())
-    episodes = 230 if name in PROGRAMMES else 60
+    episodes = 230 if name in LP_AGENTS else 60
     steady = sf.Learner(agent, 5)
     whole = continue_plan(steady, world, episodes)
     assert 0 < sum(by_baseline for _, _, by_baseline, _, _ in whole) < episodes
@@ -320,7 +320,7 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
         resumed = sf.Learner(agent, 5, loaded)
         assert first + continue_plan(resumed, world, episodes - stop) == whole
         assert resumed.counts == steady.counts
-        if name in PROGRAMMES:
+        if name in LP_AGENTS:
             np.testing.assert_array_equal(resumed.counts.basis, steady.counts.basis)
     assert middles > 0 or rule == "every episode"
     assert continue_plan(sf.Learner(agent, 6), world, episodes) != whole  # control
@@ -376,13 +376,13 @@ class Torn(gymnasium.wrappers.OrderEnforcing):
 def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
     env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
-    told = {"baseline_value": float(sf.policy_value(world, world.baseline)[0, 0]), "episodes": K}
+    given = {"baseline_value": float(sf.policy_value(world, world.baseline)[0, 0]), "episodes": K}
     agent = {
-        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(1e-4), **told),
+        "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(1e-4), **given),
         "budget-exploration": lambda: sf.BudgetExploration(*three, bounds=sf.KL(scale=0.05)),
         "conservative-ucbvi": lambda: sf.ConservativeUCBVI(
             *three,
-            baseline_value=told["baseline_value"],
+            baseline_value=given["baseline_value"],
             learner=sf.UCBVI(world.problem, episodes=K, scale=1e-4),
         ),
     }[name]()
@@ -402,7 +402,7 @@ def test_learn_torn_and_resumed_is_learn_in_one_piece(name, tmp_path, same):
 @pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi"])
 @pytest.mark.parametrize("pooled", [False, True])
 def test_blocks_add_up(name, pooled):
-    """The law, not the bits: every account sums to the episodes, the ledger too."""
+    """The law, not the bits: every count of episodes sums to all of them, the account too."""
     world, _, value, floor = setting(pooled)
     agent = build(name, pooled, sf.Blocks(0.1))
     episodes = 1501
@@ -421,5 +421,5 @@ def test_blocks_add_up(name, pooled):
     assert 0 < counts.account[2] <= counts.account[1] * world.H * REWARD_UNITS
     proved = counts.account[2] / REWARD_UNITS
     earned = run.mean_value * episodes - counts.account[0] * value
-    assert proved <= earned + 1e-6  # what was proved of the learner's episodes is below what they were worth
-    assert proved + world.H * 0.5 * counts.account[1] > earned  # control: the comparison is not for ever true
+    assert proved <= earned + 1e-6  # what was proved of the explorer's episodes is below what they were worth
+    assert proved + world.H * 0.5 * counts.account[1] > earned  # control: the comparison is not always true

@@ -237,7 +237,7 @@ def test_a_missing_column_is_named_with_those_found(tmp_path):
         ("step", lambda x: x.astype(float), "whole numbers: 0, 1, 2"),
         ("reward", lambda x: x.astype(str).astype(object), "expected numbers"),
         ("episode", lambda x: x.astype(float), "whole numbers or text"),
-        ("next_state", lambda x: x.astype(str).astype(object), "both of one kind"),
+        ("next_state", lambda x: x.astype(str).astype(object), "one type for both"),
         ("terminated", lambda x: x.astype(str).astype(object), "true or false"),
     ],
 )
@@ -260,30 +260,30 @@ def test_values_that_are_missing_are_counted(name, tmp_path):
 def test_rewards_that_are_no_numbers(strange, tmp_path):
     log = episodes(1)
     log["reward"][at(log, 7, 2)] = strange
-    assert "1 reward infinite or not a number (such as in episode 7)" in refused(log, tmp_path)
+    assert "1 infinite or NaN reward (such as in episode 7)" in refused(log, tmp_path)
 
 
 def test_what_does_not_add_up_is_said_with_an_episode(tmp_path):
     log = episodes(1)
     repeated = {name: np.append(values, values[at(log, 9, 0)]) for name, values in log.items()}
-    assert "1 row repeating a step of their episode (such as in episode 9)" in refused(repeated, tmp_path)
+    assert "1 repeated step (such as in episode 9)" in refused(repeated, tmp_path)
     assert "1 gap in the steps (such as in episode 11)" in refused(without(log, at(log, 11, 1)), tmp_path)
     short = refused(without(log, at(log, 12, H - 1)), tmp_path)
-    assert f"1 episode stopping before step {H - 1} without saying why (such as in episode 12)" in short
+    assert f"1 incomplete episode (such as in episode 12): step {H - 1} is missing" in short
     cut = without(log | {"truncated": (log["episode"] == 12) & (log["step"] == H - 2)}, at(log, 12, H - 1))
-    assert f"1 episode cut (truncated) before step {H - 1} (such as in episode 12)" in refused(cut, tmp_path)
+    assert f"1 episode cut off (truncated) before step {H - 1} (such as in episode 12)" in refused(cut, tmp_path)
     broken = {name: values.copy() for name, values in log.items()}
     broken["next_state"][at(log, 13, 1)] = (broken["next_state"][at(log, 13, 1)] + 1) % S
     assert "1 broken chain (such as in episode 13)" in refused(broken, tmp_path)
     after = log | {"terminated": (log["episode"] == 14) & (log["step"] == 1)}
-    assert "1 row after the end of their episode (such as in episode 14)" in refused(after, tmp_path)
+    assert "1 row after the end of an episode (such as in episode 14)" in refused(after, tmp_path)
 
 
 def test_the_same_episodes_twice(tmp_path):
     """All totals add up; only that ids are there twice shows it."""
     log = episodes(1)
     text = refused({name: np.concatenate([values, values]) for name, values in log.items()}, tmp_path)
-    assert f"{EPISODES * H:,} rows repeating a step" in text
+    assert f"{EPISODES * H:,} repeated steps" in text
 
 
 def test_what_else_no_table_can_be_made_of(tmp_path):
@@ -292,7 +292,7 @@ def test_what_else_no_table_can_be_made_of(tmp_path):
     assert "numbered from 2" in refused(log | {"step": log["step"] + 2}, tmp_path)
     assert "outside the declared range" in refused(log, tmp_path, reward_range=(0.0, 0.5))
     early = episodes(1, end=0.2, varied=(3.0, 4.0))
-    assert "Declare one that holds 0" in refused(early, tmp_path, reward_range=(3.0, 4.0))
+    assert "Declare a range that holds 0" in refused(early, tmp_path, reward_range=(3.0, 4.0))
     assert "not declared" in refused(log, tmp_path, states=S - 1)
 
 
@@ -305,13 +305,13 @@ def test_spark_refuses_in_the_same_words(spark, tmp_path):
         count_table(spark_with(spark, path), "log")
     log["reward"][at(log, 7, 2)] = np.nan
     path = write(log, tmp_path / "nan.parquet")
-    with pytest.raises(InvalidLog, match=r"1 reward infinite or not a number \(such as in episode 7\)"):
+    with pytest.raises(InvalidLog, match=r"1 infinite or NaN reward \(such as in episode 7\)"):
         count_table(spark_with(spark, path), "log")
 
 
 def test_tables_and_connections_that_are_none(files):
     con = duckdb_with(files["integers"])
-    with pytest.raises(InvalidLog, match=r"There is no table 'lgo' to be read: .*lgo"):
+    with pytest.raises(InvalidLog, match=r"Table 'lgo' cannot be read: .*lgo"):
         count_table(con, "lgo")
     with pytest.raises(InvalidSetting, match="expected an ibis connection"):
         count_table(con.con, "log")

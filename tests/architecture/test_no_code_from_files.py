@@ -23,8 +23,8 @@ TEST = "test_"  # tests themselves run our own pages, and copy objects in memory
 
 
 def files():
-    """All of src, what writes the pages, the benchmarks, the examples, and what the tests share."""
-    for pattern in ("src/**/*.py", "docs/*.py", "benchmarks/**/*.py", "examples/**/*.py"):
+    """All of src, the tools, the benchmarks, what plants faults, and what the tests share."""
+    for pattern in ("src/**/*.py", "tools/*.py", "benchmarks/**/*.py", "faults/**/*.py"):
         yield from sorted(ROOT.glob(pattern))
     yield from sorted(path for path in ROOT.glob("tests/**/*.py") if not path.name.startswith(TEST))
 
@@ -107,7 +107,7 @@ def complaints(source):
 def test_nothing_of_ours_runs_what_a_file_says():
     read = list(files())
     assert len(read) > 100
-    for must in ("src/surefoot/base/files.py", "docs/worlds_page.py", "benchmarks/run.py", "tests/conftest.py"):
+    for must in ("src/surefoot/base/files.py", "tools/worlds_page.py", "benchmarks/run.py", "tests/conftest.py"):
         assert ROOT / must in read
     found = [f"{p.relative_to(ROOT)}:{line} {what}" for p in read for line, what in complaints(p.read_text())]
     assert found == []

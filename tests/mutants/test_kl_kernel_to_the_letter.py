@@ -10,6 +10,7 @@ import pytest
 from numba.core import config
 
 from surefoot.numerics.kernels.kl import (
+    RewardArrays,
     add,
     balls_from,
     coin_bounds,
@@ -253,19 +254,19 @@ def test_the_bounds_of_a_coin_are_the_ends_of_its_ball(n, x):
         return inside
 
     low, up = (0.0 if p == 0 else end(p, 1e-300)), (1.0 if p == 1 else end(p, 1 - 1e-16))
-    room = np.full(2, np.nan), np.full(2, np.nan)
-    assert coin_bounds(n, x, 3.0, 1.0, 0.0, *room) == pytest.approx((low, up), abs=1e-9)
+    scratch = np.full(2, np.nan), np.full(2, np.nan)
+    assert coin_bounds(n, x, 3.0, 1.0, 0.0, *scratch) == pytest.approx((low, up), abs=1e-9)
     taken = min(low, 0.125), min(1 - up, 0.125)  # a bound of 0 or 1 is known without data
-    assert coin_bounds(n, x, 3.0, 1.0, 0.125, *room) == pytest.approx((low - taken[0], up + taken[1]), abs=1e-9)
+    assert coin_bounds(n, x, 3.0, 1.0, 0.125, *scratch) == pytest.approx((low - taken[0], up + taken[1]), abs=1e-9)
 
 
 def test_a_coin_that_nobody_tossed_and_sums_out_of_range():
-    room = np.zeros(2), np.zeros(2)
-    assert coin_bounds(0.0, 0.0, 3.0, 1.0, 0.0, *room) == (0.0, 1.0)
-    assert coin_bounds(5.0, 5.5, 3.0, 1.0, 0.0, *room) == coin_bounds(5.0, 5.0, 3.0, 1.0, 0.0, *room)
-    assert coin_bounds(5.0, -0.5, 3.0, 1.0, 0.0, *room) == coin_bounds(5.0, 0.0, 3.0, 1.0, 0.0, *room)
-    assert coin_bounds(0.25, 0.25, 3.0, 1.0, 0.0, *room)[1] == 1.0
-    assert 0.0 < coin_bounds(0.25, 0.25, 1e-9, 1.0, 0.0, *room)[0] < 1.0  # a quarter of a toss is one
+    scratch = np.zeros(2), np.zeros(2)
+    assert coin_bounds(0.0, 0.0, 3.0, 1.0, 0.0, *scratch) == (0.0, 1.0)
+    assert coin_bounds(5.0, 5.5, 3.0, 1.0, 0.0, *scratch) == coin_bounds(5.0, 5.0, 3.0, 1.0, 0.0, *scratch)
+    assert coin_bounds(5.0, -0.5, 3.0, 1.0, 0.0, *scratch) == coin_bounds(5.0, 0.0, 3.0, 1.0, 0.0, *scratch)
+    assert coin_bounds(0.25, 0.25, 3.0, 1.0, 0.0, *scratch)[1] == 1.0
+    assert 0.0 < coin_bounds(0.25, 0.25, 1e-9, 1.0, 0.0, *scratch)[0] < 1.0  # a quarter of a toss is one
 
 
 # ---- Sums -----------------------------------------------------------------------------------------------------------
@@ -305,7 +306,7 @@ def test_a_sum_moves_by_one_unit():
 S, A, H = 2, 3, 4
 
 
-def room(
+def evidence_of(
     n_sas=None, rewards=None, x_sa=None, support=None, alpha=0.5, margin=0.0, uppers=True, scale=1.0, log_union=2.0
 ):
     if n_sas is None:
@@ -315,8 +316,7 @@ def room(
     return balls_from(
         n_sas,
         H,
-        rewards=rewards,
-        x_sa=x_sa,
+        rewards=RewardArrays(*rewards, x_sa),
         support=support,
         log_union=log_union,
         alpha=alpha,
@@ -340,9 +340,9 @@ def table(evidence, row, h, V_up, V_low, slot=0, lo=0, hi=S * A):
     return scratch[0], scratch[1]
 
 
-def test_room_for_balls():
+def test_the_arrays_of_balls():
     n_sas = np.zeros((H, S, A, S), dtype=np.int64)
-    evidence = room(n_sas)
+    evidence = evidence_of(n_sas)
     assert np.shares_memory(evidence.n_sas, n_sas) and evidence.n_sas.shape == (H, S * A, S)
     assert evidence.n_sa.shape == evidence.n_fresh.shape == evidence.eps.shape == (H, S * A)
     assert (evidence.n_fresh < 0).all()
@@ -354,7 +354,7 @@ def test_room_for_balls():
     assert evidence.gathered.shape == (4,)  # a coin and its outcomes
     assert (evidence.log_union, evidence.alpha, evidence.scale, evidence.tie) == (2.0, 0.5, 1.0, 0.25)
     assert (evidence.margin, evidence.uppers) == (0.0, True)
-    assert room(np.zeros((1, 6, 1, 6), dtype=np.int64), (np.zeros((1, 6)), None, None)).gathered.shape == (6,)
+    assert evidence_of(np.zeros((1, 6, 1, 6), dtype=np.int64), (np.zeros((1, 6)), None, None)).gathered.shape == (6,)
 
 
 def test_rows_of_rewards():
@@ -369,17 +369,17 @@ def test_rows_of_rewards():
         (pooled, per_step, unknown, H),
         (pooled, per_step, None, H),
     ):
-        evidence = room(n_sas, (known, None, hidden))
+        evidence = evidence_of(n_sas, (known, None, hidden))
         assert len(evidence.r_low) == len(evidence.r_up) == rows
         sums = (0, 0) if hidden is None else (1 if n_sas is pooled else H, S * A)
         assert evidence.x_sa.shape == sums
     given = np.arange(S * A).reshape(1, S, A)
-    assert room(pooled, (one, None, unknown), given).x_sa.tolist() == [list(range(S * A))]
+    assert evidence_of(pooled, (one, None, unknown), given).x_sa.tolist() == [list(range(S * A))]
 
 
 def test_the_last_step_is_its_reward():
     """In another row of rewards than of counts, and of a window of pairs."""
-    evidence = room()
+    evidence = evidence_of()
     for h in range(H):
         up, low = table(evidence, 0, h, [], [], lo=2, hi=5)
         assert (up * 32).tolist() == (low * 32).tolist() == [6 * h + 2, 6 * h + 3, 6 * h + 4]
@@ -387,7 +387,7 @@ def test_the_last_step_is_its_reward():
 
 def test_a_backup_without_data_is_exact():
     """Q_up = r + max V_up, Q_low = r + min V_low; the margin is not taken off what is known without data."""
-    evidence = refreshed(room(margin=0.125))
+    evidence = refreshed(evidence_of(margin=0.125))
     assert np.isinf(evidence.eps).all() and (evidence.P_hat == 0.5).all() and (evidence.n_fresh == 0).all()
     for h in range(H):
         up, low = table(evidence, h, h, [1.0, 2.5], [0.75, 0.5], lo=1, hi=6)
@@ -396,13 +396,13 @@ def test_a_backup_without_data_is_exact():
 
 def test_upper_values_of_other_slots_are_for_who_asks():
     for uppers, slot, there in ((True, 1, True), (False, 1, False), (False, 0, True), (True, 0, True)):
-        up, low = table(refreshed(room(uppers=uppers)), 0, 0, [1.0, 2.0], [1.0, 0.5], slot)
+        up, low = table(refreshed(evidence_of(uppers=uppers)), 0, 0, [1.0, 2.0], [1.0, 0.5], slot)
         assert up.tolist() == [r / 32 + 2.0 if there else 0.0 for r in range(6)]
         assert low.tolist() == [r / 32 + 0.5 for r in range(6)]
 
 
 def test_one_state_has_something_ahead():
-    evidence = refreshed(room(np.zeros((H, 1, 1, 1), dtype=np.int64), (np.full((H, 1), 0.25), None, None)))
+    evidence = refreshed(evidence_of(np.zeros((H, 1, 1, 1), dtype=np.int64), (np.full((H, 1), 0.25), None, None)))
     up, low = table(evidence, 0, 0, [1.0], [0.5], hi=1)
     assert (up.tolist(), low.tolist()) == ([1.25], [0.75])
 
@@ -412,7 +412,7 @@ def test_a_backup_with_data():
     rng = np.random.default_rng(1)
     n_sas = rng.integers(0, 9, size=(H, S, A, S))
     n_sas[..., 0] += 1
-    evidence = refreshed(room(n_sas, scale=0.25, margin=2.0**-30, alpha=0.25))
+    evidence = refreshed(evidence_of(n_sas, scale=0.25, margin=2.0**-30, alpha=0.25))
     V_up, V_low = [2.0, 1.25], [1.0, 0.25]
     for h in range(H):
         up, low = table(evidence, h, h, V_up, V_low, lo=1, hi=6)
@@ -430,7 +430,7 @@ def test_alpha_may_be_one_over_the_possible_states():
     n_sas = np.zeros((1, 3, 1, 3), dtype=np.int64)
     n_sas[0, :, 0] = [[0, 4, 2], [3, 1, 1], [0, 5, 0]]
     support = np.array([[[False, True, True], [True, True, True], [False, True, False]]])
-    evidence = refreshed(room(n_sas, (np.zeros((1, 3)), None, None), support=support, alpha=0.0))
+    evidence = refreshed(evidence_of(n_sas, (np.zeros((1, 3)), None, None), support=support, alpha=0.0))
     assert evidence.m.tolist() == [[2, 3, 1]]
     assert evidence.succ[0, 0].tolist() == [1, 2, 0] and evidence.succ[0, 2].tolist() == [1, 0, 2]
     expected = radius([4, 2], Fraction(1, 2), 2.0), radius([3, 1, 1], Fraction(1, 3), 2.0), radius([5], 1, 2.0)
@@ -444,7 +444,7 @@ def test_impossible_states_do_not_matter():
     support[0, :, 0] = True
     support[0, 3, 1] = True
     for masks in (support, np.repeat(support, H, axis=0)):
-        evidence = refreshed(room(support=masks))
+        evidence = refreshed(evidence_of(support=masks))
         assert (evidence.P_hat[:, 3] == 0.5).all() and (evidence.P_hat[:, 0, 0] == 1.0).all()
         up, low = table(evidence, 2, 2, [1.0, 9.0], [0.5, 0.25])
         r = evidence.r_low[2]
@@ -459,21 +459,21 @@ def test_the_only_possible_state_may_be_any():
         mask[..., 1] = True
         n_sas, r = np.zeros((H, states, actions, states), dtype=np.int64), np.zeros((1, states * actions))
         for masks in (mask, np.repeat(mask, H, axis=0)):
-            evidence = refreshed(room(n_sas, (r, None, None), support=masks))
+            evidence = refreshed(evidence_of(n_sas, (r, None, None), support=masks))
             up, low = table(evidence, 2, 2, [1.0, 9.0], [0.25, 0.5], hi=states * actions)
             assert (up == 9.0).all() and (low == 0.5).all()
 
 
 def test_rewards_by_next_state_of_one_state():
     after = np.full((1, 1, 1), 0.25)
-    evidence = refreshed(room(np.zeros((H, 1, 1, 1), dtype=np.int64), (np.zeros((1, 1)), after, None)))
+    evidence = refreshed(evidence_of(np.zeros((H, 1, 1, 1), dtype=np.int64), (np.zeros((1, 1)), after, None)))
     assert table(evidence, 1, 1, [0.5], [0.125], hi=1) == (0.75, 0.375)
 
 
 def test_rewards_by_next_state_go_inside():
     """r(s,a,s') + V(s') is what is worst or best, also at the last step, where V is nothing."""
     after = np.arange(3 * S * A * S).reshape(3, S * A, S) / 64
-    evidence = refreshed(room(rewards=(np.zeros((1, S * A)), after, None)))
+    evidence = refreshed(evidence_of(rewards=(np.zeros((1, S * A)), after, None)))
     for h in range(H):
         up, low = table(evidence, h, h, [1.0, 0.5], [0.5, 0.125], lo=1)
         W = after[h % 3, 1:]
@@ -485,7 +485,7 @@ def test_rewards_by_next_state_go_inside():
 
 def test_what_is_gathered_is_rounded_to_safety():
     after = np.full((1, S * A, S), 1.5)
-    evidence = room(rewards=(np.zeros((1, S * A)), after, None))
+    evidence = evidence_of(rewards=(np.zeros((1, S * A)), after, None))
     tiny = np.full(S, 2.0**-54)
     gather(evidence, 0, 0, S, np.arange(S), tiny, 1.0)
     assert evidence.gathered[:S].tolist() == [1.5, 1.5]
@@ -496,8 +496,8 @@ def test_what_is_gathered_is_rounded_to_safety():
 def test_a_backup_is_rounded_to_safety():
     """1 + V with V of 2^-54: the lower value stays, the upper one moves up by one unit. With V of 3/4 of a unit the sum
     is rounded up: the lower value moves down by one, the upper one stays. Also of rewards by next state."""
-    plain = refreshed(room(rewards=(np.ones((1, S * A)), None, None)))
-    after = refreshed(room(rewards=(np.zeros((1, S * A)), np.ones((1, S * A, S)), None)))
+    plain = refreshed(evidence_of(rewards=(np.ones((1, S * A)), None, None)))
+    after = refreshed(evidence_of(rewards=(np.zeros((1, S * A)), np.ones((1, S * A, S)), None)))
     for evidence, part in product((plain, after), (2.0**-54, 0.75 * 2.0**-52)):
         up, low = table(evidence, 0, 0, [part] * S, [part] * S)
         assert (low == 1.0).all() and (up == 1.0 + 2.0**-52).all()
@@ -519,7 +519,7 @@ def test_an_unknown_reward_is_a_coin():
     x_sa = np.zeros((H, S * A), dtype=np.int64)
     x_sa[1, 2], x_sa[2, 5] = 3 * UNITS // 2, 15 * UNITS
     known = np.full((1, S * A), 0.5)
-    evidence = refreshed(room(n_sas, (known, None, unknown), x_sa.reshape(H, S, A), scale=0.5))
+    evidence = refreshed(evidence_of(n_sas, (known, None, unknown), x_sa.reshape(H, S, A), scale=0.5))
     low, up = np.full((H, S * A), 0.5), np.full((H, S * A), 0.5)
     low[0, 0], up[0, 0] = 0.0, 1.0  # nobody tried it
     low[1, 2], up[1, 2] = coin(8, 1.5, 0.5)
@@ -533,7 +533,7 @@ def test_an_unknown_reward_is_a_coin():
 def test_an_unknown_reward_is_at_most_1():
     n_sas = np.full((1, S, A, S), 5)
     x_sa = np.full((1, S, A), 10 * UNITS)
-    evidence = refreshed(room(n_sas, (np.zeros((1, S * A)), None, np.ones((1, S * A), dtype=bool)), x_sa))
+    evidence = refreshed(evidence_of(n_sas, (np.zeros((1, S * A)), None, np.ones((1, S * A), dtype=bool)), x_sa))
     assert (evidence.r_up == 1.0).all() and (evidence.r_low > 0.0).all()
 
 
@@ -542,17 +542,19 @@ def test_pooled_unknown_rewards_are_the_same_at_every_step():
     n_sas = np.full((1, S, A, S), 5)
     x_sa = np.full((1, S, A), 7 * UNITS)
     unknown = np.ones((1, S * A), dtype=bool)
-    evidence = refreshed(room(n_sas, (np.zeros((H, S * A)), None, unknown), x_sa))
+    evidence = refreshed(evidence_of(n_sas, (np.zeros((H, S * A)), None, unknown), x_sa))
     low, up = coin(10, 7.0)
     np.testing.assert_allclose(evidence.r_low, np.full((H, S * A), low), atol=1e-15)
     np.testing.assert_allclose(evidence.r_up, np.full((H, S * A), up + 1 / UNITS), atol=1e-15)
-    per_step = refreshed(room(np.full((H, S, A, S), 5), (np.zeros((1, S * A)), None, unknown), np.repeat(x_sa, H, 0)))
+    per_step = refreshed(
+        evidence_of(np.full((H, S, A, S), 5), (np.zeros((1, S * A)), None, unknown), np.repeat(x_sa, H, 0))
+    )
     np.testing.assert_array_equal(per_step.r_low, evidence.r_low)
 
 
 def test_both_bounds_of_an_unknown_reward_are_used():
     """Q_up = r_up + ..., Q_low = r_low + ..., at the last step and before."""
-    evidence = refreshed(room(rewards=(np.zeros((1, S * A)), None, np.ones((1, S * A), dtype=bool))))
+    evidence = refreshed(evidence_of(rewards=(np.zeros((1, S * A)), None, np.ones((1, S * A), dtype=bool))))
     for V, ahead in (([], 0.0), ([0.25, 0.25], 0.25)):
         up, low = table(evidence, 1, 1, V, V)
         assert (up == 1.0 + ahead).all() and (low == ahead).all()

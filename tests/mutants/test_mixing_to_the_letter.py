@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.numerics.kernels.evidence import refresh_all
-from surefoot.numerics.kernels.kl import balls_from
+from surefoot.numerics.kernels.kl import RewardArrays, balls_from
 from surefoot.numerics.kernels.mixing import (
     Rule,
     candidate_values,
@@ -43,11 +43,11 @@ def test_a_weight_keeps_the_exact_mixture_at_the_floor():
     plain = 0
     for _ in range(2000):
         bold, floor, safe = np.sort(rng.random(3) * 10.0 ** rng.integers(-3, 2)).tolist()
-        gap, room = Fraction(safe) - Fraction(bold), Fraction(safe) - Fraction(floor)
+        gap, slack = Fraction(safe) - Fraction(bold), Fraction(safe) - Fraction(floor)
         rho = weight(safe, bold, floor)
         assert 0.0 <= rho <= 1.0
-        assert Fraction(rho) * gap <= room
-        plain += Fraction((safe - floor) / (safe - bold)) * gap > room
+        assert Fraction(rho) * gap <= slack
+        plain += Fraction((safe - floor) / (safe - bold)) * gap > slack
     assert plain > 200
 
 
@@ -186,8 +186,7 @@ def untried(pi_b, explorer, r):
     evidence = balls_from(
         np.zeros((H, S, A, S), dtype=np.int64),
         H,
-        rewards=(r.reshape(H, S * A), None, None),
-        x_sa=None,
+        rewards=RewardArrays(r.reshape(H, S * A)),
         support=None,
         log_union=1.0,
         alpha=0.5,
@@ -224,8 +223,8 @@ def test_bisection_finds_the_weight_whose_policy_is_at_the_floor(times, expected
         weights = np.array([0.5, 0.0, 0.5])
     evidence, splices = untried(certain(1, 3, 0), certain(1, 3, 1), r)
     start = start_from(weights, np.zeros(3, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
-    room = np.full((3, 3), np.nan)
-    assert larger_weight(evidence, splices, start, 0.375, 1, 0.25, times, room) == expected
+    values = np.full((3, 3), np.nan)
+    assert larger_weight(evidence, splices, start, 0.375, 1, 0.25, times, values) == expected
 
 
 def test_bisection_includes_the_floor_itself():

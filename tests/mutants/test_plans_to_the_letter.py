@@ -1,4 +1,4 @@
-"""Plans of every splice learner in a world of which nothing was seen, where each number is a short fraction.
+"""Plans of every splice agent in a world of which nothing was seen, where each number is a short fraction.
 
 Two steps, two states, two actions, start in state 0. At the first step action 0 leads to state 0 for sure and pays 1/4;
 action 1 leads anywhere and pays 1/2. At the second step state 0 pays 5/8 or 3/4, state 1 nothing. The baseline always
@@ -74,29 +74,29 @@ STEPS = [  # floor; source, h, rho, lower, safety
 ]
 
 
-@pytest.mark.parametrize(("floor", "source", "h", "rho", "lower", "mark"), STEPS)
-def test_stepmix(floor, source, h, rho, lower, mark):
+@pytest.mark.parametrize(("floor", "source", "h", "rho", "lower", "label"), STEPS)
+def test_stepmix(floor, source, h, rho, lower, label):
     for plan in both(build(StepMix, floor)):
-        assert (plan.source, plan.h, plan.safety) == (source, h, mark)
+        assert (plan.source, plan.h, plan.safety) == (source, h, label)
         assert plan.rho == pytest.approx(rho, abs=1e-11)
         assert (plan.candidates.tolist(), plan.upper) == (L, UPPER)
         assert plan.lower == pytest.approx(lower, abs=1e-14)
         np.testing.assert_allclose(plan.policy, mixed(h, rho), atol=1e-14, rtol=0)
-        assert plan.certified == (mark == "certified")
+        assert plan.certified == (label == "certified")
 
 
-@pytest.mark.parametrize(("floor", "source", "h", "rho", "lower", "mark"), STEPS)
-def test_step_no_mix(floor, source, h, rho, lower, mark):
+@pytest.mark.parametrize(("floor", "source", "h", "rho", "lower", "label"), STEPS)
+def test_step_no_mix(floor, source, h, rho, lower, label):
     """As StepMix, and the candidate itself."""
     lower, rho = (L[h], 0.0) if source == "mixture" else (lower, rho)
     for plan in both(build(StepNoMix, floor)):
-        assert (plan.source, plan.h, plan.rho, plan.safety, plan.lower) == (source, h, rho, mark, lower)
+        assert (plan.source, plan.h, plan.rho, plan.safety, plan.lower) == (source, h, rho, label, lower)
         assert (plan.candidates.tolist(), plan.upper) == (L, UPPER)
         np.testing.assert_array_equal(plan.policy, mixed(h, 0.0))
 
 
 @pytest.mark.parametrize(
-    ("floor", "source", "h", "rho", "lower", "mark"),
+    ("floor", "source", "h", "rho", "lower", "label"),
     [
         (0.5, "optimistic", 0, 1.0, 0.5, "certified"),
         (0.75, "mixture", 2, 1 / 3, 0.75, "certified"),
@@ -104,9 +104,9 @@ def test_step_no_mix(floor, source, h, rho, lower, mark):
         (1.0, "baseline", 2, 0.0, 0.875, "trusted"),
     ],
 )
-def test_epsmix(floor, source, h, rho, lower, mark):
+def test_epsmix(floor, source, h, rho, lower, label):
     for plan in both(build(EpsMix, floor)):
-        assert (plan.source, plan.h, plan.safety) == (source, h, mark)
+        assert (plan.source, plan.h, plan.safety) == (source, h, label)
         assert plan.rho == pytest.approx(rho, abs=1e-11)
         assert (plan.candidates.tolist(), plan.upper) == ([0.5, 0.875], UPPER)
         assert plan.lower == pytest.approx(lower, abs=1e-14)
@@ -125,7 +125,7 @@ def test_where_nothing_else_is_said_of_the_baseline():
 
 
 def test_a_baseline_that_is_just_at_the_floor_is_the_baseline():
-    """Nothing but the owner's 3/4 reaches the floor of 3/4, with h = H and rho = 0."""
+    """Nothing but the asserted 3/4 reaches the floor of 3/4, with h = H and rho = 0."""
     for kind in (StepMix, StepNoMix, EpsMix):
         for plan in both(build(kind, 0.75, problem=wide(), baseline_at_least=0.75)):
             assert (plan.source, plan.h, plan.rho, plan.candidates[-1]) == ("baseline", 2, 0.0, 0.75)
@@ -236,7 +236,7 @@ def test_what_is_refused():
 
 def test_the_promise_in_words():
     """With what is presumed of the baseline, and how well that is known."""
-    for settings, mark in (
+    for settings, premise in (
         ({}, "unknown"),
         ({"baseline_at_least": 0.75}, "asserted by the user"),
         ({"baseline_at_least": 0.5}, "unknown"),
@@ -244,10 +244,10 @@ def test_the_promise_in_words():
         ({"certificate": certificate(0.5)}, "unknown"),
     ):
         agent = build(EpsMix, 0.75, delta=0.25, **settings)
-        assert agent.premise == mark
+        assert agent.premise == premise
         delta = "0.375" if "certificate" in settings else "0.25"
         scope = "every episode's coin-averaged value"
-        assert str(agent.promise) == f"certified at delta = {delta} for {scope}; baseline above the floor: {mark}"
+        assert str(agent.promise) == f"certified at delta = {delta} for {scope}; baseline above the floor: {premise}"
     assert str(build(StepMix, 0.75, bounds=KL(scale=0.5)).promise) == "NOT CERTIFIED: bonus scaled by 0.5"
     assert build(StepMix, 0.0).premise == build(StepMix, Relative(0.1)).premise == "none needed"
 
@@ -270,10 +270,10 @@ def test_rows_that_miss_1():
 # ---- More evidence of the baseline ----------------------------------------------------------------------------------
 
 
-def with_returns(known, episodes=20, each=0.875, mark=None):
+def with_returns(known, episodes=20, each=0.875, fingerprint=None):
     counts = Counts.zeros(known)
     counts.baseline_returns[:] = (episodes, int(episodes * each * UNITS))
-    counts.returns_of = mark
+    counts.returns_of = fingerprint
     return counts
 
 
@@ -298,7 +298,7 @@ def wide():
 def test_returns_are_evidence():
     """20 returns of 7/8 in [1/4, 7/8]: x = 20 heads. Their share of delta is 1/4 of 1/2."""
     agent = build(EpsMix, 0.5, problem=wide(), delta=0.5, returns=Returns(0.25))
-    counts = with_returns(wide(), mark=agent.fingerprint)
+    counts = with_returns(wide(), fingerprint=agent.fingerprint)
     low = 0.25 + 0.625 * by_hand(20, 20.0, math.log(8))
     assert agent.by_returns(counts) == pytest.approx((low, 0.875), abs=1e-9)
     assert agent.of_baseline(counts) == pytest.approx((low, 0.875), abs=1e-9)
@@ -324,10 +324,10 @@ def test_returns_that_cannot_vary():
 def test_returns_of_others_are_refused():
     agent = build(EpsMix, 0.5, problem=wide(), returns=Returns())
     with pytest.raises(InvalidCounts, match="returns of another baseline"):
-        agent.plan(with_returns(wide(), mark="other"))
-    agent.plan(with_returns(wide(), mark=agent.fingerprint))
-    agent.plan(with_returns(wide(), mark=None))
-    build(EpsMix, 0.5, problem=wide()).plan(with_returns(wide(), mark="other"))  # not read
+        agent.plan(with_returns(wide(), fingerprint="other"))
+    agent.plan(with_returns(wide(), fingerprint=agent.fingerprint))
+    agent.plan(with_returns(wide(), fingerprint=None))
+    build(EpsMix, 0.5, problem=wide()).plan(with_returns(wide(), fingerprint="other"))  # not read
     for each in (0.25, 0.875):
         agent.check_counts(with_returns(wide(), 10, each))
     for each in (0.25 - 1e-5, 0.875 + 1e-5):
@@ -355,7 +355,7 @@ def test_the_papers_bounds_refuse_logs():
 
 
 @pytest.mark.parametrize(
-    ("settings", "mark", "lower", "last"),
+    ("settings", "label", "lower", "last"),
     [
         ({}, "trusted", 0.25, 0.25),
         ({"baseline_at_least": 0.75}, "trusted", 0.25, 0.75),
@@ -365,22 +365,22 @@ def test_the_papers_bounds_refuse_logs():
         ({"certificate": 0.75, "baseline_at_least": 0.75}, "certified", 0.75, 0.75),
     ],
 )
-def test_the_owners_word_is_trusted_and_a_certificate_is_not(settings, mark, lower, last):
+def test_what_the_user_asserts_is_trusted_and_a_certificate_is_not(settings, label, lower, last):
     """The floor is reached by pi_b alone, exactly at what is known of it: nothing is mixed."""
     floor = last if last > 0.25 else 0.75
     if "certificate" in settings:
         settings = settings | {"certificate": Certificate(settings["certificate"], 0.1, fingerprint_of(PI_B, wide()))}
     plan = build(EpsMix, floor, problem=wide(), **settings).plan(Counts.zeros(wide()))
-    assert (plan.source, plan.safety, plan.lower) == ("baseline", mark, lower)
+    assert (plan.source, plan.safety, plan.lower) == ("baseline", label, lower)
     assert plan.candidates.tolist() == [0.5, last]
 
 
-def test_a_mixture_that_leans_on_a_word():
-    """Floor 5/8, word 3/4: rho = (3/4 - 5/8) / (3/4 - 1/2) = 1/2; proved is 1/2 * 1/4 + 1/2 * 1/2 = 3/8."""
+def test_a_mixture_that_rests_on_an_assertion():
+    """Floor 5/8, asserted 3/4: rho = (3/4 - 5/8) / (3/4 - 1/2) = 1/2; proved is 1/2 * 1/4 + 1/2 * 1/2 = 3/8."""
     plan = build(EpsMix, 0.625, problem=wide(), baseline_at_least=0.75).plan(Counts.zeros(wide()))
     assert (plan.source, plan.safety) == ("mixture", "trusted")
     assert plan.rho == pytest.approx(0.5, abs=1e-14) and plan.lower == pytest.approx(0.375, abs=1e-14)
-    # With a floor at the optimist's own value nothing leans on it.
+    # With a floor at the optimist's own value nothing rests on it.
     plan = build(EpsMix, 0.5, problem=wide(), baseline_at_least=0.75).plan(Counts.zeros(wide()))
     assert (plan.source, plan.safety, plan.lower) == ("optimistic", "certified", 0.5)
     # A mixture of two candidates before pi_b does not either.
@@ -390,23 +390,23 @@ def test_a_mixture_that_leans_on_a_word():
 
 
 def test_a_declared_range_is_trusted_where_it_matters():
-    for returns, floor, mark in (
+    for returns, floor, label in (
         (Returns(0.25), 0.75, "certified"),
         (Returns(0.25, low=0.25, high=0.875), 0.75, "trusted"),
         (Returns(0.25, low=0.25, high=0.875), 0.5, "certified"),  # the optimist's
     ):
         agent = build(EpsMix, floor, problem=wide(), delta=0.5, returns=returns)
-        assert agent.plan(with_returns(wide())).safety == mark
-    # The certificate says more than returns do: nothing leans on the range.
+        assert agent.plan(with_returns(wide())).safety == label
+    # The certificate says more than returns do: nothing rests on the range.
     known = Certificate(0.8125, 0.1, fingerprint_of(PI_B, wide()))
     agent = build(EpsMix, 0.75, problem=wide(), returns=Returns(0.25, low=0.25, high=0.875), certificate=known)
     assert agent.plan(with_returns(wide(), 20, 0.5)).safety == "certified"
     # Returns say exactly as much as a certificate: the certificate is enough.
     settings = {"problem": wide(), "delta": 0.5, "returns": Returns(0.25, low=0.25, high=0.875)}
     low = build(EpsMix, 0.75, **settings).plan(with_returns(wide())).grounds.by_returns
-    for value, mark in ((low, "certified"), (math.nextafter(low, 0.0), "trusted")):
+    for value, label in ((low, "certified"), (math.nextafter(low, 0.0), "trusted")):
         agent = build(EpsMix, 0.75, **settings, certificate=Certificate(value, 0.1, fingerprint_of(PI_B, wide())))
-        assert agent.plan(with_returns(wide())).safety == mark
+        assert agent.plan(with_returns(wide())).safety == label
 
 
 def test_how_well_the_premise_is_known_after_data():
@@ -474,7 +474,7 @@ def test_a_relative_floor_in_the_users_units():
 
 
 def test_a_relative_floor_reads_the_returns():
-    """Returns that are never above 1/2, declared: U is 1/2 then, and what leans on it is trusted."""
+    """Returns that are never above 1/2, declared: U is 1/2 then, and what rests on it is trusted."""
     agent = build(EpsMix, Relative(0.5), returns=Returns(low=0.0, high=0.5))
     counts = with_returns(problem(), 10, 0.25)
     plan, book = both(agent, counts)
@@ -580,7 +580,7 @@ def test_the_margin_of_the_papers_bounds_is_taken_off_at_the_end():
     assert StepMix(one, np.ones((1, 1, 1)), 0.25).plan(counts).grounds.by_model == 0.5
 
 
-def test_what_kernels_are_told():
+def test_what_kernels_are_given():
     known = problem(start=[0.5, 0.5])
     agent = build(EpsMix, 0.5, problem=known, delta=0.5, returns=Returns(0.25), baseline_at_least=0.375)
     counts = Counts.zeros(known)
@@ -590,7 +590,7 @@ def test_what_kernels_are_told():
     assert start.margin == record.margin == evidence.margin == pytest.approx(2e-12, rel=1e-12)
     assert (record.lowest, record.span, record.rounding) == (0.0, 0.875, 0.0)
     assert record.log_union == pytest.approx(math.log(8), rel=1e-14)
-    assert (record.scale, record.asserted, record.room.shape) == (1.0, 0.375, (4,))
+    assert (record.scale, record.asserted, record.scratch.shape) == (1.0, 0.375, (4,))
     assert record.seen is counts.baseline_returns and not evidence.uppers
     assert build(EpsMix, Relative(0.1)).evidence(counts)[0].uppers
     evidence, start, record = build(EpsMix, 0.5, problem=Problem(R), bounds=Bernstein(0.5)).evidence(counts)
@@ -629,7 +629,7 @@ def test_a_plan_is_checked():
 def test_what_a_plan_says_without_its_grounds():
     pi = np.full((2, 2, 2), 0.5)
     plain = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "trusted")
-    assert plain.explain().endswith("the learner that made this plan says no more about it.")
+    assert plain.explain().endswith("the agent that made this plan says no more about it.")
     frozen = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "trusted", alarm="Smoke.")
     assert frozen.explain() == "Next: the baseline (h = 2, rho = 0). Frozen, no promise is made.\nSmoke."
     scaled = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "NOT CERTIFIED", alarm="Smoke.")

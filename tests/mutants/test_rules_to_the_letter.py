@@ -1,4 +1,4 @@
-"""Small rules, line by line: relative floors, the range of returns, when to plan anew."""
+"""Small rules, line by line: relative floors, the range of returns, when to replan."""
 
 import math
 
@@ -145,7 +145,7 @@ def test_three_steps_and_one_row():
     assert returns_range(Problem(steps, support=mask), pi, Returns()) == (6 / 16, (2 + 4 + 6 - 6) / 16, 0.0)
 
 
-# ---- When to plan anew ----------------------------------------------------------------------------------------------
+# ---- When to replan -------------------------------------------------------------------------------------------------
 
 
 def test_the_pace_of_each_rule():

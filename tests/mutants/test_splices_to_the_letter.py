@@ -12,7 +12,7 @@ import pytest
 
 from surefoot.numerics.kernels.bernstein import estimate_from
 from surefoot.numerics.kernels.evidence import refresh_all, refresh_moved
-from surefoot.numerics.kernels.kl import balls_from
+from surefoot.numerics.kernels.kl import RewardArrays, balls_from
 from surefoot.numerics.kernels.splices import (
     bound_splices,
     cache_aligned,
@@ -125,10 +125,10 @@ def test_room_for_splices():
 @pytest.mark.parametrize(("rows", "columns"), [(5, 128), (3, 7), (1, 1)])
 def test_room_begins_on_a_cache_line(rows, columns):
     for _ in range(20):  # wherever the memory happens to be
-        room = cache_aligned(rows, columns)
-        assert room.shape == (rows, columns) and room.dtype == np.float64
-        assert room.ctypes.data % 64 == 0
-        assert not room.any()
+        scratch = cache_aligned(rows, columns)
+        assert scratch.shape == (rows, columns) and scratch.dtype == np.float64
+        assert scratch.ctypes.data % 64 == 0
+        assert not scratch.any()
 
 
 # ---- A whole pass, without data -------------------------------------------------------------------------------------
@@ -138,8 +138,7 @@ def balls(n_sas, H, r, margin=0.0, tie=0.0, uppers=True):
     evidence = balls_from(
         n_sas,
         H,
-        rewards=(r, None, None),
-        x_sa=None,
+        rewards=RewardArrays(r),
         support=None,
         log_union=2.0,
         alpha=0.5,
@@ -326,14 +325,14 @@ def test_the_mixture_as_the_policy_it_is(size, explorer, pooled):
         mixed = np.concatenate([pi_b[:h], tail[h:]])
         mixed[h - 1] = (1 - rho) * pi_b[h - 1] + rho * tail[h - 1]
         V_low = untried(r, mixed)[1]
-        room = np.full((3, S), np.nan)
-        room[2] = 0.0
-        mixed_bound(evidence, splices, 0, S, h, rho, room)
-        np.testing.assert_array_equal(room[0], V_low[0])
-        room[:2] = np.nan
-        mixed_bound(evidence, splices, S - 1, S, h, rho, room)
-        assert room[0, S - 1] == V_low[0, S - 1]
-        np.testing.assert_array_equal(room[0, : S - 1], V_low[1, : S - 1])
+        values = np.full((3, S), np.nan)
+        values[2] = 0.0
+        mixed_bound(evidence, splices, 0, S, h, rho, values)
+        np.testing.assert_array_equal(values[0], V_low[0])
+        values[:2] = np.nan
+        mixed_bound(evidence, splices, S - 1, S, h, rho, values)
+        assert values[0, S - 1] == V_low[0, S - 1]
+        np.testing.assert_array_equal(values[0, : S - 1], V_low[1, : S - 1])
 
 
 def test_a_mixture_of_pooled_counts_has_one_row():
@@ -343,8 +342,7 @@ def test_a_mixture_of_pooled_counts_has_one_row():
     evidence = balls_from(
         np.zeros((1, 2, 2, 2), dtype=np.int64),
         2,
-        rewards=(np.zeros((1, 4)), after, None),
-        x_sa=None,
+        rewards=RewardArrays(np.zeros((1, 4)), after),
         support=None,
         log_union=2.0,
         alpha=0.5,
@@ -358,9 +356,9 @@ def test_a_mixture_of_pooled_counts_has_one_row():
     splices = empty_splices(np.arange(3), pi, pi)
     bound_splices(evidence, splices, NOTHING, 0, 2)
     assert splices.V_low[0].tolist() == [[0.5, 0.5]] * 3
-    room = np.zeros((3, 2))
-    mixed_bound(evidence, splices, 0, 2, 2, 0.5, room)
-    assert room[0].tolist() == [0.5, 0.5]
+    values = np.zeros((3, 2))
+    mixed_bound(evidence, splices, 0, 2, 2, 0.5, values)
+    assert values[0].tolist() == [0.5, 0.5]
 
 
 def test_a_mixture_with_data_reads_the_row_of_its_step():
@@ -372,15 +370,15 @@ def test_a_mixture_with_data_reads_the_row_of_its_step():
         evidence = balls(rng.integers(0, 50, size=(rows, S, A, S)), H, r.reshape(H, S * A), margin)
         splices = empty_splices(np.arange(H + 1), pi_b)
         bound_splices(evidence, splices, NOTHING, 0, S)
-        room = np.zeros((3, S))
+        values = np.zeros((3, S))
         for h in range(1, H + 1):
-            mixed_bound(evidence, splices, 0, S, h, 0.0, room)
-            np.testing.assert_allclose(room[0], splices.V_low[0, h], atol=1e-15)
+            mixed_bound(evidence, splices, 0, S, h, 0.0, values)
+            np.testing.assert_allclose(values[0], splices.V_low[0, h], atol=1e-15)
             if h > 1:
-                mixed_bound(evidence, splices, 0, S, h, 1.0, room)
+                mixed_bound(evidence, splices, 0, S, h, 1.0, values)
                 # one margin more than the optimist's own row, which has none, at most
-                assert (room[0] <= splices.V_low[0, h - 1] + 1e-15).all()
-                assert (room[0] >= splices.V_low[0, h - 1] - margin - 1e-15).all()
+                assert (values[0] <= splices.V_low[0, h - 1] + 1e-15).all()
+                assert (values[0] >= splices.V_low[0, h - 1] - margin - 1e-15).all()
 
 
 def test_a_state_that_is_worth_least():
@@ -391,7 +389,7 @@ def test_a_state_that_is_worth_least():
         evidence = balls(np.zeros((1, 1, 2, 1), dtype=np.int64), 1, r, margin)
         splices = empty_splices(np.array([0, 1]), pi_b, bold)
         bound_splices(evidence, splices, NOTHING, 0, 1)
-        room = np.zeros((3, 1))
-        mixed_bound(evidence, splices, 0, 1, 1, 0.5, room)
-        assert room[0, 0] == expected
-    assert math.isfinite(room[0, 0])
+        values = np.zeros((3, 1))
+        mixed_bound(evidence, splices, 0, 1, 1, 0.5, values)
+        assert values[0, 0] == expected
+    assert math.isfinite(values[0, 0])

@@ -1,4 +1,4 @@
-"""The switch of a budget, and the ledger it reads: against a rule that decides episode by episode, in exact fractions.
+"""The switch of a budget, and the account it reads: against a rule that decides episode by episode, in exact fractions.
 
 Hypothesis runs derandomised here, and the simulations have fixed seeds: deterministic, no error rates.
 """
@@ -12,9 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
-from surefoot.agents.rivals.budget_agent import Account, switch
+from surefoot.agents.rivals.budget_agent import BudgetGrounds, switch
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.simulation.setup import begin
 from surefoot.task.counts import entered
 from surefoot.worlds.exact import value_of
 
@@ -26,34 +25,34 @@ ONE_BY_ONE = 60  # episodes that are replayed one by one
 # ---- The rule, as it is written -------------------------------------------------------------------------------------
 
 
-def may_play(ledger, L, v_b, floor):
+def may_play(account, L, v_b, floor):
     """sum of past entries + L + N_b v_b >= floor k, for the episode that comes next."""
-    N_b, N, total = (int(number) for number in ledger)
+    N_b, N, total = (int(number) for number in account)
     worth = Fraction(math.floor(Fraction(L) * REWARD_UNITS), REWARD_UNITS)
     return Fraction(total, REWARD_UNITS) + worth + N_b * Fraction(v_b) >= Fraction(floor) * (N_b + N + 1)
 
 
-def after(ledger, learner, entry, episodes=1):
-    """The ledger after so many episodes of one of the two."""
-    one = [0, 1, math.floor(Fraction(entry) * REWARD_UNITS)] if learner else [1, 0, 0]
-    return [held + episodes * new for held, new in zip(ledger, one, strict=True)]
+def after(account, explores, entry, episodes=1):
+    """The account after so many episodes of one of the two."""
+    one = [0, 1, math.floor(Fraction(entry) * REWARD_UNITS)] if explores else [1, 0, 0]
+    return [held + episodes * new for held, new in zip(account, one, strict=True)]
 
 
-def assert_lasts(ledger, L, v_b, floor):
+def assert_lasts(account, L, v_b, floor):
     """The same answer before each of the `max_episodes` episodes, and the other one right after."""
-    now = switch(ledger, L, v_b, floor)
+    now = switch(account, L, v_b, floor)
     moments = (
         range(ONE_BY_ONE)
         if now.max_episodes is None
         else [*range(min(now.max_episodes, ONE_BY_ONE)), now.max_episodes - 1]
     )
     for moment in moments:
-        then = after(ledger, now.learner, L, moment)
-        assert may_play(then, L, v_b, floor) == now.learner
-        assert switch(then, L, v_b, floor).learner == now.learner
+        then = after(account, now.explores, L, moment)
+        assert may_play(then, L, v_b, floor) == now.explores
+        assert switch(then, L, v_b, floor).explores == now.explores
     if now.max_episodes is not None:
         assert now.max_episodes >= 1
-        assert may_play(after(ledger, now.learner, L, now.max_episodes), L, v_b, floor) != now.learner
+        assert may_play(after(account, now.explores, L, now.max_episodes), L, v_b, floor) != now.explores
     return now
 
 
@@ -63,32 +62,32 @@ values = st.one_of(coarse, st.floats(0.0, H, allow_subnormal=False))
 
 
 @st.composite
-def ledgers(draw):
+def accounts(draw):
     N_b, N = draw(whole), draw(whole)
     each = draw(values)
     return np.array([N_b, N, N * math.floor(each * REWARD_UNITS)])
 
 
 @examples
-@given(ledgers(), values, values, values)
-def test_the_switch_decides_as_the_rule_episode_by_episode(ledger, L, v_b, floor):
-    now = assert_lasts([int(number) for number in ledger], L, v_b, floor)
+@given(accounts(), values, values, values)
+def test_the_switch_decides_as_the_rule_episode_by_episode(account, L, v_b, floor):
+    now = assert_lasts([int(number) for number in account], L, v_b, floor)
     worth = Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS)
-    for_ever = worth >= Fraction(floor) if now.learner else v_b <= floor
-    assert (now.max_episodes is None) == for_ever
+    always = worth >= Fraction(floor) if now.explores else v_b <= floor
+    assert (now.max_episodes is None) == always
 
 
 @examples
-@given(ledgers(), values, values)
-def test_what_was_saved_is_the_sum_beyond_the_floor(ledger, v_b, floor):
-    N_b, N, total = (int(number) for number in ledger)
+@given(accounts(), values, values)
+def test_what_was_saved_is_the_sum_beyond_the_floor(account, v_b, floor):
+    N_b, N, total = (int(number) for number in account)
     exact = Fraction(total, REWARD_UNITS) + N_b * Fraction(v_b) - (N_b + N) * Fraction(floor)
-    assert switch(ledger, 0.0, v_b, floor).saved == float(exact)
+    assert switch(account, 0.0, v_b, floor).saved == float(exact)
 
 
 @examples
 @given(st.integers(1, 1000), st.integers(1, 8 * H), st.integers(1, 100))
-def test_at_an_equality_the_learner_plays(episodes, eighths, baseline_episodes):
+def test_at_an_equality_the_explorer_plays(episodes, eighths, baseline_episodes):
     """Saved is exactly what so many episodes take: it plays all of them, and not one more."""
     floor, L = float(H), H - eighths / 8
     saved = episodes * eighths  # in eighths
@@ -108,7 +107,7 @@ def test_an_equality_is_waited_for(adds, takes):
 
 @pytest.mark.parametrize("episodes", [1, 10**6, 10**12])
 def test_one_unit_in_the_last_place_decides(episodes):
-    """A learner at the floor may play if nothing is owed. What a baseline owes that is below by 2^-54 a rounded sum
+    """An explorer at the floor may play if nothing is owed. What a baseline owes that is below by 2^-54 a rounded sum
     would not see."""
     assert switch([episodes, 0, 0], 0.5, 0.5, 0.5) == (True, None, 0.0)
     assert switch([episodes, 0, 0], 0.5, math.nextafter(0.5, 0.0), 0.5) == (False, None, -episodes * 2.0**-54)
@@ -117,15 +116,15 @@ def test_one_unit_in_the_last_place_decides(episodes):
 
 
 @examples
-@given(ledgers(), values, values, st.integers(0, H * REWARD_UNITS))
-def test_a_learner_at_or_above_the_floor_plays_for_ever(ledger, v_b, extra, units):
+@given(accounts(), values, values, st.integers(0, H * REWARD_UNITS))
+def test_an_explorer_at_or_above_the_floor_always_plays(account, v_b, extra, units):
     """The floor is a multiple of 2^-20, so that no entry is rounded to below it."""
     floor = units / REWARD_UNITS
     L = min(floor + extra, float(H))
-    now = switch(ledger, L, v_b, floor)
+    now = switch(account, L, v_b, floor)
     if now.saved >= 0.0:
-        assert now.learner
-    if now.learner:
+        assert now.explores
+    if now.explores:
         assert now.max_episodes is None
 
 
@@ -135,34 +134,34 @@ def test_a_value_that_is_rounded_to_below_the_floor_costs():
     assert switch([0, 0, 0], floor, floor, floor) == (False, None, 0.0)
     assert switch([0, 0, 0], floor, 1.0, floor) == (False, 1, 0.0)
     spends = switch([1, 0, 0], floor, 1.0, floor)
-    assert spends.learner
+    assert spends.explores
     assert spends.max_episodes > REWARD_UNITS // 2
 
 
 @examples
-@given(ledgers(), values, values, values)
-def test_a_baseline_at_or_below_the_floor_never_earns(ledger, L, one, other):
+@given(accounts(), values, values, values)
+def test_a_baseline_at_or_below_the_floor_never_earns(account, L, one, other):
     floor, v_b = max(one, other), min(one, other)
-    now = switch(ledger, L, v_b, floor)
-    if not now.learner:
+    now = switch(account, L, v_b, floor)
+    if not now.explores:
         assert now.max_episodes is None
-        assert not may_play(after(list(map(int, ledger)), False, L, 10**9), L, v_b, floor)
+        assert not may_play(after(list(map(int, account)), False, L, 10**9), L, v_b, floor)
 
 
 @examples
-@given(ledgers(), st.floats(-1.0, 0.0, allow_subnormal=False), values, values)
-def test_a_lower_value_below_zero_never_plays_longer_than_its_entries_allow(ledger, L, v_b, floor):
+@given(accounts(), st.floats(-1.0, 0.0, allow_subnormal=False), values, values)
+def test_a_lower_value_below_zero_never_plays_longer_than_its_entries_allow(account, L, v_b, floor):
     """A plan enters 0 for it, which is true of any policy; the switch counts with what is less."""
-    now = switch(ledger, L, v_b, floor)
-    if now.learner and now.max_episodes is not None:
-        last = after([int(number) for number in ledger], True, 0.0, now.max_episodes - 1)
+    now = switch(account, L, v_b, floor)
+    if now.explores and now.max_episodes is not None:
+        last = after([int(number) for number in account], True, 0.0, now.max_episodes - 1)
         assert may_play(last, 0.0, v_b, floor)
 
 
-# ---- The learners, driven -------------------------------------------------------------------------------------------
+# ---- The agents, driven ---------------------------------------------------------------------------------------------
 
 
-def learners(name, replan):
+def budget_agents(name, replan):
     world = sf.world(name)
     v_b = value_of(world, world.baseline)
     shared = {"pooled": world.stationary, "replan": replan}
@@ -179,50 +178,51 @@ def learners(name, replan):
 
 
 def spied_plans(monkeypatch, agent, play):
-    """Every answer of the switch, with the ledger it was given and the episodes before it."""
-    made, follow = [], type(agent).follow
+    """Every answer of the switch, with the account it was given and the episodes before it."""
+    made, make_plan = [], type(agent).make_plan
 
-    def spy(self, offer, ledger):
-        answer = follow(self, offer, ledger)
-        made.append((int(ledger[:2].sum()), ledger.copy(), answer))
+    def spy(self, proposal, account):
+        answer = make_plan(self, proposal, account)
+        made.append((int(account[:2].sum()), account.copy(), answer))
         return answer
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(agent), "follow", spy)
+        patched.setattr(type(agent), "make_plan", spy)
         run = play()
     return run, made
 
 
 @pytest.mark.parametrize("simulate", [sf.simulate, sf.simulate_reference])
 @pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Growth(1.1), sf.Blocks(0.1)], ids=str)
-def test_every_episode_played_by_the_learner_was_allowed(monkeypatch, replan, simulate):
-    """Driven by each of the drivers: who played each episode is what the rule says of that episode, with the L of the
-    plan in force; the ledger is the sum of what was entered, and is what the run ends with."""
-    for world, agent in learners("trap", replan):
+def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, simulate):
+    """Played by each of the loops: who played each episode is what the rule says of that episode, with the L of the
+    plan in force; the account is the sum of what was entered, and is what the run ends with."""
+    for world, agent in budget_agents("trap", replan):
         run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 300, seed=1))
         ends = [episodes for episodes, _, _ in made[1:]] + [300]
-        ledger = [0, 0, 0]
+        account = [0, 0, 0]
         for (start, held, plan), end in zip(made, ends, strict=True):
-            assert ledger == held.tolist()
-            account = plan.grounds
-            assert isinstance(account, Account)
-            assert account.decision == switch(held, account.offer.lower, account.offer.v_b, agent.floor)
-            learner = plan.source == "optimistic"
+            assert account == held.tolist()
+            grounds = plan.grounds
+            assert isinstance(grounds, BudgetGrounds)
+            lower, v_b = grounds.proposal.lower, grounds.proposal.v_b
+            assert grounds.decision == switch(held, lower, v_b, agent.floor)
+            explores = plan.source == "optimistic"
             assert plan.max_episodes is None or end - start <= plan.max_episodes
             for _ in range(start, end):
-                assert may_play(ledger, account.offer.lower, account.offer.v_b, agent.floor) == learner
-                ledger = after(ledger, learner, plan.entry)
-        assert ledger == run.counts.account.tolist()
-        assert ledger[:2] == [run.sources["baseline"], run.sources["optimistic"]]
+                assert may_play(account, lower, v_b, agent.floor) == explores
+                account = after(account, explores, plan.entry)
+        assert account == run.counts.account.tolist()
+        assert account[:2] == [run.sources["baseline"], run.sources["optimistic"]]
         if agent.known_baseline_value is not None:
             assert run.sources["optimistic"] > 0
 
 
-def test_the_shell_keeps_the_same_ledger():
-    """`Learner`, stopped and resumed from a file in the middle of a plan, ends with the ledger of one never stopped."""
+def test_the_shell_keeps_the_same_account():
+    """`Learner`, stopped and resumed from a file amid a plan, ends with the account of one never stopped."""
     world = sf.world("trap")
     agent = sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685)
-    ledgers = []
+    accounts_seen = []
     for stops in (False, True):
         learner, rng = sf.Learner(agent, seed=3), np.random.default_rng(0)
         for episode in range(60):
@@ -231,7 +231,7 @@ def test_the_shell_keeps_the_same_ledger():
                 learner = sf.Learner(agent, seed=3, counts=sf.Counts.from_arrays("memory", arrays))
             plan = learner.begin()
             before = learner.counts.account.copy()
-            assert may_play(before, plan.grounds.offer.lower, 0.685, 0.6) == (plan.source == "optimistic")
+            assert may_play(before, plan.grounds.proposal.lower, 0.685, 0.6) == (plan.source == "optimistic")
             for h in range(world.H):
                 a = learner.act()
                 learner.observe(int(rng.choice(world.S, p=world.P[h, learner.state, a])))
@@ -239,12 +239,12 @@ def test_the_shell_keeps_the_same_ledger():
             np.testing.assert_array_equal(
                 learner.counts.account, before + entered(plan.source == "baseline", plan.entry)
             )
-        ledgers.append(learner.counts.account.tolist())
-    assert ledgers[0] == ledgers[1]
-    assert ledgers[0][1] > 0
+        accounts_seen.append(learner.counts.account.tolist())
+    assert accounts_seen[0] == accounts_seen[1]
+    assert accounts_seen[0][1] > 0
 
 
-# ---- The ledger -----------------------------------------------------------------------------------------------------
+# ---- The account ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_entries_are_added_rounded_down(played):
 
 @pytest.mark.parametrize(("entry", "units"), [(0.0, 0), (2.0, 2**21), (2**-20, 1), (2**-20 - 2**-60, 0), (0.3, 314572)])
 def test_one_entry(problem, entry, units):
-    assert sf.Counts.zeros(problem).add(episode(entry)).ledger.tolist() == [0, 1, units]
+    assert sf.Counts.zeros(problem).add(episode(entry)).account.tolist() == [0, 1, units]
     assert entered(False, entry).tolist() == [0, 1, units]
     assert entered(True, entry).tolist() == [1, 0, 0]
 
@@ -288,38 +288,48 @@ def test_an_episode_that_does_not_fit_enters_nothing(problem):
     assert counts == before
 
 
-def test_merging_adds_ledgers_and_leaves_both_alone(problem):
+def test_merging_adds_accounts_and_leaves_both_alone(problem):
     one = sf.Counts.zeros(problem).add(episode(0.5)).add(episode(0.5, baseline=True))
     other = sf.Counts.zeros(problem).add(episode(0.25, baseline=True))
     both = one.merge(other)
     assert both.account.tolist() == [2, 1, 2**19]
     assert one.account.tolist() == [1, 1, 2**19]
     assert other.account.tolist() == [1, 0, 0]
-    assert other.merge(one).ledger.tolist() == both.account.tolist()
+    assert other.merge(one).account.tolist() == both.account.tolist()
 
 
-def marked(problem, mark, ledger):
+def with_account(problem, account_of, account):
     n_sas = sf.Counts.zeros(problem).n_sas
-    return sf.Counts(n_sas, problem.H, problem.s1, ledger_of=mark, ledger=ledger)
+    return sf.Counts(n_sas, problem.H, problem.s1, account_of=account_of, account=account)
 
 
-def test_ledgers_of_different_baselines_are_not_merged(problem):
-    mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [1, 0, 0])
-    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
+def test_the_former_names_of_an_account_still_work(problem):
+    n_sas = np.zeros((2, problem.S, problem.A, problem.S), dtype=np.int64)
+    counts = sf.Counts(n_sas, problem.H, problem.s1, ledger_of="mine", ledger=[3, 1, 5])
+    assert counts == with_account(problem, "mine", [3, 1, 5])
+    assert counts.ledger is counts.account
+    assert counts.ledger_of == counts.account_of == "mine"
+    agent = sf.BudgetExploration(problem, sf.uniform(problem.H, problem.S, problem.A), 0.5)
+    assert agent.ledger_mark == agent.account_fingerprint
+
+
+def test_accounts_of_different_baselines_are_not_merged(problem):
+    mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [1, 0, 0])
+    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
         mine.merge(its)
-    assert mine.merge(its.forget_returns()).ledger.tolist() == [3, 1, 5]
-    assert mine.merge(marked(problem, "its", [0, 0, 0])).account_of == "mine"
+    assert mine.merge(its.forget_returns()).account.tolist() == [3, 1, 5]
+    assert mine.merge(with_account(problem, "its", [0, 0, 0])).account_of == "mine"
 
 
-def test_nor_are_entries_of_the_learner_alone(problem):
-    """An entry is of the rewards it was certified by, and the mark says which. A ledger without an episode of the
-    baseline holds such entries all the same."""
-    mine, its = marked(problem, "mine", [3, 1, 5]), marked(problem, "its", [0, 2, 7])
-    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
+def test_nor_are_entries_of_the_explorer_alone(problem):
+    """An entry is of the rewards it was certified by, and the fingerprint says which. An account without an episode of
+    the baseline holds such entries all the same."""
+    mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [0, 2, 7])
+    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
         mine.merge(its)
 
 
-def test_a_copy_is_another_ledger(problem):
+def test_a_copy_is_another_account(problem):
     counts = sf.Counts.zeros(problem).add(episode(0.5))
     twin = counts.copy()
     assert twin == counts
@@ -327,7 +337,7 @@ def test_a_copy_is_another_ledger(problem):
     assert counts.account.tolist() == [0, 1, 2**19]
     assert twin != counts
     without = counts.copy()
-    without.ledger[:] = 0
+    without.account[:] = 0
     assert without != counts
 
 
@@ -338,23 +348,23 @@ def test_saved_and_loaded(problem, tmp_path):
     counts.save(tmp_path / "counts.npz")
     loaded = sf.Counts.load(tmp_path / "counts.npz")
     assert loaded == counts
-    assert loaded.ledger.tolist() == [1, 2, 7 * 2**18]
-    assert loaded.planned.ledger.tolist() == [1, 1, 2**19]
+    assert loaded.account.tolist() == [1, 2, 7 * 2**18]
+    assert loaded.planned.account.tolist() == [1, 1, 2**19]
     assert (loaded.returns_of, loaded.account_of) == ("mine", "my account")
 
 
-def test_a_file_from_before_ledgers_has_an_empty_one(problem):
+def test_a_file_from_before_accounts_has_an_empty_one(problem):
     arrays = sf.Counts.zeros(problem).add(episode(0.5)).arrays()
     del arrays["ledger"]
-    assert sf.Counts.from_arrays("old.npz", arrays).ledger.tolist() == [0, 0, 0]
+    assert sf.Counts.from_arrays("old.npz", arrays).account.tolist() == [0, 0, 0]
 
 
 def test_pooling_keeps_it():
     world = sf.world("trap-pit", H=2)
     counts = sf.Counts.zeros(world.problem)
     counts.add(sf.Episode([0, 0, 1], [0, 1], entry=0.5)).add(sf.Episode([0, 0, 1], [0, 1], [0.5, 0.5], True, 0.5))
-    assert counts.pool().ledger.tolist() == [1, 1, 2**19]
-    assert counts.pool().copy().ledger.tolist() == [1, 1, 2**19]
+    assert counts.pool().account.tolist() == [1, 1, 2**19]
+    assert counts.pool().copy().account.tolist() == [1, 1, 2**19]
 
 
 def test_forgetting_returns_forgets_it(problem):
@@ -373,7 +383,7 @@ def test_a_log_enters_nothing(problem):
 
 
 @pytest.mark.parametrize(
-    ("ledger", "says"),
+    ("account", "says"),
     [
         ([1, 2], "shape"),
         ([[1, 2, 3]], "shape"),
@@ -384,16 +394,16 @@ def test_a_log_enters_nothing(problem):
         ([math.nan, 0, 0], "whole number"),
         ([0, 1, 2 * 2**20 + 1], "values of more than 2"),
         ([5, 0, 1], "values of more than 2"),
-        (["a", "b", "c"], "ledger"),
+        (["a", "b", "c"], "account"),
     ],
 )
-def test_ledgers_that_are_none(problem, ledger, says):
+def test_accounts_that_are_none(problem, account, says):
     with pytest.raises(sf.InvalidCounts, match=says):
-        marked(problem, None, ledger)
+        with_account(problem, None, account)
 
 
 def test_the_largest_entries_are_let_in(problem):
-    assert marked(problem, None, [0, 3, 3 * 2 * 2**20]).ledger.tolist() == [0, 3, 3 * 2 * 2**20]
+    assert with_account(problem, None, [0, 3, 3 * 2 * 2**20]).account.tolist() == [0, 3, 3 * 2 * 2**20]
 
 
 @pytest.mark.parametrize("entry", [-1e-9, 2.0 + 1e-9, math.nan, math.inf, -math.inf, "0.5", True, [0.5], 1j])
@@ -405,7 +415,7 @@ def test_entries_that_are_none(entry):
 @pytest.mark.parametrize("entry", [None, 0, 0.0, 2, 2.0, np.float64(0.3), np.int64(1)])
 def test_entries_that_are(entry):
     assert episode(entry).entry == entry
-    assert sf.Counts.zeros(sf.world("trap").problem).add(episode(entry)).ledger[1] == (entry is not None)
+    assert sf.Counts.zeros(sf.world("trap").problem).add(episode(entry)).account[1] == (entry is not None)
 
 
 def test_an_episode_as_learnt_has_the_entry_it_is_given(problem):
@@ -429,7 +439,7 @@ def other_rewards(world):
 
 
 def changed(world):
-    """Learners whose account is another one: what their entries prove, or what they are held against, differs."""
+    """Agents whose account is another one: what their entries prove, or what they are held against, differs."""
     pi_b, settings = world.baseline, {"baseline_value": 0.685}
     yield budget(world, baseline=sf.uniform(2, 3, 2))
     yield budget(other_rewards(world), world.baseline)
@@ -444,7 +454,7 @@ def changed(world):
     yield sf.ConservativeUCBVI(world.problem, pi_b, 0.6, episodes=1000, **settings)
 
 
-def test_the_account_of_another_learner_is_refused():
+def test_the_account_of_another_agent_is_refused():
     """Whoever asks: a run, a shell, or a plan. What was seen of the dynamics may be kept."""
     world = sf.world("trap")
     mine = budget(world)
@@ -452,35 +462,39 @@ def test_the_account_of_another_learner_is_refused():
     assert mine.plan(counts).source in ("baseline", "optimistic")  # nobody's until now
     mine.claim(counts)
     assert counts.account.tolist() == [1, 1, 2**19]
-    marks = {mine.account_fingerprint}
+    fingerprints = {mine.account_fingerprint}
     for other in changed(world):
-        for ask in (other.plan, lambda c, o=other: begin(o, c, 10), lambda c, o=other: sf.Learner(o, 0, c.copy())):
-            with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+        for ask in (
+            other.plan,
+            lambda c, o=other: o.starting_counts(c, 10),
+            lambda c, o=other: sf.Learner(o, 0, c.copy()),
+        ):
+            with pytest.raises(sf.InvalidCounts, match="account of another agent"):
                 ask(counts)
         kept = counts.forget_returns()
-        assert begin(other, kept, 10).account_of == other.account_fingerprint
+        assert other.starting_counts(kept, 10).account_of == other.account_fingerprint
         assert kept.episodes == 2
-        marks.add(other.account_fingerprint)
-    assert len(marks) == 12  # no two alike
-    # Control: its own account, also when it plans at other moments or is made anew.
+        fingerprints.add(other.account_fingerprint)
+    assert len(fingerprints) == 12  # no two alike
+    # Control: its own account, also when it plans at other moments or is made again.
     for same in (
         mine,
         budget(world),
         sf.BudgetExploration(world.problem, world.baseline, 0.6, baseline_value=0.685, replan=sf.EveryEpisode()),
     ):
-        assert begin(same, counts, 10).ledger.tolist() == [1, 1, 2**19]
+        assert same.starting_counts(counts, 10).account.tolist() == [1, 1, 2**19]
 
 
 def test_what_the_problem_says_is_part_of_the_mark():
     """An account, or returns, of episodes that start elsewhere prove nothing here; nor what a mask helped to prove."""
-    P = np.eye(2)[:, None, :].repeat(2, axis=1)  # both states are for ever
+    P = np.eye(2)[:, None, :].repeat(2, axis=1)  # both states are absorbing
     worlds = [sf.TabularMDP(P, np.array([[1.0, 1.0], [0.5, 0.5]]), s1=s1, H=2) for s1 in (0, 1)]
     worlds.append(worlds[0].with_support())
     agents = [sf.BudgetExploration(world.problem, sf.uniform(2, 2, 2), 1.0) for world in worlds]
     assert len({agent.account_fingerprint for agent in agents}) == 3
-    assert agents[0].mark != agents[1].mark
+    assert agents[0].fingerprint != agents[1].fingerprint
     counts = sf.simulate(worlds[1], agents[1], 50, seed=0).counts
-    with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+    with pytest.raises(sf.InvalidCounts, match="account of another agent"):
         agents[0].plan(counts)
     # What was seen of the dynamics may be used, and is gone on with from the other start, by every driver.
     kept = counts.forget_returns()
@@ -490,20 +504,20 @@ def test_what_the_problem_says_is_part_of_the_mark():
         assert run.min_value == pytest.approx(2.0)
 
 
-def test_two_accounts_of_one_learner_are_not_added():
+def test_two_accounts_of_one_agent_are_not_added():
     """Their entries are proved on two events, each of probability 1 - delta: together that is not 1 - delta."""
     world = sf.world("trap")
     agent = budget(world)
     one, other = (sf.simulate(world, agent, 100, seed=seed).counts for seed in (0, 1))
     assert one.account[1] > 0
     assert other.account[1] > 0
-    with pytest.raises(sf.InvalidCounts, match="two accounts of learners"):
+    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
         one.merge(other)
-    assert one.merge(other.forget_returns()).ledger.tolist() == one.account.tolist()
+    assert one.merge(other.forget_returns()).account.tolist() == one.account.tolist()
 
 
 def test_an_account_that_nobody_claimed_is_trusted():
-    """Entries of a learner whose bonus was scaled, added by hand to counts that say nothing of whose they are."""
+    """Entries of an agent whose bonus was scaled, added by hand to counts that say nothing of whose they are."""
     world = sf.world("trap")
     three = (world.problem, world.baseline, 0.6)
     agent, data = sf.BudgetExploration(*three), sf.simulate(world, sf.BudgetExploration(*three), 3000, seed=0).counts
@@ -514,11 +528,11 @@ def test_an_account_that_nobody_claimed_is_trusted():
         counts.account[:] = [0, 100, 100 * 2**20]
         if claimed:
             agent.claim(counts)
-        worse = sf.Counts(counts.n_sas // 20, ledger=counts.account, ledger_of=counts.account_of)
+        worse = sf.Counts(counts.n_sas // 20, account=counts.account, account_of=counts.account_of)
         plan = agent.plan(worse)
         seen[claimed] = plan.safety
         assert plan.source == "optimistic"
-        assert ("no learner has claimed" in plan.explain()) == (not claimed and plan.safety == "trusted")
+        assert ("no agent has claimed" in plan.explain()) == (not claimed and plan.safety == "trusted")
     assert seen == {False: "trusted", True: "certified in total"}
 
 
@@ -540,7 +554,7 @@ def test_learn_carries_an_account_on_as_simulate_does():
 
 
 def test_a_plan_of_another_baseline_is_not_in_force():
-    """Counts that remember the plan of one learner are not played on with by another."""
+    """Counts that remember the plan of one agent are not continued by another."""
     world = sf.world("trap")
     learner = sf.Learner(budget(world), 0)
     for _ in range(3):
@@ -565,9 +579,9 @@ def test_the_same_baseline_goes_on_with_it():
     assert first.counts.account.tolist() == [5, 0, 0]
 
 
-def test_entries_that_a_scaled_learner_made_are_not_taken_for_proved():
-    """Nearly no radius "certifies" what was seen, lucky or not. What such a learner entered is no proof for one with
-    scale 1: a total that leans on it may not be called certified."""
+def test_entries_that_a_scaled_agent_made_are_not_taken_for_proved():
+    """Nearly no radius "certifies" what was seen, lucky or not. What such an agent entered is no proof for one with
+    scale 1: a total that rests on it may not be called certified."""
     world = sf.world("trap")
     scaled = sf.BudgetExploration(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=1e-6))
     run = sf.simulate(world, scaled, 100, seed=2)
@@ -575,7 +589,7 @@ def test_entries_that_a_scaled_learner_made_are_not_taken_for_proved():
     entries = run.counts.account[2] / REWARD_UNITS / run.counts.account[1]
     assert entries > 0.7  # more than V*, on average: they are false
     proved = sf.BudgetExploration(world.problem, world.baseline, 0.6)
-    with pytest.raises(sf.InvalidCounts, match="account of another learner"):
+    with pytest.raises(sf.InvalidCounts, match="account of another agent"):
         proved.plan(run.counts)
     plan = proved.plan(run.counts.forget_returns())
     assert (plan.source, plan.safety) == ("baseline", "trusted")

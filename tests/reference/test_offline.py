@@ -177,7 +177,7 @@ def test_what_the_corollary_asks_for():
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kernel_is_the_readable_version(seed):
     """With a mask, rewards by next state, unknown rewards, pooled counts."""
-    from surefoot.offline.methods.robust import robust_by_the_book
+    from surefoot.offline.methods.robust import robust_reference
 
     rng = np.random.default_rng([2, seed])
     H, S, A = 3, 4, 3
@@ -194,7 +194,7 @@ def test_the_kernel_is_the_readable_version(seed):
     counts = sf.Counts(n_sas, x_sa=x_sa, n_start=rng.integers(0, 50, size=S), logged=True)
     counts = counts.pool() if seed >= 3 else counts
     learnt = sf.robust_vi(counts, problem, 0.1)
-    policy, V_low = robust_by_the_book(counts, problem, 0.1, sf.KL())
+    policy, V_low = robust_reference(counts, problem, 0.1, sf.KL())
     assert np.array_equal(learnt.policy, policy)
     model = sf.Model(problem, counts, 0.1)
     assert learnt.lower == pytest.approx(sf.KL().at_start(model, V_low[0], V_low[0])[0], abs=1e-8)

@@ -1,7 +1,7 @@
-"""Constrained optima, DOPE and OptPess-LP against programmes written down literally and solved by somebody else's
+"""Constrained optima, DOPE and OptPess-LP against linear programs written down literally and solved by somebody else's
 solver, against enumeration, and by hand.
 
-The literal programmes follow the formulas as printed: variables z(h,s,a,s') for all steps, two rows of the box for
+The literal linear programs follow the formulas as printed: variables z(h,s,a,s') for all steps, two rows of the box for
 each of them. Ours has fewer rows and variables; what it finds must be the same.
 """
 
@@ -58,7 +58,7 @@ def literal_occupancy(P, start, reward, cost, budget):
 
 
 def literal_extended(P_hat, b, start, reward, cost, budget=None, pi=None):
-    """DOPE's programme as printed, all H steps, two rows of the box for each z. With pi: of this policy alone.
+    """DOPE's linear program as printed, all H steps, two rows of the box for each z. With pi: of this policy alone.
 
     Without a budget: the least cost. Returns linprog's answer; the sign of `fun` is that of a minimum.
     """
@@ -151,12 +151,12 @@ class Tiny:
         self.cost = rng.random((H, S, A))
         self.rng = rng
 
-    def settings(self, C, room):
-        """Of an agent: told that the baseline leaves this room."""
+    def settings(self, C, kappa):
+        """The settings of an agent that knows that the baseline leaves the slack kappa."""
         return {
             "cost": self.cost,
             "budget": C,
-            "baseline_cost": C - room,
+            "baseline_cost": C - kappa,
             "episodes": K,
             "delta": DELTA,
             "pooled": self.pooled,
@@ -366,7 +366,7 @@ def test_the_cheapest_model_is_a_corner(sizes):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_cheapest_policy_in_a_box(seed):
-    """Against the literal programme, for all policies and for one."""
+    """Against the literal linear program, for all policies and for one."""
     tiny = Tiny(seed)
     P_hat, b = printed_box(tiny.n_sas, tiny.S, tiny.A, tiny.H, 1e-2)
     l, u = np.maximum(P_hat - b, 0.0), np.minimum(P_hat + b, 1.0)  # noqa: E741
@@ -403,19 +403,19 @@ def dope_case(name, seed):
     b_bar = b.sum(axis=-1)
     weight = np.full(H, float(H)) if box == "printed" else np.arange(H - 1.0, -1.0, -1.0)
     c_bar = tiny.cost + weight[:, None, None] * b_bar
-    room = 0.05 + 0.5 * tiny.rng.random()
-    r_bar = tiny.world.r + H / room * weight[:, None, None] * b_bar  # H^2/(C - C_b) b_bar
+    kappa = 0.05 + 0.5 * tiny.rng.random()
+    r_bar = tiny.world.r + H / kappa * weight[:, None, None] * b_bar  # H^2/(C - C_b) b_bar
     least = literal_extended(P_hat, b, tiny.start, c_bar, c_bar).fun
-    C = float(np.clip(least + tiny.rng.uniform(-0.2, 0.6), room, H))
+    C = float(np.clip(least + tiny.rng.uniform(-0.2, 0.6), kappa, H))
     bounds = sf.BernsteinBox(scale) if box == "printed" else sf.MaurerPontilBox(scale)
-    agent = sf.DOPE(tiny.world.problem, tiny.pi_b, bounds=bounds, **tiny.settings(C, room))
+    agent = sf.DOPE(tiny.world.problem, tiny.pi_b, bounds=bounds, **tiny.settings(C, kappa))
     return tiny, P_hat, b, r_bar, c_bar, C, agent
 
 
 @pytest.mark.parametrize("name", DOPE_CASES)
-def test_dope_solves_the_printed_programme(name):
+def test_dope_solves_the_printed_linear_program(name):
     """Status, optimal objective, the policy's own objective and its pessimistic cost, for random tables of counts."""
-    feasible, told_apart = 0, 0
+    feasible, differ = 0, 0
     for seed in range(28):
         tiny, P_hat, b, r_bar, c_bar, C, agent = dope_case(name, seed)
         theirs = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, C)
@@ -432,7 +432,7 @@ def test_dope_solves_the_printed_programme(name):
         answer = best_in_box(l, u, tiny.start, r_bar, c_bar, C)
         assert answer.status == "optimal"
         assert (answer.q * r_bar).sum() == pytest.approx(-theirs.fun, abs=1e-7, rel=1e-7)
-        # The policy played is worth that much in the best model of the box: the same programme, of this policy alone.
+        # The policy played is worth that much in the best model of the box: the linear program of this policy alone.
         alone = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, C, pi=plan.policy)
         assert alone.status == 0
         assert -alone.fun == pytest.approx(-theirs.fun, abs=1e-6, rel=1e-7)
@@ -441,14 +441,14 @@ def test_dope_solves_the_printed_programme(name):
         assert cost <= C + 1e-9
         assert plan.cost == pytest.approx(min(cost, tiny.H), abs=1e-8)
         other = literal_extended(P_hat, b, tiny.start, r_bar, c_bar, C, pi=tiny.pi_b)
-        told_apart += other.status != 0 or -other.fun < -theirs.fun - 1e-4
+        differ += other.status != 0 or -other.fun < -theirs.fun - 1e-4
     assert 5 <= feasible <= 27  # both happen
-    assert told_apart >= 4  # control: the baseline in place of the programme's policy is seen
+    assert differ >= 4  # control: the baseline in place of the linear program's policy is seen
 
 
 @pytest.mark.parametrize("name", ["scaled", "printed"])
 def test_the_policy_is_z_normalised(name):
-    """Where the programme goes, sum_s' z / sum_a,s' z; elsewhere the baseline."""
+    """Where the linear program goes, sum_s' z / sum_a,s' z; elsewhere the baseline."""
     compared = elsewhere = 0
     for seed in range(21):
         tiny, P_hat, b, r_bar, c_bar, C, agent = dope_case(name, seed)
@@ -469,27 +469,27 @@ def test_the_policy_is_z_normalised(name):
     assert elsewhere > 0 or name == "scaled"
 
 
-def wrong_logarithm(tiny, scale, C, room):
+def wrong_logarithm(tiny, scale, C, kappa):
     """The published code's: A is missing."""
     S, A, H = tiny.S, tiny.A, tiny.H
     P_hat, b = printed_box(tiny.n_sas, S, A, H, scale, inside=2 * S**2 * H * K / DELTA)
-    return P_hat, b, tiny.cost + H * b.sum(axis=-1), tiny.world.r + H**2 / room * b.sum(axis=-1)
+    return P_hat, b, tiny.cost + H * b.sum(axis=-1), tiny.world.r + H**2 / kappa * b.sum(axis=-1)
 
 
-def wrong_optimism(tiny, scale, C, room):
+def wrong_optimism(tiny, scale, C, kappa):
     """H instead of H^2 in front of the optimism."""
     P_hat, b = printed_box(tiny.n_sas, tiny.S, tiny.A, tiny.H, scale)
-    return P_hat, b, tiny.cost + tiny.H * b.sum(axis=-1), tiny.world.r + tiny.H / room * b.sum(axis=-1)
+    return P_hat, b, tiny.cost + tiny.H * b.sum(axis=-1), tiny.world.r + tiny.H / kappa * b.sum(axis=-1)
 
 
-def no_pessimism(tiny, scale, C, room):
+def no_pessimism(tiny, scale, C, kappa):
     """Costs as they are."""
     P_hat, b = printed_box(tiny.n_sas, tiny.S, tiny.A, tiny.H, scale)
-    return P_hat, b, tiny.cost, tiny.world.r + tiny.H**2 / room * b.sum(axis=-1)
+    return P_hat, b, tiny.cost, tiny.world.r + tiny.H**2 / kappa * b.sum(axis=-1)
 
 
 @pytest.mark.parametrize("wrong", [wrong_logarithm, wrong_optimism, no_pessimism])
-def test_another_programme_is_told_apart(wrong):
+def test_another_linear_program_is_noticed(wrong):
     """Control: the comparison of objectives and statuses above fails for three wrong formulas."""
     differ = 0
     for seed in range(28):
@@ -517,17 +517,17 @@ def opt_case(name, seed):
     beta = np.sqrt(Z / np.maximum(n, 1))
     c_bar = tiny.cost + S * H * beta
     cost_b = (visits_of(P_hat, tiny.start, tiny.pi_b) * c_bar).sum()
-    room = 0.05 + 0.5 * tiny.rng.random()
-    tau = float(np.clip(cost_b + room / 2 + tiny.rng.uniform(-0.2, 0.4), room, H))  # the test is at tau - room/2
-    c0 = tau - room
+    kappa = 0.05 + 0.5 * tiny.rng.random()
+    tau = float(np.clip(cost_b + kappa / 2 + tiny.rng.uniform(-0.2, 0.4), kappa, H))  # the test is at tau - kappa/2
+    c0 = tau - kappa
     r_bar = tiny.world.r + (S * H + 4 * H * S * H / (tau - c0)) * beta
-    agent = sf.OptPessLP(tiny.world.problem, tiny.pi_b, bounds=sf.HoeffdingBox(scale), **tiny.settings(tau, room))
+    agent = sf.OptPessLP(tiny.world.problem, tiny.pi_b, bounds=sf.HoeffdingBox(scale), **tiny.settings(tau, kappa))
     return tiny, P_hat, r_bar, c_bar, cost_b, tau, c0, agent
 
 
 @pytest.mark.parametrize("name", OPT_CASES)
-def test_optpess_solves_the_printed_programme(name):
-    solved = refused = told_apart = by_other_test = 0
+def test_optpess_solves_the_printed_linear_program(name):
+    solved = refused = differ = by_other_test = 0
     for seed in range(42):
         tiny, P_hat, r_bar, c_bar, cost_b, tau, c0, agent = opt_case(name, seed)
         plan = agent.plan(tiny.counts)
@@ -547,10 +547,10 @@ def test_optpess_solves_the_printed_programme(name):
         assert (d * r_bar).sum() == pytest.approx(-theirs.fun, abs=1e-6, rel=1e-7)
         assert (d * c_bar).sum() <= tau
         assert plan.cost == pytest.approx((d * c_bar).sum(), abs=1e-9)
-        told_apart += (visits_of(P_hat, tiny.start, tiny.pi_b) * r_bar).sum() < -theirs.fun - 1e-4
+        differ += (visits_of(P_hat, tiny.start, tiny.pi_b) * r_bar).sum() < -theirs.fun - 1e-4
     assert solved >= 5
     assert refused >= 5
-    assert told_apart >= 4  # control: the baseline in the place of the policy is seen
+    assert differ >= 4  # control: the baseline in the place of the policy is seen
     assert by_other_test >= 2  # control: tau itself as the limit of the test would have been seen
 
 
@@ -563,15 +563,15 @@ def test_optpess_with_a_sharper_box():
         P_hat, b = sharper_box(tiny.n_sas, tiny.S, tiny.A, H, 1.0)
         D = (np.arange(H - 1.0, -1.0, -1.0) / 2)[:, None, None] * b.sum(axis=-1)
         cost_b = (visits_of(P_hat, tiny.start, tiny.pi_b) * (tiny.cost + D)).sum()
-        room = 0.2
-        tau = float(np.clip(cost_b + room / 2 + 0.05, room, H))
+        kappa = 0.2
+        tau = float(np.clip(cost_b + kappa / 2 + 0.05, kappa, H))
         box = sf.MaurerPontilBox()
-        agent = sf.OptPessLP(tiny.world.problem, tiny.pi_b, bounds=box, **tiny.settings(tau, room))
+        agent = sf.OptPessLP(tiny.world.problem, tiny.pi_b, bounds=box, **tiny.settings(tau, kappa))
         plan = agent.plan(tiny.counts)
-        if cost_b >= tau - room / 2:
+        if cost_b >= tau - kappa / 2:
             continue
         solved += 1
-        r_bar = tiny.world.r + (1 + 4 * H / room) * D
+        r_bar = tiny.world.r + (1 + 4 * H / kappa) * D
         theirs = literal_occupancy(P_hat, tiny.start, r_bar, tiny.cost + D, tau)
         d = visits_of(P_hat, tiny.start, plan.policy)
         assert (d * r_bar).sum() == pytest.approx(-theirs.fun, abs=1e-6, rel=1e-7)
@@ -583,7 +583,7 @@ def test_optpess_with_a_sharper_box():
 
 
 @pytest.mark.parametrize("name", [*DOPE_CASES, *(f"optpess {name}" for name in OPT_CASES)])
-def test_the_numbers_of_the_programme(name, monkeypatch):
+def test_the_numbers_of_the_linear_program(name, monkeypatch):
     """A slightly wrong coefficient seldom changes which policy is best, so the coefficients themselves are compared."""
     taken = []
 
@@ -666,14 +666,14 @@ def test_the_empirical_optimum_is_not_the_true_one():
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [(sf.DOPE, "The programme is infeasible"), (sf.OptPessLP, "pessimistic cost")]
+    ("kind", "why"), [(sf.DOPE, "The linear program is infeasible"), (sf.OptPessLP, "pessimistic cost")]
 )
 def test_few_data_leave_the_baseline_on_trust(kind, why):
     """The printed constants after no episodes, and after a thousand."""
     world = sf.world("three-rooms")
     floor = world.suggested_floor
-    told = float(sf.policy_value(world, world.baseline)[0, 0])
-    agent = kind(world.problem, world.baseline, floor, baseline_value=told, episodes=K)
+    value = float(sf.policy_value(world, world.baseline)[0, 0])
+    agent = kind(world.problem, world.baseline, floor, baseline_value=value, episodes=K)
     for n in (0, 1000):
         counts = sf.Counts(n * world.P.astype(int))
         plan = agent.plan(counts)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.base import plan_next, replan_rule_of
+from surefoot.agents.base import adapted, plan_next
 from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.05
@@ -75,7 +75,7 @@ class Defect:
 
     @property
     def replan(self):
-        return replan_rule_of(self.inside)
+        return adapted(self.inside).replan_rule
 
     def plan(self, counts, rng):
         return self.spoil(plan_next(self.inside, counts, rng), counts)

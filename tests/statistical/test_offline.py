@@ -160,7 +160,7 @@ def test_the_logged_policy_is_certified_by_its_returns():
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 @pytest.mark.parametrize("warm", [True, False])
-def test_a_learner_that_starts_from_a_log_keeps_the_floor(kind, warm):
+def test_an_agent_that_starts_from_a_log_keeps_the_floor(kind, warm):
     """World (5,5,3) seed 1, behaviour eta 10, 5,000 episodes, floor 2.2: no violation, and it leaves the baseline.
 
     Five runs: a defect that spoils a share p of them is missed with probability (1-p)^5. False alarm: 0.23 if all of
@@ -178,8 +178,8 @@ def test_a_learner_that_starts_from_a_log_keeps_the_floor(kind, warm):
         assert run.sources["baseline"] < 1000
 
 
-def test_control_a_false_certificate_lets_the_learner_fall():
-    """A certificate of more than the baseline is worth is what the learner believes: then it falls below the floor."""
+def test_control_a_false_certificate_lets_the_agent_fall():
+    """A certificate of more than the baseline is worth is what the agent believes: then it falls below the floor."""
     from surefoot.bounds.certificate import fingerprint_of
 
     world = sf.world("trap")

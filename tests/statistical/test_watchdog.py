@@ -1,4 +1,4 @@
-"""The watchdog keeps its word: at most alpha of false alarms for ever, and a shortfall of a tenth of H is found soon.
+"""The watchdog keeps its word: at most alpha of false alarms in a run; a shortfall of a tenth of H is found soon.
 
 Oracles, none of them our own code: the capital in exact fractions, all sequences of zeros and ones up to length 12 with
 their exact probabilities, and a vectorised twin (products, not logarithms) for figures over 10,000 runs. The twin is
@@ -113,7 +113,7 @@ def capital(state):
 
 
 def alarms_at(draw, f, episodes=EPISODES, runs=RUNS, alpha=ALPHA, bets=stakes):
-    """In which episode each run gives alarm; `episodes` + 1: in none. `draw(k, W)` gives returns of all runs.
+    """The episode in which each run raises an alarm; `episodes` + 1: in none. `draw(k, W)` returns those of all runs.
 
     The twin: products instead of logarithms, all runs at once.
     """
@@ -224,8 +224,8 @@ def turned_round(f):
 
 
 def test_faulty_watchdogs_fail():
-    """Controls. Stakes that are too large, and capital counted four times, give alarm too often at the boundary; bets
-    the wrong way round do where the promise holds with room. Each is rejected by the tests above: of a share of 2.5 %
+    """Controls. Stakes that are too large, and capital counted four times, raise too many alarms at the boundary; bets
+    the wrong way round do where the promise holds with a margin. Each is rejected above: of a share of 2.5 %
     and more, 150 of 10,000 or fewer have a probability below 1e-10."""
     assert np.mean(alarms_at(coin(0.5, np.random.default_rng(7)), 0.5, bets=too_large) <= EPISODES) > 0.05
     assert np.mean(alarms_at(coin(0.5, np.random.default_rng(7)), 0.5, alpha=4 * ALPHA) <= EPISODES) > 0.025

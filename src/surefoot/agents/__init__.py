@@ -1,6 +1,7 @@
-"""One file an algorithm: the readable version, then the learner that plans with the kernel.
+"""One file per algorithm: the readable version, then the agent that plans with the kernel.
 
-Registering a learner here enrols it in the interface tests.
+`AGENTS` is the one place where an agent is registered. From there the command and studies build it by its name
+(`from_settings`), and the interface tests enrol it.
 """
 
 from surefoot.agents.base import Agent as Agent
@@ -20,11 +21,13 @@ from surefoot.agents.rivals.conservative_ucbvi import ConservativeUCBVI as Conse
 from surefoot.agents.rivals.dope import DOPE as DOPE
 from surefoot.agents.rivals.optpess_lp import OptPessLP as OptPessLP
 from surefoot.agents.rivals.ucbvi import UCBVI as UCBVI
+from surefoot.agents.settings import AgentByName as AgentByName
+from surefoot.agents.settings import AgentSettings as AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent as SpliceAgent
 from surefoot.agents.step_no_mix import StepNoMix as StepNoMix
 from surefoot.agents.stepmix import StepMix as StepMix
 
-AGENTS: dict[str, type[CountingAgent]] = {
+AGENTS: dict[str, type[AgentByName]] = {
     "stepmix": StepMix,
     "epsmix": EpsMix,
     "bpi-ucbvi": BPIUCBVI,

@@ -1,13 +1,15 @@
-"""What every learner of ours has in common: a problem, counts to plan from, a promise, a moment to plan anew."""
+"""What every agent has in common: a problem, counts to plan from, a promise, a rule of replanning."""
 
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from surefoot.agents.floors import Floor
+from surefoot.agents.floors import Floor, Relative
+from surefoot.agents.identity import setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.premises import PremiseStatus
 from surefoot.agents.promise import Promise, Scope, stated
@@ -24,9 +26,9 @@ from surefoot.task.problem import Problem
 
 @runtime_checkable
 class Agent(Protocol):
-    """What `simulate` asks of a learner: it plans from counts, and from nothing else.
+    """What `simulate`, `learn` and `Learner` ask of an agent: it plans from counts, and from nothing else.
 
-    A learner that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
+    An agent that draws at random takes `plan(counts, rng)`; one that does not plan before every episode has `replan`.
     """
 
     @property
@@ -40,10 +42,16 @@ class Agent(Protocol):
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan: ...  # noqa: D102
 
 
-class CountingAgent(FrozenRecord, ABC):
-    """A learner of ours: frozen configuration, and a plan that depends on counts alone."""
+def _takes_rng(plan: Callable[..., Plan]) -> bool:
+    """Does this function take a generator, by the name of rng?"""
+    return "rng" in inspect.signature(plan).parameters
 
-    name: ClassVar[str]  # as the literature writes it
+
+class CountingAgent(FrozenRecord, ABC):
+    """An agent with frozen configuration, whose plan depends on counts alone."""
+
+    name: str  # as the literature writes it
+    takes_rng: ClassVar[bool] = True  # does `plan` take a generator?
     floor_scope: ClassVar[Scope] = "every episode's policy"  # whose value is promised
     in_sum: ClassVar[bool] = False  # is the floor kept in the sum of all episodes, and not in each?
     problem: Problem
@@ -56,10 +64,15 @@ class CountingAgent(FrozenRecord, ABC):
         @property
         def floor(self) -> "Floor | None": ...  # noqa: D102
 
+    def __init_subclass__(cls) -> None:
+        """Look once at how each class plans."""
+        super().__init_subclass__()
+        cls.takes_rng = _takes_rng(cls.plan)
+
     @property
     @abstractmethod
     def pi_b(self) -> Floats:
-        """The baseline; of a learner without one, any policy."""
+        """The baseline; of an agent without one, any policy."""
 
     @property
     @abstractmethod
@@ -73,35 +86,82 @@ class CountingAgent(FrozenRecord, ABC):
 
     @abstractmethod
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The policy of the next episode. Depends on the counts (and what is drawn from rng) and on nothing else."""
+        """Return the plan of the next episode. It depends on the counts, and on what is drawn from rng, alone."""
+
+    def next_plan(self, counts: Counts, rng: np.random.Generator) -> Plan:
+        """Return the plan of the next episode; an agent that draws at random is given the generator."""
+        plan = self.plan(counts, rng) if self.takes_rng else self.plan(counts)
+        if not isinstance(plan, Plan):
+            raise InvalidSetting(
+                f"The plan of {type(self.as_given).__name__} is a {type(plan).__name__}, expected an sf.Plan: "
+                "sf.Plan.plain(policy) for a policy of which nothing is proved."
+            )
+        return plan
 
     @property
     def replan_rule(self) -> Replan:
-        """The rule of replanning in force."""
+        """The rule of replanning."""
         return Growth() if self.replan is None else self.replan
 
+    @property
+    def draws_whole_blocks(self) -> bool:
+        """May a simulation draw all the episodes of a plan at once?"""
+        return isinstance(self.replan_rule, Blocks)
+
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
-        """What follows a plan that has lasted its episodes, where nothing need be computed again; None: plan anew."""
+        """Return what follows a plan after its `max_episodes` without being computed again; None: replan."""
         return None
 
     @property
+    def as_given(self) -> "Agent":
+        """The agent as the user gave it."""
+        return self
+
+    @property
+    def plays_baseline(self) -> bool:
+        """Has it a baseline whose value matters: one that keeps a floor, or costs within a budget?"""
+        return self.floor is not None or self.cost_budget is not None
+
+    @property
     def known_baseline_value(self) -> float | None:
-        """What the learner was told of the baseline's value, where it was told at all."""
+        """The value of the baseline, where the agent was given it."""
         return None
 
     @property
     def asserted(self) -> float | None:
-        """What the owner says the baseline is worth at least, where safety leans on it."""
+        """The value of the baseline, at least, as asserted by the user, where safety rests on it."""
         return None
+
+    @property
+    def knows_baseline_value(self) -> bool:
+        """Was the agent given the baseline's value, or a bound of it that the user asserts?"""
+        return self.known_baseline_value is not None or self.asserted is not None
+
+    def floor_value(self, baseline: float | None) -> float | None:
+        """Return the floor as a number; a relative one is known only where the baseline's value is."""
+        if isinstance(self.floor, Relative):
+            return None if baseline is None else self.floor.of(baseline, self.problem)
+        return self.floor
+
+    def promise_for(self, floor: float | None, own: float | None) -> Promise:
+        """Return the promise where violations of `floor` are counted; `own` is the agent's own floor as a number."""
+        promise = promise_of(self)
+        if self.cost_budget is not None and floor is not None:
+            return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
+        if self.floor is None or floor == own:
+            return promise
+        return promise.for_another_floor(str(self.floor) if isinstance(self.floor, Relative) else f"{self.floor:g}")
 
     when = alias("replan_rule")
     told_value = alias("known_baseline_value")
     vouched = alias("asserted")
     ledger_mark = alias("account_fingerprint")
+    mark = alias("fingerprint")
+    go_on = alias("continue_plan")
 
     @property
     def most_episodes(self) -> int | None:
-        """How many episodes its proof covers; None: any number."""
+        """The number of episodes that its proof covers; None: any number."""
         return None
 
     @property
@@ -109,35 +169,51 @@ class CountingAgent(FrozenRecord, ABC):
         """The costs that it keeps within a budget, where its promise is about those."""
         return None
 
+    def starting_counts(self, counts: Counts | None, episodes: int) -> Counts:
+        """Return the counts that a run of so many episodes starts from: a copy of those given, or zeros."""
+        given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
+        self.check_counts(given)
+        self.check_episodes(given, episodes)
+        mine = given.copy()
+        mine.H = self.problem.H
+        mine.s1 = self.problem.s1 if self.problem.one_start else None
+        self.claim(mine)
+        if self.problem.unknown_rows is None:
+            mine.x_sa = None  # sums of rewards that this agent knows: no loop continues them
+        elif mine.x_sa is None:
+            mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
+        return mine
+
     def check_counts(self, counts: Counts) -> None:
-        """Do these counts fit, and does the proof cover them?"""
+        """Refuse counts that do not fit, or that the proof does not cover."""
         check_counts(counts, self.problem, self.pooled)
-        held = self.held(counts)
-        if self.most_episodes is not None and held > self.most_episodes:
+        counted = self.episodes_in(counts)
+        if self.most_episodes is not None and counted > self.most_episodes:
             raise InvalidCounts(
-                f"These counts hold {held:,} episodes, but the bounds of {self.name} are for {self.most_episodes:,} in "
-                "all: that number is inside their logarithm. Give it a larger episodes=."
+                f"These counts hold {counted:,} episodes, but the bounds of {self.name} are for "
+                f"{self.most_episodes:,} in all: that number is inside their logarithm. Give it a larger episodes=."
             )
 
-    def held(self, counts: Counts) -> int:
-        """How many episodes these counts hold; of counts made by hand, the most that any step has."""
+    def episodes_in(self, counts: Counts) -> int:
+        """Return how many episodes these counts hold; of counts made by hand, the most that any step has."""
         by_step = counts.n_sas.sum(axis=(1, 2, 3))
         return -(-int(by_step[0]) // self.problem.H) if counts.pooled else int(by_step.max())
 
     def check_episodes(self, counts: Counts, episodes: int) -> None:
-        """Does the proof cover so many more?"""
-        most, held = self.most_episodes, self.held(counts)
-        if most is not None and held + episodes > most:
+        """Refuse more episodes than the proof covers."""
+        most, counted = self.most_episodes, self.episodes_in(counts)
+        if most is not None and counted + episodes > most:
+            asked = f"{episodes:,} episodes are asked for"
+            if counted > 0:
+                asked += f" after {counted:,}"
             raise InvalidSetting(
-                f"{episodes:,} episodes are asked for"
-                + f" after {held:,}" * (held > 0)
-                + f", but the bounds of {self.name} are for {most:,} in all: that number is inside their logarithm. "
-                "Give it a larger episodes=."
+                f"{asked}, but the bounds of {self.name} are for {most:,} in all: that number is inside their "
+                "logarithm. Give it a larger episodes=."
             )
 
     @property
     def fingerprint(self) -> str:
-        """By this returns are known to be of this baseline, summed by these rewards."""
+        """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
         for rows in (known.r_rows, known.r_next_rows, known.unknown_rows, known.start):
@@ -145,13 +221,16 @@ class CountingAgent(FrozenRecord, ABC):
         return digest.hexdigest()[:16]
 
     def describe(self, digest: "hashlib._Hash") -> None:
-        """Every setting that certificates depend on, exactly, and those of a learner inside. Not when to plan."""
+        """Add every setting that certificates depend on, exactly, and those of an agent inside. Not when to replan.
+
+        The texts are part of file formats, as the names and the order of the fields are: see identity.py.
+        """
         known = self.problem
         digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
         arrays = (self.pi_b, known.r_rows, known.r_next_rows, known.unknown_rows, known.support_rows, known.start)
         for rows in arrays:
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
-        for name in getattr(self, "__dataclass_fields__", ()):  # a user's own learner need not be a dataclass
+        for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass
             value = getattr(self, name)
             digest.update(name.encode())
             if isinstance(value, CountingAgent):
@@ -159,18 +238,14 @@ class CountingAgent(FrozenRecord, ABC):
             elif isinstance(value, np.ndarray):
                 digest.update(np.ascontiguousarray(value).tobytes())
             elif name not in ("problem", "replan"):
-                # Reprs of what is not ours may hold an address, which is another one in every process.
-                kind = type(value)
-                ours = kind.__module__.split(".")[0] in ("surefoot", "builtins") and not callable(value)
-                called = getattr(value, "__qualname__", kind.__qualname__)
-                digest.update((repr(value) if ours else f"{kind.__module__}.{called}").encode())
+                digest.update(setting_text(value).encode())
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
-        """What this learner's account in these counts has beyond the floor, the baseline being worth so much."""
+        """Return what this agent's account has beyond the floor, if the baseline is worth so much."""
         return 0.0
 
     def claim(self, counts: Counts) -> None:
-        """From now on returns in these counts are of this baseline; another's are dropped, and its plan with them."""
+        """Make returns in these counts this baseline's; those of another are dropped, and its plan with them."""
         if counts.returns_of not in (None, self.fingerprint):
             counts.baseline_returns[:] = 0
             counts.planned = None
@@ -178,7 +253,7 @@ class CountingAgent(FrozenRecord, ABC):
 
 
 class WithoutFloor(CountingAgent):
-    """A learner that has neither floor nor baseline."""
+    """An agent that has neither floor nor baseline."""
 
     @property
     def floor(self) -> None:
@@ -192,8 +267,86 @@ class WithoutFloor(CountingAgent):
 
     @property
     def pi_b(self) -> Floats:
-        """It plays no baseline; who asks for one learns the shape."""
+        """The uniform policy: it plays no baseline, and whoever asks for one learns the shape."""
         return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
+
+
+class UserAgent(CountingAgent):
+    """A user's own agent, which need not be a CountingAgent, in the form that the loops use.
+
+    Of its baseline nothing is known here, and its plans are always played one by one.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        """Look once at what the agent is and how it plans."""
+        self._agent = agent
+        self._plan_takes_rng = _takes_rng(agent.plan)
+        self.problem = agent.problem
+        self.pooled = agent.pooled
+        self.name = type(agent).__name__
+
+    @property
+    def as_given(self) -> Agent:
+        """The agent as the user gave it."""
+        return self._agent
+
+    @property
+    def floor(self) -> "Floor | None":
+        """The floor of the user's agent."""
+        return self._agent.floor
+
+    @property
+    def promise(self) -> Promise:
+        """What it promises, in the user's words."""
+        return promise_of(self._agent)
+
+    @property
+    def pi_b(self) -> Floats:
+        """The uniform policy: its baseline, if it has one, is not known here."""
+        return read_only(uniform(self.problem.H, self.problem.S, self.problem.A))
+
+    @property
+    def plays_baseline(self) -> bool:
+        """No: none is known here."""
+        return False
+
+    @property
+    def replan_rule(self) -> Replan:
+        """Its rule of replanning; every episode where it has none."""
+        rule: Replan | None = getattr(self._agent, "replan", None)
+        if rule is None:
+            return EveryEpisode()
+        require_replan(rule)
+        return rule
+
+    @property
+    def draws_whole_blocks(self) -> bool:
+        """No: its plans are always played one by one."""
+        return False
+
+    def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
+        """Return the plan of the user's agent."""
+        return self._agent.plan(counts, rng) if self._plan_takes_rng else self._agent.plan(counts)
+
+    def describe(self, digest: "hashlib._Hash") -> None:
+        """Add nothing: what its settings are is not known here."""
+
+    def claim(self, counts: Counts) -> None:
+        """Leave returns and plans as they are: whose they are is not known here."""
+
+
+def adapted(agent: object) -> CountingAgent:
+    """Return the agent as the loops use it. Public functions that take an agent call this once, when they begin."""
+    if isinstance(agent, CountingAgent):
+        return agent
+    if not isinstance(agent, Agent):
+        raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}. See sf.Agent.")
+    return UserAgent(agent)
+
+
+def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
+    """Return the plan of any agent; one that draws at random is given the generator."""
+    return adapted(agent).next_plan(counts, rng)
 
 
 class CostBudget(NamedTuple):
@@ -204,41 +357,12 @@ class CostBudget(NamedTuple):
 
 
 def promise_of(agent: Agent) -> Promise:
-    """What the agent promises; the words of a user's own agent are taken as they are."""
+    """Return what the agent promises; the words of a user's own agent are taken as they are."""
     return agent.promise if isinstance(agent.promise, Promise) else stated(agent.promise)
 
 
-def plan_next(agent: Agent, counts: Counts, rng: np.random.Generator) -> Plan:
-    """The agent's plan; one that draws at random is handed the generator."""
-    draws = "rng" in inspect.signature(agent.plan).parameters
-    plan = agent.plan(counts, rng) if draws else agent.plan(counts)
-    if not isinstance(plan, Plan):
-        raise InvalidSetting(
-            f"The plan of {type(agent).__name__} is a {type(plan).__name__}, expected an sf.Plan: "
-            "sf.Plan.plain(policy) for a policy of which nothing is proved."
-        )
-    return plan
-
-
-def continue_plan(agent: Agent, plan: Plan, counts: Counts) -> Plan | None:
-    """What follows a plan that has lasted, without a new one being computed; None: plan anew."""
-    return agent.continue_plan(plan, counts) if isinstance(agent, CountingAgent) else None
-
-
-def replan_rule_of(agent: Agent) -> Replan:
-    """The agent's rule of replanning; every episode where it has none."""
-    if isinstance(agent, CountingAgent):
-        return agent.replan_rule
-    rule = getattr(agent, "replan", None)
-    if rule is None:
-        return EveryEpisode()
-    require_replan(rule)
-    assert isinstance(rule, EveryEpisode | Growth | Blocks)
-    return rule
-
-
 def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
-    """What the constructor of a learner with KL or the paper's bounds asks."""
+    """Check what the constructor of an agent with KL or the paper's bounds is given."""
     known = check_problem(problem, pooled, replan)
     if type(bounds) not in (Bernstein, KL):
         raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
@@ -247,10 +371,10 @@ def check_settings(problem: object, bounds: object, pooled: object, replan: obje
 
 
 def check_problem(problem: object, pooled: object, replan: object) -> Problem:
-    """What every learner's constructor asks."""
+    """Check what every agent's constructor is given; return the problem."""
     if not isinstance(problem, Problem):
         raise InvalidSetting(
-            f"The first argument is a {type(problem).__name__}, expected a Problem: what a learner may know. "
+            f"The first argument is a {type(problem).__name__}, expected a Problem: what an agent may know. "
             "Of a world that is world.problem."
         )
     if require_bool("pooled", pooled):

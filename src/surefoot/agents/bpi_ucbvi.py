@@ -1,13 +1,14 @@
 """BPI-UCBVI (Menard et al. 2021) as the paper uses it: the optimistic policy, always."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
 from surefoot.agents.base import WithoutFloor, check_settings
 from surefoot.agents.plan import Plan, safety
 from surefoot.agents.replanning import EveryEpisode, Replan
+from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Ints
 from surefoot.base.validation import freeze, require_delta
@@ -18,7 +19,7 @@ from surefoot.task.problem import Problem
 
 
 def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
-    """The optimistic policy, with no floor to keep."""
+    """Return the optimistic policy, with no floor to keep."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
     lower, upper = bounds.at_start(model, V_low[0], V_up[0])
     return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds, -np.inf, True))
@@ -44,8 +45,19 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
 
     @classmethod
     def paper(cls, problem: Problem, *, delta: float = 0.05, pooled: bool = False) -> "BPIUCBVI":
-        """The paper's own settings: its bounds at scale 1, a plan before every episode."""
+        """Build the agent with the paper's settings: its bounds at scale 1, a plan before every episode."""
         return cls(problem, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
+
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent: it has neither baseline nor floor."""
+        return cls(
+            problem,
+            delta=settings.delta,
+            bounds=settings.bounds,
+            pooled=settings.pooled,
+            replan=settings.replan,
+        )
 
     @property
     def h0(self) -> Ints:
@@ -54,7 +66,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
 
     @property
     def rule(self) -> "kernels.Rule":
-        """Any lower value will do."""
+        """The rule without a floor: any lower value is enough."""
         return kernels.Rule(-np.inf, mixes=False, by_coin=False)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:

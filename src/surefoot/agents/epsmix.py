@@ -15,7 +15,7 @@ from surefoot.task.policy import EpisodicMixture
 
 
 def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
-    """The policy EpsMix plays next, and why it is safe.
+    """Return the policy EpsMix plays next, and why it is safe.
 
     The coin is tossed before the episode, so on the good event its average is worth
         V^pi = (1-rho) V^b + rho V^bar >= (1-rho) L_b + rho L_opt = floor.
@@ -59,11 +59,11 @@ class EpsMix(FloorAgent):
 
     @property
     def rule(self) -> "kernels.Rule":
-        """Both are mixed by a coin for the whole episode."""
+        """The rule by which a coin mixes both for the whole episode."""
         return self.make_rule(mixes=True, by_coin=True)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: of the optimist, without bisection."""
+        """`plan`, by the readable version above: with the optimist's policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return epsmix(model, self.baseline, floor, self.bounds, L_b)

@@ -1,4 +1,8 @@
-"""Why a plan, in words: how delta is spent, what was proved by what, which pairs bind, and what is taken on trust."""
+"""The text of `explain` for splice agents.
+
+It says how delta is spent, what was proved by what, which pairs bind, and what is taken on trust. Decisions are made by
+the fields of a plan and of its grounds; here they are only put into sentences.
+"""
 
 from typing import NamedTuple, Protocol
 
@@ -53,21 +57,26 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
-    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "Known": ...  # noqa: D102
+    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
 
-Known = tuple["kernels.Evidence", "kernels.Start", "kernels.BaselineReturns"]
+class PlanEvidence(NamedTuple):
+    """What the kernels read when they plan. The arrays are the counts' own."""
+
+    model: "kernels.Evidence"  # balls or estimates of the dynamics and rewards
+    start: "kernels.Start"
+    returns: "kernels.BaselineReturns"
 
 
-class Grounds(NamedTuple):
-    """What a plan was made from."""
+class SpliceGrounds(NamedTuple):
+    """What a plan of a splice agent was made from."""
 
     agent: "Planner"
     counts: Counts  # as they were
-    floor: float  # what lower values were held against; of a relative floor, what it came to
+    floor: float  # what lower values were compared with; of a relative floor, the number it stands for
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
-    asserted: float  # by the owner's word; -inf where there is none
+    asserted: float  # what the user asserts; -inf where that is nothing
     bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
@@ -77,21 +86,21 @@ class Grounds(NamedTuple):
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent = self.agent
-        declared = agent.returns is not None and agent.returns.declared  # then returns lean on somebody's word
-        by_data, by_word = (-np.inf, self.by_returns) if declared else (self.by_returns, -np.inf)
+        declared = agent.returns is not None and agent.returns.declared  # then what returns prove rests on trust
+        by_data, on_trust = (-np.inf, self.by_returns) if declared else (self.by_returns, -np.inf)
         if not agent.bounds.certified:
             return agent.premise
         return premise_status(
-            agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.asserted, by_word)
+            agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.asserted, on_trust)
         )
 
     def explain(self, plan: Plan) -> str:
-        """In words."""
+        """Explain the plan."""
         return explanation(plan, self)
 
 
-def explanation(plan: Plan, grounds: Grounds) -> str:
-    """The whole of it, paragraph by paragraph; values in the user's own units."""
+def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
+    """Return the whole explanation, paragraph by paragraph; values are in the user's own units."""
     parts = [_verdict(plan, grounds)]
     if plan.safety != "NOT CERTIFIED":
         parts += [_evidence(grounds), _delta(grounds), _binding(plan, grounds)]
@@ -99,56 +108,71 @@ def explanation(plan: Plan, grounds: Grounds) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _shown(grounds: Grounds, value: float) -> str:
+def _shown(grounds: SpliceGrounds, value: float) -> str:
     return f"{grounds.agent.problem.in_user_units(value):.6g}"
 
 
-def _proved(grounds: Grounds, value: float) -> str:
-    """A lower value, not rounded up."""
+def _proved(grounds: SpliceGrounds, value: float) -> str:
+    """Return a lower value as text, not rounded up."""
     return at_least(grounds.agent.problem.in_user_units(value))
 
 
-def _verdict(plan: Plan, grounds: Grounds) -> str:
-    agent, H = grounds.agent, grounds.agent.problem.H
-    what = {
-        "optimistic": "the explorer's policy" if agent.explorer is not None else "the optimistic policy",
-        "baseline": "the baseline",
-        "mixture": f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole episode"
-        if agent.rule.by_coin
-        else f"the baseline before step {plan.h}, the explorer after it; at step {plan.h} the explorer with chance "
-        f"{plan.rho:.4g}, else the baseline",
-    }[plan.source]
+def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
+    agent, what = grounds.agent, _next(plan, grounds)
     if agent.rule.floor == -np.inf:
-        scaled = f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers. "
-        return f"Next: {what}. {scaled * (not agent.bounds.certified)}This learner keeps no floor."
-    kept = "the floor"
-    relative = agent.floor if isinstance(agent.floor, Relative) else None
-    if relative is not None:
-        kept = f"{relative}'s value (a floor of at most {_shown(grounds, grounds.floor)})"
-    floor = f"{kept} of {_shown(grounds, grounds.floor)}" if kept == "the floor" else kept
-    why = {
-        "certified": f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at "
-        f"least {_proved(grounds, plan.lower)}, and {floor} is kept",
-        "trusted": f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_proved(grounds, plan.lower)}. It rests on the baseline being above the floor",
-        "NOT CERTIFIED": f"NOT CERTIFIED: the bonus was scaled by {agent.bounds.scale:g}, which no proof covers",
-        "no floor": "No floor is kept",
-    }[plan.safety]
-    if plan.safety == "trusted" and grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
-        why = (
-            f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
-            f"{_shown(grounds, grounds.asserted)}, for which the owner vouches"
-        )
-    if plan.source == "baseline" and relative is not None and plan.safety == "certified":
-        why = "Certified by definition: the floor is measured from the baseline itself"
-    top = f"No policy is worth more than {at_most(agent.problem.in_user_units(plan.upper))}."
+        no_floor = "This agent keeps no floor."
+        if not agent.bounds.certified:
+            return f"Next: {what}. {_scaled(grounds)}. {no_floor}"
+        return f"Next: {what}. {no_floor}"
+    first = f"Next: {what} (h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
     if plan.safety == "NOT CERTIFIED":
-        top = "Nothing is proved, neither of this policy nor of any other."
-    premise = "" if plan.safety == "NOT CERTIFIED" else f"\nBaseline above the floor: {grounds.premise}."
-    return f"Next: {what} (h = {plan.h} of {H}, rho = {plan.rho:.4g}).\n{why}. {top}{premise}"
+        return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
+    top = f"No policy is worth more than {at_most(agent.problem.in_user_units(plan.upper))}."
+    return f"{first}\n{_safety(plan, grounds)}. {top}\nBaseline above the floor: {grounds.premise}."
 
 
-def _evidence(grounds: Grounds) -> str:
+def _next(plan: Plan, grounds: SpliceGrounds) -> str:
+    """Return which policy is played."""
+    if plan.source == "baseline":
+        return "the baseline"
+    if plan.source == "optimistic":
+        return "the optimistic policy" if grounds.agent.explorer is None else "the explorer's policy"
+    if grounds.agent.rule.by_coin:
+        return f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole episode"
+    return (
+        f"the baseline before step {plan.h}, the explorer after it; at step {plan.h} the explorer with probability "
+        f"{plan.rho:.4g}, else the baseline"
+    )
+
+
+def _scaled(grounds: SpliceGrounds) -> str:
+    return f"NOT CERTIFIED: the bonus was scaled by {grounds.agent.bounds.scale:g}, which no proof covers"
+
+
+def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
+    """Return why the floor is kept, or on what condition."""
+    agent, shown = grounds.agent, _shown(grounds, grounds.floor)
+    relative = isinstance(agent.floor, Relative)
+    floor = f"{agent.floor}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
+    if plan.safety == "certified":
+        if relative and plan.source == "baseline":
+            return "Certified by definition: the floor is measured from the baseline itself"
+        return (
+            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least "
+            f"{_proved(grounds, plan.lower)}, and {floor} is kept"
+        )
+    if grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
+        return (
+            f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
+            f"{_shown(grounds, grounds.asserted)}, which the user asserts"
+        )
+    return (
+        f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
+        f"{_proved(grounds, plan.lower)}. It rests on the premise that the baseline is above the floor"
+    )
+
+
+def _evidence(grounds: SpliceGrounds) -> str:
     agent = grounds.agent
     if len(agent.h0) == 1:  # no baseline among the candidates
         return ""
@@ -160,17 +184,17 @@ def _evidence(grounds: Grounds) -> str:
     if agent.returns is not None:
         n = int(counted.baseline_returns[0])
         value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
-        low, span, _ = returns_range(agent.problem, agent.pi_b, agent.returns)
-        within = f"which lie in [{_shown(grounds, low)}, {_shown(grounds, low + span)}]"
+        possible = returns_range(agent.problem, agent.pi_b, agent.returns)
+        within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
         lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
     if agent.certificate is not None:
         lines.append(f"  {_proved(grounds, agent.certificate.value):>10}  by the certificate it came with")
     if grounds.asserted > -np.inf:
-        lines.append(f"  {_shown(grounds, grounds.asserted):>10}  by the owner's word (trusted)")
+        lines.append(f"  {_shown(grounds, grounds.asserted):>10}  as the user asserts (trusted)")
     return "\n".join(lines)
 
 
-def _delta(grounds: Grounds) -> str:
+def _delta(grounds: SpliceGrounds) -> str:
     agent, problem = grounds.agent, grounds.agent.problem
     events = agent.bounds.events(problem, agent.pooled)
     lines = [f"How delta = {agent.delta_in_all:g} is spent:"]
@@ -178,8 +202,10 @@ def _delta(grounds: Grounds) -> str:
         lines.append(f"  {agent.certificate.delta:.4g} on the certificate that the baseline came with")
     if isinstance(agent.bounds, KL):
         parts = ["dynamics"]
-        parts += ["rewards"] if problem.unknown_rows is not None else []
-        parts += ["start"] if problem.start is None else []
+        if problem.unknown_rows is not None:
+            parts.append("rewards")
+        if problem.start is None:
+            parts.append("start")
         lines.append(
             f"  {agent.delta_model:.4g} on {events:,} balls ({', '.join(parts)}), {agent.delta_model / events:.3g} "
             "each: for all episodes and policies at once"
@@ -194,13 +220,13 @@ def _delta(grounds: Grounds) -> str:
     return "\n".join(lines)
 
 
-def _binding(plan: Plan, grounds: Grounds) -> str:
+def _binding(plan: Plan, grounds: SpliceGrounds) -> str:
     if not isinstance(grounds.agent.bounds, KL):
         return ""
     found = binding_pairs(
         grounds.agent.problem,
         grounds.counts,
-        grounds.agent.evidence(grounds.counts)[0],
+        grounds.agent.evidence(grounds.counts).model,
         grounds.bolder,
         grounds.V_low,
     )
@@ -213,7 +239,7 @@ def _binding(plan: Plan, grounds: Grounds) -> str:
     return "\n".join(lines)
 
 
-def _premises(plan: Plan, grounds: Grounds) -> str:
+def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     agent, problem = grounds.agent, grounds.agent.problem
     lines = ["Taken on trust, checked by nobody:"]
     lines.append("  the same state and action (and step) always have the same transition probabilities")
@@ -222,16 +248,16 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
     if problem.support_rows is not None:
         used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
         lines.append(f"  the mask of possible next states{used}")
-    lines += _of_data(agent)
+    lines += _premises_about_data(agent)
     if not problem.one_start:
         known = "known" if problem.start is not None else "unknown but fixed"
         lines.append(f"  first states are drawn independently from one distribution, {known}")
     if agent.returns is not None:
-        lines.append("  baseline episodes were marked as such before they began, and are of this baseline")
+        lines.append("  baseline episodes were labelled as such before they began, and are of this baseline")
         if agent.returns.declared:
             lines.append("  returns lie in the range declared for them")
     if grounds.asserted > -np.inf:
-        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.asserted)}: the owner's word")
+        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.asserted)}, as the user asserts")
     if plan.safety == "trusted" and grounds.asserted < grounds.floor:
         lines.append("  the baseline is at or above the floor")
     if grounds.counts.logged:
@@ -243,12 +269,11 @@ def _premises(plan: Plan, grounds: Grounds) -> str:
     return "\n".join(lines)
 
 
-def _of_data(agent: Planner) -> list[str]:
-    """Premises about how data were collected and what rewards are."""
+def _premises_about_data(agent: Planner) -> list[str]:
+    """Return the premises about how data were collected and what rewards are."""
     problem = agent.problem
     range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
-    lines = []
-    lines.append("  every episode played is counted once, in order, and none is left out because of how it went")
+    lines = ["  every episode played is counted once, in order, and none is left out because of how it went"]
     if isinstance(agent.bounds, KL):
         lines.append("  alpha, mask, ranges and the coding of states were not chosen by looking at the data")
     elif len(agent.h0) > 1:

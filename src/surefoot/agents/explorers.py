@@ -1,4 +1,4 @@
-"""What is mixed with the baseline. Safety rests on the certificate, not on this choice; how fast one learns does.
+"""What is mixed with the baseline. Safety rests on the certificate; only how fast one learns depends on this choice.
 
 An explorer is a function of counts and a generator that gives a policy (H, S, A). None stands for the optimist.
 """
@@ -37,20 +37,20 @@ class Thompson:
         freeze(self, prior=prior)
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
-        """The best policy of one sampled world."""
+        """Return the best policy of one sampled world."""
         p = self.problem
-        rows, S, A, _ = counts.n_sas.shape
+        S, A = p.S, p.A
         weights = np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0)
-        # Gamma(0.05) may underflow to 0 everywhere; then any row will do
+        # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
         P = (weights + 1e-300) / (weights + 1e-300).sum(axis=-1, keepdims=True)
         r = self._rewards(counts, rng)
         Q, V = np.zeros((p.H, S, A)), np.zeros(S)
         for h in reversed(range(p.H)):
-            row = P[h % rows]
+            row = P[counts.row(h)]
             after = 0.0
             if p.r_next_rows is not None:
-                after = (row * p.r_next_rows[h % len(p.r_next_rows)].reshape(S, A, S)).sum(axis=-1)
-            Q[h] = r[h % len(r)] + after + row @ V
+                after = (row * p.r_next_at(h)).sum(axis=-1)
+            Q[h] = r[h] + after + row @ V
             V = Q[h].max(axis=1)
         return greedy(Q)
 

@@ -9,6 +9,7 @@ from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Floor, Relative, require_share, user_zero
 from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.agents.returns import Returns
+from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_floor
@@ -25,14 +26,13 @@ class FloorAgent(SpliceAgent):
     """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
 
     `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. A floor above the baseline's true
-    value is the owner's risk: then playing the baseline already breaks it. `Relative(a)` is a floor that it cannot
-    break.
+    value is the user's risk: then playing the baseline already breaks it. The baseline cannot break `Relative(a)`.
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
-    - replan: when to plan anew; by default at growth 1.1 with KL, every episode with the paper's bounds
+    - replan: when to replan; by default at growth 1.1 with KL, every episode with the paper's bounds
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: `Returns()` counts returns of whole baseline episodes as evidence, for a share of delta
-    - baseline_at_least: what the owner vouches that the baseline is worth. What leans on it is trusted, not certified
+    - baseline_at_least: the user asserts that the baseline is worth this. What rests on it is trusted, not certified
     - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
       delta, which comes on top
     - explorer: what is mixed with the baseline instead of the optimist: `Thompson(problem)`, or any function of counts
@@ -82,7 +82,7 @@ class FloorAgent(SpliceAgent):
                 )
 
     def _check_certificate(self) -> None:
-        """Is it of this baseline, and can it be had together with the rest?"""
+        """Refuse a certificate of another baseline, or one that does not go together with the other settings."""
         if not isinstance(self.certificate, Certificate):
             raise InvalidSetting(f"certificate is {self.certificate!r}, expected learnt.certificate, or None.")
         if self.certificate.fingerprint != fingerprint_of(self.baseline, self.problem):
@@ -114,8 +114,22 @@ class FloorAgent(SpliceAgent):
     def paper(
         cls, problem: Problem, baseline: Floats, floor: Floor, *, delta: float = 0.05, pooled: bool = False
     ) -> Self:
-        """The paper's own settings: its bounds at scale 1, a plan before every episode."""
+        """Build the agent with the paper's settings: its bounds at scale 1, a plan before every episode."""
         return cls(problem, baseline, floor, delta=delta, bounds=Bernstein(), pooled=pooled, replan=EveryEpisode())
+
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent. It is not given the baseline's value; a certificate of the baseline is used."""
+        return cls(
+            problem,
+            settings.baseline,
+            settings.floor,
+            delta=settings.delta,
+            bounds=settings.bounds,
+            pooled=settings.pooled,
+            replan=settings.replan,
+            certificate=settings.certificate,
+        )
 
     @property
     def pi_b(self) -> Floats:
@@ -123,7 +137,7 @@ class FloorAgent(SpliceAgent):
         return self.baseline
 
     def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
-        """The rule with this floor."""
+        """Return the rule with this floor."""
         if isinstance(self.floor, Relative):
             max_loss, offset = self.floor.max_loss, user_zero(self.problem)
             return kernels.Rule(0.0, mixes, by_coin, max_loss, offset, bisections)

@@ -16,7 +16,7 @@ class Relative:
     max_loss: float
 
     def __init__(self, max_loss: float | None = None, *, give: float | None = None) -> None:
-        """`give` is the former name of `max_loss`."""
+        """Make the floor; `give` is the former name of `max_loss`."""
         meaning = "a share strictly between 0 and 1 that may be given up, such as 0.05"
         max_loss = require_number("max_loss", either("max_loss", max_loss, "give", give), meaning)
         if not 0.0 < max_loss < 1.0:
@@ -26,7 +26,7 @@ class Relative:
     give = alias("max_loss")
 
     def of(self, value: float, problem: Problem) -> float:
-        """The floor, were this the baseline's value. Shares are of values in the user's units."""
+        """Return the floor, if this is the baseline's value. Shares are of values in the user's units."""
         return max(0.0, (1.0 - self.max_loss) * value - self.max_loss * user_zero(problem))
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ Floor = float | Relative
 
 
 def require_share(problem: Problem) -> None:
-    """A share of a value is below it only where values are not negative."""
+    """Refuse a problem with negative rewards: a share of a value is below it only where values are not negative."""
     if problem.units.low < 0.0:
         raise InvalidSetting(
             f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
@@ -46,5 +46,5 @@ def require_share(problem: Problem) -> None:
 
 
 def user_zero(problem: Problem) -> float:
-    """What a return of nothing at all in this library's units is in the user's, measured in this library's."""
+    """Return what a return of 0 in this library's units is in the user's units, measured in this library's."""
     return problem.units.steps * problem.units.low / problem.units.scale

@@ -1,4 +1,4 @@
-"""Plan: what a learner will play next, and why that is safe."""
+"""Plan: what an agent will play next, and why that is safe."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, get_args
@@ -32,12 +32,12 @@ class Plan(FrozenRecord):
     - safety: "certified" is proved from data at level delta. "certified in total" is proved of the sum over all
       episodes so far, not of this one. "trusted" presumes that the baseline is above the floor, which these data do
       not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
-      floor" comes from a learner without one.
-    - cost: of a learner that keeps costs within a budget, the expected cost proved for this policy
+      floor" comes from an agent without one.
+    - cost: of an agent that keeps costs within a budget, the expected cost proved for this policy
     - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
-    - entry: what each of its episodes enters in the counts' ledger of certified values; None: nothing
-    - basis: where the next linear programme may begin
-    - alarm: why the baseline alone is played, whatever is certified, where a watchdog gave alarm
+    - entry: what each of its episodes enters in the counts' account of certified values; None: nothing
+    - basis: where the next linear program may begin
+    - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm
     """
 
     policy: Floats | EpisodicMixture
@@ -48,7 +48,7 @@ class Plan(FrozenRecord):
     upper: float
     candidates: Floats
     safety: Safety
-    grounds: "Explains | None"  # what `explain` speaks about
+    grounds: "Explains | None"  # what the plan was made from, which `explain` puts into words
     cost: float | None
     max_episodes: int | None
     entry: float | None
@@ -74,7 +74,7 @@ class Plan(FrozenRecord):
         alarm: str | None = None,
         lasts: int | None = None,
     ) -> None:
-        """Fields as named; arrays become read-only. `lasts` is the former name of `max_episodes`."""
+        """Make a plan of these fields; arrays become read-only. `lasts` is the former name of `max_episodes`."""
         max_episodes = either("max_episodes", max_episodes, "lasts", lasts)
         if source not in SOURCES:
             raise InvalidSetting(f"source is {source!r}, expected one of {', '.join(SOURCES)}.")
@@ -107,13 +107,13 @@ class Plan(FrozenRecord):
 
     @classmethod
     def plain(cls, policy: ArrayLike) -> "Plan":
-        """A policy (H, S, A) of which nothing is proved and nothing promised: for learners of your own."""
+        """Return a plan of a policy (H, S, A) of which nothing is proved or promised: for agents of your own."""
         return cls(policy, "optimistic", 0, 1.0, 0.0, float(len(np.asarray(policy))), [0.0], "no floor")
 
     def draw(self, rng: np.random.Generator) -> "Drawn":
-        """The policy (H, S, A) of one episode, the coin tossed if there is one, and whether it is the baseline's own.
+        """Return the policy (H, S, A) of one episode, any coin tossed, and whether it is the baseline's own.
 
-        Only an episode that was so marked before it began may later count as evidence of the baseline's value.
+        Only an episode that was labelled so before it began may later count as evidence of the baseline's value.
         """
         if isinstance(self.policy, EpisodicMixture):
             chosen = self.policy.draw(rng)
@@ -121,18 +121,20 @@ class Plan(FrozenRecord):
         return Drawn(self.policy, self.source == "baseline")
 
     def explain(self) -> str:
-        """Why this policy, and what its safety rests on: how delta is spent, the evidence, the pairs that bind, and
-        every premise that nobody checks."""
+        """Explain why this policy is played, and what its safety rests on.
+
+        That is: how delta is spent, the evidence, the pairs that bind, and every premise that nobody checks.
+        """
         if self.alarm is not None:
-            mark = "NOT CERTIFIED, and frozen" if self.safety == "NOT CERTIFIED" else "Frozen, no promise is made"
-            return f"Next: the baseline (h = {self.h}, rho = 0). {mark}.\n{self.alarm}"
+            label = "NOT CERTIFIED, and frozen" if self.safety == "NOT CERTIFIED" else "Frozen, no promise is made"
+            return f"Next: the baseline (h = {self.h}, rho = 0). {label}.\n{self.alarm}"
         if self.grounds is None:
-            return f"{self!r}: the learner that made this plan says no more about it."
+            return f"{self!r}: the agent that made this plan says no more about it."
         return self.grounds.explain(self)
 
     @property
     def frozen(self) -> bool:
-        """Is the baseline played because a watchdog gave alarm, whatever is certified?"""
+        """Is the baseline played because a watchdog raised an alarm, whatever is certified?"""
         return self.alarm is not None
 
     @property
@@ -142,15 +144,16 @@ class Plan(FrozenRecord):
 
     def __repr__(self) -> str:
         values = ", ".join(f"{value:.6g}" for value in self.candidates)
+        frozen = ", frozen after an ALARM" if self.frozen else ""
         return (
-            f"Plan({self.source}, {self.safety}{', frozen after an ALARM' * self.frozen}, h={self.h}, "
+            f"Plan({self.source}, {self.safety}{frozen}, h={self.h}, "
             f"rho={self.rho:.6g}, lower={self.lower:.6g}, upper={self.upper:.6g}, candidates=[{values}]"
             + (")" if self.cost is None else f", cost={self.cost:.6g})")
         )
 
 
 class Explains(Protocol):
-    """What a plan was made from, and can speak about."""
+    """What a plan was made from, and how that is put into words."""
 
     def explain(self, plan: Plan) -> str: ...  # noqa: D102
 
@@ -163,10 +166,11 @@ class Drawn(NamedTuple):
 
 
 def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
-    """The value proved for a plan: that of the candidate, or the floor where two are mixed at it.
+    """Return the value proved for a plan: that of the candidate, or the floor where two are mixed at it.
 
-    `mixed`: the floor itself is not what is proved (a mixture with pi_b under a relative floor is above a share of what
-    pi_b IS worth; one that leans on the owner's word is above the floor if that is true). Then the mixed lower values.
+    `mixed`: the floor itself is not what is proved, and the mixed lower values are. (A mixture with pi_b under a
+    relative floor is above a share of what pi_b IS worth; one that rests on what the user asserts is above the floor if
+    that is true.)
     """
     if c == 0 or rho == 0.0:
         return float(L[c])
@@ -174,12 +178,12 @@ def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
 
 
 def exit_taken(h: int, rho: float, H: int) -> Source:
-    """Which of the three exits (h, rho) is. With h = H and rho = 0 it is pi_b that is played, certified or not."""
+    """Return which of the three exits (h, rho) is. With h = H and rho = 0 pi_b is played, certified or not."""
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
 def safety(bounds: Bounds, floor: float, reached: bool, trusts: bool = False) -> Safety:
-    """The mark of a plan: what its safety rests on. `trusts`: on the owner's word for what the baseline is worth."""
+    """Return the label of a plan: what its safety rests on. `trusts`: on what the user asserts of pi_b."""
     if not bounds.certified:
         return "NOT CERTIFIED"
     if floor == -np.inf:

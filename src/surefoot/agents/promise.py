@@ -25,7 +25,7 @@ class Promise:
     scope: Scope | None = None
     premise: PremiseStatus | None = None  # how well it is known that the baseline is above the floor
     budget: float | None = None  # of a promise about costs: the expected cost of an episode stays at or below it
-    knows_baseline_value: bool = False  # was the agent given the baseline's value, and rests the promise on it?
+    knows_baseline_value: bool = False  # was the agent given the baseline's value, and does the promise rest on it?
     baseline_value: float | None = None  # that value, in the user's units
     scale: float | None = None  # of a bonus scaled by hand
     details: str = ""  # another floor: the one that is kept; a false premise: why; stated: the words
@@ -42,19 +42,19 @@ class Promise:
         return self.kind != "no floor" and not (self.kind == "not certified" and self.scope is None)
 
     def for_another_floor(self, kept: str) -> "Promise":
-        """The promise when violations of another floor are counted. NOT CERTIFIED is never lost."""
+        """Return the promise for when violations of another floor are counted. NOT CERTIFIED is never lost."""
         return self if self.kind == "not certified" else Promise("another floor", details=kept)
 
     def with_false_premise(self, why: str) -> "Promise":
-        """The promise when its premise turned out to be false. NOT CERTIFIED is never lost."""
+        """Return the promise for when its premise turned out to be false. NOT CERTIFIED is never lost."""
         return self if self.kind == "not certified" else Promise("false premise", details=why)
 
     def after_alarm(self, why: str) -> "Promise":
-        """The promise after an alarm: what was observed does not support it."""
+        """Return the promise after an alarm: what was observed does not support it."""
         return replace(self, alarm=why)
 
     def in_general(self) -> "Promise":
-        """The same promise without the numbers that differ from run to run."""
+        """Return the same promise without the numbers that differ from run to run."""
         details = "the baseline is below the floor" if self.kind == "false premise" else self.details
         return replace(self, details=details, baseline_value=None)
 
@@ -79,7 +79,7 @@ class Promise:
         return self.details
 
     def _what(self) -> str:
-        """What is at or above the floor, or within the budget."""
+        """Return what is at or above the floor, or within the budget."""
         what = str(self.scope)
         if self.budget is not None:
             what = f"the cost of {what}, at most {self.budget:g}"
@@ -97,5 +97,5 @@ NO_FLOOR = Promise("no floor")
 
 
 def stated(words: str) -> Promise:
-    """What a user's own agent says of itself."""
+    """Return what a user's own agent says of itself, as a promise."""
     return Promise("stated", details=words)

@@ -1,4 +1,4 @@
-"""When a learner plans anew. The promise does not depend on it: a policy certified once is certified for ever.
+"""When an agent replans. The promise does not depend on it: a policy certified once is certified permanently.
 
 The good event holds for all counts at once and speaks of the world alone, so on it a policy whose lower value reached
 the floor when it was planned is above the floor in every later episode, whatever the moment of the next plan depends
@@ -23,7 +23,7 @@ class EveryEpisode:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """A block of one episode."""
+        """The rule of blocks of one episode."""
         return kernels.ReplanRule(0.0, math.inf)
 
 
@@ -42,7 +42,7 @@ class Growth:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """Growth alone."""
+        """The rule of growth alone."""
         return kernels.ReplanRule(math.inf, self.factor)
 
 
@@ -65,7 +65,7 @@ class Blocks:
 
     @property
     def rule(self) -> "kernels.ReplanRule":
-        """Blocks alone."""
+        """The rule of blocks alone."""
         return kernels.ReplanRule(self.share, math.inf)
 
 
@@ -73,13 +73,13 @@ Replan = EveryEpisode | Growth | Blocks
 
 
 def block_length(replan: Replan, episodes: int) -> int | None:
-    """How many episodes the plan made now is in force; None where that is not fixed."""
+    """Return how many episodes the plan made now is in force; None where that is not fixed."""
     share = replan.rule.share
     return max(1, math.ceil(share * episodes)) if share < math.inf else None
 
 
 def limits(replan: Replan, n_sa: Ints) -> Ints:
-    """The visits of each pair that end a plan made now; of size 0 where they do not matter."""
+    """Return the visits of each pair that end a plan made now; an array of size 0 where they do not matter."""
     growth = replan.rule.growth
     if growth == math.inf:
         return np.zeros((0, 0), dtype=np.int64)
@@ -97,8 +97,8 @@ def is_due(replan: Replan, then: Counts, now: Counts, H: int, max_episodes: int 
 
 
 def require_replan(replan: object) -> None:
-    """One of the three rules."""
+    """Refuse what is not one of the three rules."""
     if not isinstance(replan, EveryEpisode | Growth | Blocks):
         raise InvalidSetting(
-            f"replan is {replan!r}, expected sf.EveryEpisode(), sf.Growth(1.1) or sf.Blocks(0.01): when to plan anew."
+            f"replan is {replan!r}, expected sf.EveryEpisode(), sf.Growth(1.1) or sf.Blocks(0.01): when to replan."
         )

@@ -1,6 +1,7 @@
 """Returns of whole baseline episodes as evidence, and the range they lie in."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,8 @@ class Returns:
     """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
 
     They are i.i.d. in [low, high], so a coin with fractional counts has their rescaled mean in its ball at all times.
-    The range of one episode's return is worked out from what the problem says is possible; declared (in the user's
-    units) it is narrower on trust.
+    The range of one episode's return is computed from what the problem says is possible; a declared range (in the
+    user's units) may be narrower, and is trusted.
     """
 
     share: float = 0.2
@@ -39,34 +40,45 @@ class Returns:
 
     @property
     def declared(self) -> bool:
-        """Is the range somebody's word, and not found from what is possible?"""
+        """Is the range asserted by the user, and not computed from what is possible?"""
         return self.low is not None
 
 
-def returns_range(problem: Problem, pi: Floats, returns: Returns) -> tuple[float, float, float]:
-    """The lowest return an episode of pi can have, the span to the highest, and what rounding may have taken off.
+class ReturnsRange(NamedTuple):
+    """The range in which the return of one episode lies, as returns are summed."""
 
-    Declared, or by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
-    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
+    lowest: float
+    span: float  # from the lowest to the highest
+    rounding: float  # what rounding down may have taken off a return
+
+    @property
+    def highest(self) -> float:
+        """The highest return."""
+        return self.lowest + self.span
+
+
+def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRange:
+    """Return the range of an episode's return under pi.
+
+    It is declared, or found by going through what is possible: the rewards, the actions that pi plays, the next states
+    of the mask. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
-    H, S, A = problem.H, problem.S, problem.A
+    H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     if returns.low is not None and returns.high is not None:
         low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
-        return low - rounding, high - low + rounding, rounding
+        return ReturnsRange(low - rounding, high - low + rounding, rounding)
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
-    rows = np.floor(known * REWARD_UNITS)
-    if np.array_equal(rows, known * REWARD_UNITS) and problem.unknown_rows is None:
+    if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
-    r = (rows if problem.r_next_rows is not None else rows[..., None]).reshape(len(rows), S, A, -1)
-    unknown, mask = problem.unknown, problem.support
     ends = []
     for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
         V = np.zeros(S)
         for h in reversed(range(H)):
-            paid = np.where(unknown[h % len(unknown)][..., None], unseen, sign * r[h % len(r)])
-            Q = np.where(mask[h % len(mask)], paid + V, np.inf).min(axis=-1)
+            r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
+            paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
+            Q = np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1)
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
         ends.append(sign * float(V[first].min()) / REWARD_UNITS)
-    return ends[0], ends[1] - ends[0], rounding
+    return ReturnsRange(ends[0], ends[1] - ends[0], rounding)

@@ -1,18 +1,19 @@
-"""Learners that choose among splices of a baseline with an explorer: what StepMix and its kin have in common."""
+"""Agents that choose among splices of a baseline with an explorer: what the StepMix family has in common."""
 
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from surefoot.agents.base import CountingAgent
-from surefoot.agents.explanation import Grounds, Known
+from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.plan import Plan, exit_taken, proved, safety
 from surefoot.agents.premises import PremiseStatus, premise_status
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
-from surefoot.agents.returns import Returns, returns_range
+from surefoot.agents.returns import Returns, ReturnsRange, returns_range
+from surefoot.agents.settings import AgentByName
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model
@@ -41,8 +42,8 @@ class Decision(NamedTuple):
     by_returns: float  # and by returns
 
 
-class SpliceAgent(CountingAgent):
-    """A learner that chooses among splices of its baseline with an explorer, the optimistic policy if nothing is said.
+class SpliceAgent(AgentByName):
+    """An agent that chooses among splices of its baseline with an explorer; by default that is the optimistic policy.
 
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
@@ -57,16 +58,18 @@ class SpliceAgent(CountingAgent):
     @property
     @abstractmethod
     def h0(self) -> Ints:
-        """The candidates, ascending, h0[0] = 0."""
+        """The steps at which the candidates are spliced, ascending, h0[0] = 0."""
 
     @property
     @abstractmethod
     def rule(self) -> "kernels.Rule":
-        """How a plan follows from the candidates' lower values."""
+        """The rule by which a plan follows from the candidates' lower values."""
 
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version of the algorithm."""
+
+    plan_by_the_book = alias("plan_reference")
 
     @property
     def replan_rule(self) -> Replan:
@@ -77,27 +80,27 @@ class SpliceAgent(CountingAgent):
 
     @property
     def asserted(self) -> float | None:
-        """What the owner says the baseline is worth at least."""
+        """What the user asserts that the baseline is worth at least."""
         return self.baseline_at_least
 
     @property
     def proved_before(self) -> float:
-        """What a certificate says the baseline is worth at least; -inf where there is none."""
+        """What a certificate proves that the baseline is worth at least; -inf where there is none."""
         return -np.inf if self.certificate is None else self.certificate.value
 
     @property
     def known_before(self) -> float:
-        """What is known of the baseline's value before any data, by certificate or the owner's word; -inf: nothing."""
+        """What is proved or asserted of the baseline's value before any data; -inf where that is nothing."""
         return max(self.proved_before, -np.inf if self.baseline_at_least is None else self.baseline_at_least)
 
     @property
     def delta_in_all(self) -> float:
-        """How likely the promise may fail: delta, and what the baseline's certificate was given."""
+        """How likely the promise may fail: delta, and the delta of the baseline's certificate."""
         return self.delta + (0.0 if self.certificate is None else self.certificate.delta)
 
     @property
     def delta_model(self) -> float:
-        """What of delta the dynamics, rewards and start have; the rest is for returns."""
+        """The part of delta for dynamics, rewards and start; the rest is for returns."""
         return self.delta * (1.0 - (self.returns.share if self.returns is not None else 0.0))
 
     @property
@@ -115,22 +118,22 @@ class SpliceAgent(CountingAgent):
 
     @property
     def premise(self) -> PremiseStatus:
-        """By the certificate that the baseline came with, or by the owner's word."""
+        """How well the premise is known before any data: by a certificate, or as the user asserts."""
         return premise_status(self.rule.floor, self.proved_before, self.known_before)
 
     @property
     def plans_itself(self) -> bool:
-        """Is `plan` the one below, which the fused loop knows, and not a subclass's own?"""
+        """Is `plan` the method below, which the fused loop knows, and not a subclass's own?"""
         return type(self).plan is SpliceAgent.plan
 
     def row_sum_error(self, explorer_policy: Floats | None) -> float:
-        """What rows of the baseline, an explorer's policy and the known start miss of summing to 1, at most."""
+        """Return by how much rows of the baseline, an explorer's policy and the known start miss 1, at most."""
         start = np.ones(1) if self.problem.start is None else self.problem.start
         rows = [self.pi_b, start] if explorer_policy is None else [self.pi_b, start, explorer_policy]
         return max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
 
     def check_counts(self, counts: Counts) -> None:
-        """Do these counts fit, and does the proof cover them?"""
+        """Refuse counts that do not fit, or that the proof does not cover."""
         super().check_counts(counts)
         if counts.logged and isinstance(self.bounds, Bernstein):
             raise InvalidCounts(
@@ -150,16 +153,16 @@ class SpliceAgent(CountingAgent):
             low, high, found = (self.problem.in_user_units(x) for x in (lowest + rounding, lowest + span, mean))
             raise InvalidCounts(
                 f"The baseline's mean return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that its "
-                "returns are said to lie in. The premise is false: correct the range."
+                "returns are declared or computed to lie in. The premise is false: correct the range."
             )
 
     def model(self, counts: Counts) -> Model:
-        """What the readable version reads of the counts."""
+        """Return what the readable version reads of the counts."""
         self.check_counts(counts)
         return Model(self.problem, counts, self.delta_prime)
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """The explorer's policy; None for the optimist's, which the planner finds itself."""
+        """Return the explorer's policy; None for the optimist's, which the planner finds itself."""
         if self.explorer is None:
             return None
         if rng is None:
@@ -167,12 +170,12 @@ class SpliceAgent(CountingAgent):
         return check_policy(self.explorer(counts.copy(), rng), self.problem, "the explorer's policy")
 
     def of_baseline(self, counts: Counts) -> tuple[float, float]:
-        """Bounds of the baseline's value apart from the model, readable: its returns and the owner's word."""
+        """Bound the baseline's value by its returns and by what is known before, not by the model (readable)."""
         low, up = self.by_returns(counts)
         return max(low, self.known_before), up
 
     def by_returns(self, counts: Counts) -> tuple[float, float]:
-        """Bounds of the baseline's value by its returns, where these are evidence."""
+        """Bound the baseline's value by its returns, where these are evidence (readable version)."""
         low, up = -np.inf, np.inf
         n = float(counts.baseline_returns[0])
         if self.returns is not None and n > 0:
@@ -184,7 +187,7 @@ class SpliceAgent(CountingAgent):
         return low, up
 
     def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
-        """The floor as a number, and what may stand for pi_b's lower value beside the model's (readable version).
+        """Return the floor as a number, and what may stand for pi_b's lower value beside the model's (readable).
 
         A relative floor is (1-a) U with U >= V^b, and U itself stands for pi_b: see `candidate_values` in the kernels.
         """
@@ -196,18 +199,18 @@ class SpliceAgent(CountingAgent):
         U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
         return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset, 0.0), U
 
-    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> Known:
-        """What the kernels read: balls or estimates, start, record of returns. They share the counts' arrays."""
+    def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> PlanEvidence:
+        """Return what the kernels read: balls or estimates, start, returns. They share the counts' arrays."""
         problem, bounds = self.problem, self.bounds
         row_sum_error = self.row_sum_error(explorer_policy)
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
-        room = margin(problem.H, row_sum_error)
-        lowest, span, rounding, log_returns = 0.0, 0.0, 0.0, np.inf
+        rounding = margin(problem.H, row_sum_error)
+        possible, log_returns = ReturnsRange(0.0, 0.0, 0.0), np.inf
         if self.returns is not None:
-            lowest, span, rounding = returns_range(problem, self.pi_b, self.returns)
+            possible = returns_range(problem, self.pi_b, self.returns)
             log_returns = -np.log(self.delta * self.returns.share)
-        return (
+        return PlanEvidence(
             bounds.evidence(problem, counts, self.delta_prime, row_sum_error, uppers=self.rule.max_loss >= 0.0),
             kernels.start_from(
                 problem.start,
@@ -215,25 +218,25 @@ class SpliceAgent(CountingAgent):
                 log_union,
                 alpha,
                 bounds.scale,
-                room,
-                0.0 if isinstance(bounds, KL) else room,
+                rounding,
+                0.0 if isinstance(bounds, KL) else rounding,
             ),
             kernels.BaselineReturns(
                 seen=counts.baseline_returns,
-                lowest=lowest,
-                span=span,
-                rounding=rounding,
+                lowest=possible.lowest,
+                span=possible.span,
+                rounding=possible.rounding,
                 log_union=float(log_returns),
                 scale=bounds.scale,
-                margin=room,
+                margin=rounding,
                 asserted=self.known_before,
-                room=np.zeros(4),
+                scratch=np.zeros(4),
             ),
         )
 
-    def decide(self, known: Known, explorer_policy: Floats | None = None) -> "Decision":
+    def decide(self, known: PlanEvidence, explorer_policy: Floats | None = None) -> "Decision":
         """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an explorer's policy."""
-        evidence, start, returns = known
+        evidence, start, returns = known.model, known.start, known.returns
         rule, H = self.rule, self.problem.H
         splices = kernels.empty_splices(self.h0, self.pi_b, explorer_policy)
         nothing = np.zeros(0, dtype=np.int64)
@@ -246,8 +249,8 @@ class SpliceAgent(CountingAgent):
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
         if rule.bisections and exit_taken(h, rho, H) == "mixture":
-            room = np.zeros((3, self.problem.S))
-            rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+            scratch = np.zeros((3, self.problem.S))
+            rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, scratch)
         top = splices
         if explorer_policy is not None:  # the explorer's splices say nothing about the best policy
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
@@ -277,7 +280,7 @@ class SpliceAgent(CountingAgent):
         )
 
     def policy_of(self, decision: "Decision") -> Floats | EpisodicMixture:
-        """What was decided, as a policy."""
+        """Return what was decided, as a policy."""
         if self.rule.by_coin:
             return EpisodicMixture(self.pi_b, decision.explorer, decision.rho)
         policy = np.zeros_like(decision.explorer)
@@ -295,10 +298,10 @@ class SpliceAgent(CountingAgent):
         by_data = max(decision.by_model, decision.by_returns, self.proved_before)
         bolder = max(c - 1, 0)
         trusts = c == len(L) - 1 > 0 and not relative and asserted > by_data
-        if self.returns is not None and self.returns.declared:  # a range that is somebody's word
+        if self.returns is not None and self.returns.declared:  # a range that the user asserts
             others = max(decision.by_model, self.proved_before)
             trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
-        in_doubt = L.copy()  # what is proved of the candidates, whatever is asserted for
+        in_doubt = L.copy()  # what is proved of the candidates, whatever is asserted
         if len(L) > 1:
             in_doubt[-1] = by_data
         return Plan(
@@ -310,7 +313,7 @@ class SpliceAgent(CountingAgent):
             upper=decision.upper,
             candidates=L,
             safety=safety(self.bounds, self.rule.floor, decision.reached, trusts),
-            grounds=Grounds(
+            grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,
                 floor=decision.floor,

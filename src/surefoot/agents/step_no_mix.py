@@ -15,7 +15,7 @@ from surefoot.task.policy import splice
 
 
 def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
-    """The boldest splice whose lower value reaches the floor, as it is."""
+    """Return the boldest splice whose lower value reaches the floor, as it is."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]
     L = [bounds.lower(model, candidate) for candidate in pi]
@@ -50,11 +50,11 @@ class StepNoMix(FloorAgent):
 
     @property
     def rule(self) -> "kernels.Rule":
-        """The first certified candidate itself."""
+        """The rule that plays the first certified candidate itself."""
         return self.make_rule(mixes=False, by_coin=False)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: of the optimist, without bisection."""
+        """`plan`, by the readable version above: with the optimist's policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return step_no_mix(model, self.baseline, floor, self.bounds, L_b)

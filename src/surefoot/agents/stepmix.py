@@ -17,7 +17,7 @@ from surefoot.task.policy import splice, step_mixture
 
 
 def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
-    """The policy StepMix plays next, and why it is safe.
+    """Return the policy StepMix plays next, and why it is safe.
 
     The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
         V^pi = (1-rho) V^h + rho V^{h-1} >= (1-rho) L[h] + rho L[h-1] = floor.
@@ -25,7 +25,7 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float
     pi_bar, V_up, V_low = bounds.optimistic(model)  # the optimistic policy
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]  # pi_b up to h0, then pi_bar
     L = [bounds.lower(model, candidate) for candidate in pi]  # certified values
-    L[-1] = max(L[-1], L_b)  # pi_b: what else is known of it, from its returns or the owner
+    L[-1] = max(L[-1], L_b)  # pi_b: what else is known of it, from its returns or from the user
     upper = bounds.at_start(model, V_low[0], V_up[0])[1]
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
@@ -76,11 +76,11 @@ class StepMix(FloorAgent):
 
     @property
     def rule(self) -> "kernels.Rule":
-        """Neighbours are mixed at the one step where they differ."""
+        """The rule by which neighbours are mixed at the one step where they differ."""
         return self.make_rule(mixes=True, by_coin=False, bisections=self.bisections)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: of the optimist, without bisection."""
+        """`plan`, by the readable version above: with the optimist's policy, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return stepmix(model, self.baseline, floor, self.bounds, L_b)

@@ -1,1 +1,1 @@
-"""What checks a promise from outside: the ledger of plans, its verifier, the watchdog."""
+"""Checks of a promise from outside: the ledger of plans, its verifier, and the watchdog."""

@@ -1,7 +1,7 @@
-"""Ledger: every plan of a learner in a file, so that a stranger can check what was certified (format: docs/ledger.md).
+"""Ledger: every plan of an agent in a file, so that anybody can check what was certified (format: docs/ledger.md).
 
-`verifier.py` reads it. That file shares no code with this one, nor with anything else here: whoever doubts the library
-need not trust it to be told so.
+`verifier.py` checks it. That file shares no code with this one, nor with the rest of the library: who doubts the
+library need not trust it to check a ledger.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from surefoot.__about__ import __version__
-from surefoot.agents.explanation import Grounds
+from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative, user_zero
 from surefoot.agents.plan import Plan
@@ -28,26 +28,26 @@ from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
 
 FORMAT = 1
-ROWS = 1e-12  # what rows of a policy may miss of summing to 1
+ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
-NOT_THE_LEARNERS = ("software", "warm", "logged")  # what of a first record a learner's settings do not decide
+NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
 
 Entry = dict[str, Any]
 
 
 class Ledger:
-    """A file with every plan of one learner, each record under a digest chained to the one before.
+    """A file with every plan of one agent. The digest of each record is chained to the one before.
 
         with sf.Ledger("offers.ledger", agent) as ledger:
             plan = agent.plan(counts)
             ledger.write(plan)          # before the plan is played
 
-    It begins with the first plan, never overwrites a file, and is closed with a last record; whoever reads it before
-    sees that it is still being written. `sf.check_ledger(path)` re-derives it.
+    The file is made with the first plan, and never replaces another file. A last record closes it; without this record
+    a reader sees that it is still being written. `sf.check_ledger(path)` re-derives every plan.
     """
 
     def __init__(self, path: str | Path, agent: SpliceAgent) -> None:
-        """For plans of this learner, into a new file."""
+        """Write plans of this agent to a new file."""
         self.path = require_place(path)
         self.agent = require_floor_agent(agent)
         if self.path.exists():
@@ -57,9 +57,9 @@ class Ledger:
 
     @classmethod
     def resume(cls, path: str | Path, agent: SpliceAgent, episodes: int) -> Self:
-        """Go on with a ledger after so many episodes: what was written of later ones is played, and written, again.
+        """Continue a ledger after so many episodes. Later plans are removed: they are made and written again.
 
-        A record that was cut off by a crash goes, too. A ledger that does not exist begins.
+        A record that was cut off by a crash is removed, too. If the file does not exist, a new ledger begins.
         """
         target = require_place(path)
         if not target.exists():
@@ -70,30 +70,31 @@ class Ledger:
         return known
 
     def __repr__(self) -> str:
-        return f"Ledger({self.path}, {self._last.plans} plans{', closed' * self._closed})"
+        closed = ", closed" if self._closed else ""
+        return f"Ledger({self.path}, {self._last.plans} plans{closed})"
 
     def write(self, plan: Plan) -> None:
-        """Append this plan. The same plan from the same counts, asked for again, is not written twice."""
+        """Append this plan. The same plan from the same counts is not written twice."""
         if self._closed:
-            raise InvalidSetting(f"The ledger {self.path} is closed. Begin another one.")
+            raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
         grounds = plan.grounds
-        if not isinstance(grounds, Grounds) or grounds.agent is not self.agent:
-            raise InvalidSetting("A ledger takes the plans of the learner that it was begun with, and no others.")
+        if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
+            raise InvalidSetting("This plan was not made by the agent of the ledger. Start a ledger for each agent.")
         before, counts = self._last.counts, grounds.counts
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
         if (counts.n_sas < before.n_sas).any() or (counts.baseline_returns < before.baseline_returns).any():
-            raise InvalidSetting("These counts hold less than those of the plan before. Begin another ledger for them.")
+            raise InvalidSetting("These counts hold less than those of the plan before. Start another ledger for them.")
         record = plan_record(plan, grounds, before, self._last.plans)
-        said = _said(record)
-        if said == self._last.said and _same(before, counts):
+        played = _played_digest(record)
+        if played == self._last.played and _same(before, counts):
             return
         kept = counts.copy()
-        self._append(record, self._last._replace(plans=self._last.plans + 1, counts=kept, said=said))
+        self._append(record, self._last._replace(plans=self._last.plans + 1, counts=kept, played=played))
 
     def close(self, episodes: int | None = None) -> None:
-        """The last record: how many plans there are, and how many episodes were counted in the end."""
+        """Write the last record: how many plans there are, and how many episodes were counted in total."""
         if self._closed or self._last.counts is None:
             self._closed = True
             return
@@ -105,11 +106,11 @@ class Ledger:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None:  # after an error it stays open: somebody may go on
+        if kind is None:  # after an error the ledger stays open: it can be continued
             self.close()
 
     def _append(self, record: Entry, after: "Last", mode: str = "ab") -> None:
-        """One more line, handed to the system before the plan is."""
+        """Write one more line, before the plan is played."""
         line, digest = chained(record, self._last.digest)
         try:
             with self.path.open(mode) as stream:
@@ -122,12 +123,12 @@ class Ledger:
 
 
 class Last(NamedTuple):
-    """Where a ledger stands."""
+    """The state of a ledger after its last record."""
 
     digest: str
     plans: int
     counts: Counts | None  # of the last plan; None: nothing was written yet
-    said: str = ""  # a digest of what the last plan plays
+    played: str = ""  # a digest of what the last plan plays
 
 
 def check_ledger(path: str | Path) -> "verifier.Verdict":
@@ -140,7 +141,7 @@ def check_ledger(path: str | Path) -> "verifier.Verdict":
 
 
 def require_floor_agent(agent: object) -> SpliceAgent:
-    """Ledgers are about floors kept by mixing: StepMix and its kin."""
+    """Refuse agents other than the StepMix family, which keeps floors by mixing, and problems too large to verify."""
     if not isinstance(agent, FloorAgent) or not agent.plans_itself:
         raise InvalidSetting(
             f"A ledger holds certificates of sf.StepMix, sf.EpsMix or sf.StepNoMix, not of {type(agent).__name__}."
@@ -149,37 +150,41 @@ def require_floor_agent(agent: object) -> SpliceAgent:
     work = len(agent.h0) * problem.H * problem.S * problem.A * problem.S
     if work > verifier.MOST_WORK:
         raise InvalidSetting(
-            f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps a plan, expected at "
+            f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps per plan, expected at "
             f"most {verifier.MOST_WORK:.0e}. Leave the ledger out."
         )
     missing = float(np.abs(agent.pi_b.sum(axis=-1) - 1.0).max())
     if missing > ROWS:
         raise InvalidSetting(
-            f"Rows of the baseline miss a sum of 1 by {missing:.3g}. In a ledger, where policies are compared exactly, "
-            f"they may by {ROWS:g}: divide them by their sums."
+            f"Rows of the baseline differ from a sum of 1 by {missing:.3g}. In a ledger, where policies are compared "
+            f"exactly, at most {ROWS:g} is allowed: divide the rows by their sums."
         )
     return agent
 
 
 def canonical(record: Entry) -> bytes:
-    """A record as its line, without the newline."""
+    """Return a record as its line, without the newline."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def chained(record: Entry, before: str) -> tuple[bytes, str]:
-    """The line of a record that follows the digest `before`, and its own digest."""
+    """Return the line of a record that follows the digest `before`, and the digest of the record."""
     digest = hashlib.sha256(before.encode("ascii") + canonical(record)).hexdigest()
     return canonical({**record, "digest": digest}) + b"\n", digest
 
 
 def hexes(values: AnyArray | list[Any] | float) -> Any:
-    """Floats as nested lists of hexadecimal strings: nothing is rounded."""
+    """Return floats as nested lists of hexadecimal strings: nothing is rounded."""
     nested = values.tolist() if isinstance(values, np.ndarray) else values
     return [hexes(value) for value in nested] if isinstance(nested, list) else float(nested).hex()
 
 
 def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
-    """What all plans of a learner have in common."""
+    """Return what all plans of an agent have in common.
+
+    The format fixes the names of the fields: `learner` is the agent, `vouched` the value asserted by the user
+    (`baseline_at_least`), `give` the largest loss of a relative floor, `mark` the fingerprint of a certificate.
+    """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
     if isinstance(bounds, KL):
@@ -189,7 +194,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         lowest, span, rounding = returns_range(problem, agent.pi_b, returns)
         ends = {"lowest": hexes(lowest), "span": hexes(span), "rounding": hexes(rounding)}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
-    after, unknown, mask = problem.r_next_rows, problem.unknown_rows, problem.support_rows
+    after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
     relative = agent.floor if isinstance(agent.floor, Relative) else None
     proof = agent.certificate
     return {
@@ -205,7 +210,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         "rewards": hexes(problem.r_rows),
         "rewards_by_next": None if after is None else hexes(after),
         "unknown_rewards": None if unknown is None else unknown.astype(int).tolist(),
-        "support": None if mask is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in mask],
+        "support": None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support],
         "start": None if problem.start is None else hexes(problem.start),
         "units": {
             "low": hexes(problem.units.low),
@@ -235,8 +240,8 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
     }
 
 
-def plan_record(plan: Plan, grounds: Grounds, before: Counts, number: int) -> Entry:
-    """A plan, and what has changed in the counts since the one before."""
+def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
+    """Return the record of a plan, with the changes of the counts since the plan before."""
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, Relative)
     evidence = np.isfinite(grounds.by_returns)
@@ -270,19 +275,19 @@ def plan_record(plan: Plan, grounds: Grounds, before: Counts, number: int) -> En
 
 
 def changes(grown: AnyArray) -> list[list[int]]:
-    """Where something was added, and how much."""
-    return [[*(int(i) for i in place), int(grown[tuple(place)])] for place in np.argwhere(grown)]
+    """Return the indices at which something was added, each followed by how much."""
+    return [[*(int(i) for i in index), int(grown[tuple(index)])] for index in np.argwhere(grown)]
 
 
 def actions_of(policy: Floats) -> list[Any]:
-    """A policy that leaves nothing to chance as its actions (H, S), any other as hexadecimal floats (H, S, A)."""
+    """Return a deterministic policy as its actions (H, S), any other as hexadecimal floats (H, S, A)."""
     chosen = policy.argmax(axis=-1)
     certain = np.array_equal(np.eye(policy.shape[-1])[chosen], policy)
     return list(chosen.tolist()) if certain else list(hexes(policy))
 
 
 def _none_of(counts: Counts) -> Counts:
-    """The same, with nothing counted."""
+    """Return counts of the same shape with nothing counted."""
     none = counts.copy()
     for array in (none.n_sas, none.x_sa, none.n_start, none.baseline_returns):
         if array is not None:
@@ -291,20 +296,20 @@ def _none_of(counts: Counts) -> Counts:
 
 
 def _same(before: Counts, now: Counts) -> bool:
-    """Has nothing been counted in between?"""
+    """Return whether nothing was counted in between."""
     pairs = ((before.n_sas, now.n_sas), (before.n_start, now.n_start), (before.baseline_returns, now.baseline_returns))
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _said(record: Entry) -> str:
-    """A digest of what is played; an explorer may draw another policy from the same counts."""
+def _played_digest(record: Entry) -> str:
+    """Return a digest of what is played: an explorer may draw another policy from the same counts."""
     played = {key: record[key] for key in ("explorer", "policy", "h", "rho", "source", "frozen")}
     return hashlib.sha256(canonical(played)).hexdigest()
 
 
 def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
-    """Cut the ledger after the last plan made before the episode with this number was over; where it then stands."""
-    damaged = f"{path} is not this learner's ledger, or a damaged one"
+    """Cut the ledger after the last plan that was made with at most so many episodes; return its state."""
+    damaged = f"{path} is not a ledger of this agent, or it is damaged"
     last, end = Last(BEFORE_THE_FIRST, 0, None), 0
     try:
         with path.open("rb") as stream:
@@ -312,7 +317,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
                 record = json.loads(line)
                 digest = record.pop("digest")
                 if chained(record, last.digest) != (line, digest):
-                    raise InvalidFile(f"{damaged}: record {last.plans + 1} was changed. Begin another one.")
+                    raise InvalidFile(f"{damaged}: record {last.plans + 1} was changed. Start another one.")
                 if record["kind"] == "end" or record.get("episodes", 0) > episodes:
                     break
                 last = _after(record, last, agent)._replace(digest=digest)
@@ -322,7 +327,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as reason:
         if not _is_cut_off(path, end):
             raise InvalidFile(
-                f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Begin another one."
+                f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Start another one."
             ) from None
     with path.open("rb+") as stream:
         stream.truncate(end)
@@ -333,19 +338,19 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
 
 
 def _is_cut_off(path: Path, end: int) -> bool:
-    """Is what follows one line that a crash has cut off?"""
+    """Return whether what follows is one line that a crash has cut off."""
     with path.open("rb") as stream:
         stream.seek(end)
-        rest = stream.read()
-    return b"\n" not in rest
+        remainder = stream.read()
+    return b"\n" not in remainder
 
 
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
-    """Where a ledger stands after one more record."""
+    """Return the state of a ledger after one more record."""
     if last.counts is None:
         mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled))
-        if {**record, **{key: mine[key] for key in NOT_THE_LEARNERS}} != mine:
-            raise InvalidFile("The ledger is of another learner, problem, floor or delta. Begin another one.")
+        if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
+            raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")
         counts = Counts.zeros(agent.problem, agent.pooled)
         counts.logged = bool(record["logged"])
         return last._replace(counts=counts)
@@ -359,4 +364,4 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
         for row, pair, more in record["rewards"]:
             counts.x_sa.reshape(rows, S * A)[row, pair] += more
     counts.baseline_returns[:] = record["baseline_returns"]
-    return last._replace(plans=last.plans + 1, counts=counts, said=_said(record))
+    return last._replace(plans=last.plans + 1, counts=counts, played=_played_digest(record))

@@ -14,10 +14,10 @@ from typing import Any
 LONGEST, MOST_WORK, UNIT = 2**26, 10**9, Fraction(1, 2**20)  # bytes of a record; steps of a proof; unit of reward sums
 DIGITS, ZERO, HALF, HAIR = Context(60, ROUND_FLOOR, MIN_EMIN, MAX_EMAX), Decimal(0), Decimal("0.5"), Decimal("1e-33")
 FIELDS = {"ledger": 27, "plan": 21, "end": 4, "relative": 2, "returns": 5, "spending": 4}  # else 3; each is read below
-# by_certificate: by an earlier one, whose proof is not here; vouched: on somebody's word; trusted: the baseline itself
+# by_certificate: an earlier one, not proved here; vouched: asserted by the user; trusted: the baseline, without a proof
 Verdict = namedtuple("Verdict", "plans certified by_certificate vouched trusted not_certified closed digest promise "
                      "refusals")
-KINDS = Verdict._fields[1:6]
+KINDS, NAMES = Verdict._fields[1:6], ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
 
 def require(holds: Any, reason: str) -> None:
     """Refuse the record unless this holds."""
@@ -121,9 +121,9 @@ class _Book:  # the first record, and what was counted so far
         self.share, self.share_R = (Decimal(x.denominator).ln() - Decimal(x.numerator).ln() for x in shares)
         scale, self.k = Fraction(f.units.high) - Fraction(f.units.low), range(2 if f.relative or not self.KL else 1)
         self.zero = zero = f.units.steps * Fraction(f.units.low) / scale  # a value v is scale (v + zero) to the user
-        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.max_loss < 1)
+        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.give < 1)
         require(near and scale > 0 and f.units.steps in (0, H-1, H) and (not f.relative) != (f.floor is None), "units")
-        floor = f"{1 - r.max_loss:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
+        floor = f"{1 - r.give:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
         good = not (c := f.certificate) or (c.mark and 0 < c.delta < 1 - f.delta and 0 <= c.value <= H)
         require(good and not (f.relative and (c or f.vouched is not None)), "certificate or vouched: not as expected")
         risk = f.delta + (c.delta if c else 0)
@@ -216,7 +216,7 @@ class _Book:  # the first record, and what was counted so far
     def judge(self, p: Any) -> str:
         """What kind of plan this is, after every claim in it was re-derived."""
         if p.kind == "end":
-            require(p.plans == self.plans and p.episodes * self.f.H >= self.total, "plans or episodes: others are here")
+            require(p.plans == self.plans and p.episodes * self.f.H >= self.total, "plans or episodes: not those here")
             return "closed"
         self._count(p)
         f, L, i, rho = self.f, [*map(Fraction, p.candidates)], self.ends.index(p.h), Fraction(p.rho)
@@ -248,7 +248,7 @@ class _Book:  # the first record, and what was counted so far
         proved, firm = max(Fraction(x) for k, x in lows[:3] if x is not None and (k < 2 or p.safety == "trusted")), True
         require(L[-1] <= base[2], "candidates: the baseline's is not proved")
         if f.relative:
-            U, give, ups = Fraction(p.upper), Fraction(f.relative.max_loss), [(0, exact[-1][1]), (word, R[1])]
+            U, give, ups = Fraction(p.upper), Fraction(f.relative.give), [(0, exact[-1][1]), (word, R[1])]
             firm, good = (max(Fraction(x) for k, x in ups if x is not None and k <= kind) >= -U for kind in (0, 2))
             require(good and p.floor >= (1 - give) * U - give * self.zero, "upper or floor: too low")
             base = [U] * 3  # docs/certificates.md, relative floors: what is safe with U in its place is safe with V^b
@@ -278,21 +278,21 @@ def verify(lines: Any) -> Verdict:
             require(book, "the file is empty")
         except Exception as reason:  # whatever it is, this is not a record that holds
             refusals.append((1 + (book is not None) + kinds.total(), str(reason) or repr(reason)))
-    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "nothing is promised"
+    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "No promise was read"
     return Verdict._make([kinds.total(), *(kinds[kind] for kind in KINDS), closed, digest, promise, refusals])
 
 def main(argv: list[str]) -> int:
-    """Print the verdict. 0: every plan holds; 3: not so; 2: no file was given."""
+    """Print the verdict. Return 0 if every plan holds, 3 if not, 2 if no file can be read."""
     try:
         with open(argv[0] if len(argv) == 1 else "", "rb") as stream:
             v = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
     except OSError as reason:
         return sys.stderr.write(f"usage: python verifier.py FILE ({reason})\n") and 2
-    counts = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in zip(KINDS, v[1:6], strict=True) if n)
-    said = "consistent, NOT CERTIFIED" if v[5] else "ACCEPTED" + " so far" * (not v.closed)
-    said = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else said
-    end = "closed" if v.closed else "open: still being written, or cut"
-    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts}\n{end}, last digest {v.digest}\n{said}\n")
+    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, v[1:6], strict=True) if n)
+    result = "consistent, NOT CERTIFIED" if v.not_certified else "ACCEPTED" if v.closed else "ACCEPTED so far"
+    result = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else result
+    end = "closed" if v.closed else "open: still being written, or cut off"
+    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts or 'none'}\n{end}, last digest {v.digest}\n{result}\n")
     return 3 if v.refusals or v.not_certified else 0
 
 if __name__ == "__main__":

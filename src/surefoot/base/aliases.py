@@ -1,4 +1,4 @@
-"""Former names of what users may have written: they still work, and lead to the new name."""
+"""Former names that users may have in their code: they still work, and lead to the new names."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from surefoot.errors import InvalidSetting
 
 
 def alias(name: str) -> Any:
-    """An attribute that reads and writes the attribute `name`."""
+    """Return a property that reads and writes the attribute `name`."""
     return property(
         lambda record: getattr(record, name),
         lambda record, value: setattr(record, name, value),
@@ -15,7 +15,7 @@ def alias(name: str) -> Any:
 
 
 def either(name: str, value: Any, former_name: str, former_value: Any) -> Any:
-    """The value of a keyword that may be given by its former name, but not by both."""
+    """Return the value of a keyword argument that may be given by its former name, but not by both names."""
     if former_value is None:
         return value
     if value is not None:

@@ -1,4 +1,4 @@
-"""Names for the arrays that travel through the library. Shapes are said where a function takes one."""
+"""Types of the arrays used in the library. Shapes are documented where a function takes an array."""
 
 from typing import Any, TypeAlias, TypeVar
 
@@ -9,12 +9,14 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
+Indices: TypeAlias = int | Ints  # one index, or an array of them
 
 _Array = TypeVar("_Array", bound=AnyArray)
 
 
 def read_only(array: _Array) -> _Array:
-    """A view that cannot be written through. Kernels are compiled anew for writable inputs, so they get these."""
+    """Return a view that cannot be written to. Kernels are always given such views: for writable inputs they would be
+    compiled again."""
     view = array.view()
     view.flags.writeable = False
     return view

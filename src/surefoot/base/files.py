@@ -1,8 +1,8 @@
-"""Files that load without running code: .npz without pickle, or JSON. Each says what it is, of which version, and has a
-hash of its content; it is written whole or not at all.
+"""Files that load without running code: .npz without pickle, or JSON. Each states its kind and its version, and has a
+hash of its content; it is written completely or not at all.
 
-A file may come from anywhere. How large its content is said to be is read first, and what is too large is refused
-before there is room for it; headers are matched, never evaluated.
+A file may come from anywhere. The declared size of its content is read first, and what is too large is refused before
+memory is allocated for it; headers are matched, never evaluated.
 """
 
 import hashlib
@@ -26,22 +26,22 @@ from surefoot.errors import InvalidFile, InvalidSetting
 
 FORMAT = 1
 LARGEST = 2**30  # bytes that the arrays of a file may take
-LIMIT = "SUREFOOT_LARGEST_FILE"  # in the environment: another such limit
-LARGEST_TEXT = 2**24  # letters of one text, or bytes of a JSON file
-LARGEST_DIRECTORY = 2**16  # bytes of the list of a file's arrays: ours have fewer than fifty
-LARGEST_NUMBER = 10**300  # of JSON's whole numbers, which have no end: each of them is a float64, too
-ENTRY = 8  # bytes that an entry takes at least: what is smaller in the file becomes int64 or float64
+LIMIT = "SUREFOOT_LARGEST_FILE"  # the environment variable that sets another limit
+LARGEST_TEXT = 2**24  # characters of one text, or bytes of a JSON file
+LARGEST_DIRECTORY = 2**16  # bytes of the list of arrays in a file: our files have fewer than fifty arrays
+LARGEST_NUMBER = 10**300  # of whole numbers in JSON, which has no limit: each of ours must fit into a float64, too
+ENTRY = 8  # bytes that an entry takes at least: smaller types in the file become int64 or float64
 MAGIC = b"\x93NUMPY\x01\x00"
-HEADER = re.compile(  # as numpy writes it: no kind but plain numbers, True or False, and text
+HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, and text are accepted
     rb"\{'descr': '([<>|](?:b1|[iu][1248]|f[48]|U\d{1,9}))', 'fortran_order': (False|True), "
     rb"'shape': \((|\d{1,18},|\d{1,18}(?:, \d{1,18}){1,7})\), \} *\n"
 )
-# What zipfile raises for damage, beside ValueError.
+# What zipfile raises for damaged files, beside ValueError.
 DAMAGE = (OSError, EOFError, LookupError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error)
 
 
 def require_place(path: str | Path) -> Path:
-    """Can a file be written here?"""
+    """Return the path, or raise an error if no file can be written there."""
     target = Path(path)
     if not target.name or target.is_dir():
         raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
@@ -51,14 +51,14 @@ def require_place(path: str | Path) -> Path:
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Write to a neighbour of `path` and rename it: a reader sees the old file or the new one, never half of one."""
+    """Write to a file beside `path` and rename it: a reader sees the old file or the new one, never half of one."""
     with replacing(require_place(path)) as partial, partial.open("wb") as stream:
         write(stream)
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """The neighbour to write to. Once that is done it is on disk and has the target's name; if not, it is gone."""
+    """Give a file beside the target to write to. After success it is on disk as the target; else it is removed."""
     partial = target.absolute().with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield partial
@@ -71,7 +71,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name, too, is on disk; where folders cannot be opened (Windows) the system sees to it."""
+    """Write the new name to disk, too. Where folders cannot be opened (Windows), the system does this itself."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -81,7 +81,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None:
-    """Named arrays as .npz."""
+    """Write named arrays as .npz."""
     given = {name: np.asarray(array) for name, array in arrays.items()}
     about = {"format": FORMAT, "kind": kind, "surefoot": __version__, "sha256": digest_of(given)}
     line = np.array(json.dumps(about, sort_keys=True))
@@ -89,7 +89,7 @@ def write_arrays(path: str | Path, kind: str, arrays: Mapping[str, Any]) -> None
 
 
 def digest_of(arrays: Mapping[str, AnyArray]) -> str:
-    """A hash of names, kinds, shapes and contents."""
+    """Return a hash of the names, dtypes, shapes and contents of these arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -101,9 +101,9 @@ def digest_of(arrays: Mapping[str, AnyArray]) -> str:
 def read_arrays(
     path: str | Path, kinds: Mapping[str, tuple[str, ...]], others: Collection[str] | None = None
 ) -> tuple[str, dict[str, AnyArray]]:
-    """The kind of the file and its arrays; `kinds` says which arrays each acceptable kind must have.
+    """Return the kind of the file and its arrays. `kinds` maps each acceptable kind to the arrays it must have.
 
-    `others` are those that it may have beside them; None: any. Arrays are read-only.
+    `others` are those that it may have beside them; None: any. The arrays are read-only.
     """
     expected = f"kind {' or '.join(kinds)}"
     try:
@@ -134,7 +134,7 @@ def read_arrays(
 
 @contextmanager
 def opened(path: str | Path, expected: str) -> Iterator[IO[bytes]]:
-    """A file to read. Pipes and devices, which have no size and may have no end, are refused, and folders, too."""
+    """Open a file for reading. Folders are refused, and so are pipes and devices, which may never end."""
     try:
         regular = stat.S_ISREG(Path(path).stat().st_mode)
         stream = Path(path).open("rb") if regular else None  # noqa: SIM115  (closed below)
@@ -153,7 +153,7 @@ def _not_ours(path: str | Path, expected: str) -> InvalidFile:
 
 
 class _Member(NamedTuple):
-    """An array in a file, by what its header says."""
+    """An array in a file, as its header describes it."""
 
     info: zipfile.ZipInfo
     dtype: np.dtype[Any]
@@ -163,12 +163,12 @@ class _Member(NamedTuple):
 
     @property
     def takes(self) -> int:
-        """Bytes, once it is read."""
+        """How many bytes the array takes once it is read."""
         return math.prod(self.shape) * max(ENTRY, self.dtype.itemsize)
 
 
 def _content(path: str | Path, stream: IO[bytes]) -> dict[str, AnyArray]:
-    """The arrays: first all headers, then, if all of them fit, the numbers. ValueError: damaged."""
+    """Return the arrays: all headers are read first, then, if all arrays fit, the numbers. ValueError: damaged."""
     _require_short_directory(stream)
     most = _limit()
     with zipfile.ZipFile(stream) as archive:
@@ -176,28 +176,28 @@ def _content(path: str | Path, stream: IO[bytes]) -> dict[str, AnyArray]:
         names = [info.filename for info in infos]
         if len(set(names)) < len(names):
             raise ValueError("a name occurs twice")
-        _require_room(path, sum(info.file_size for info in infos), most)
+        _require_memory(path, sum(info.file_size for info in infos), most)
         members = [_member(archive, info) for info in infos]
-        _require_room(path, sum(member.takes for member in members), most)
+        _require_memory(path, sum(member.takes for member in members), most)
         return {member.info.filename.removesuffix(".npy"): _array(archive, member) for member in members}
 
 
 def _require_short_directory(stream: IO[bytes]) -> None:
-    """zipfile makes a record of every file that the directory at the end lists: its length is looked at first."""
+    """Refuse a directory that is too long before zipfile makes an object of each of its entries."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(0, size - 98))
     end = stream.read()
     if end[-22:-18] != b"PK\x05\x06" or end[-2:] != b"\0\0":
         raise ValueError("no zip file, or one with a comment")
     length = int.from_bytes(end[-10:-6], "little")
-    if end[-42:-38] == b"PK\x06\x07":  # of a large file: the length is in a record of its own
+    if end[-42:-38] == b"PK\x06\x07":  # a large file has the length in a record of its own
         length = int.from_bytes(end[-58:-50], "little")
     if length > LARGEST_DIRECTORY:
         raise ValueError("a directory that is longer than any of ours")
 
 
 def _limit() -> int:
-    """How many bytes the arrays of a file may take."""
+    """Return how many bytes the arrays of a file may take."""
     given = os.environ.get(LIMIT)
     if given is None:
         return LARGEST
@@ -206,7 +206,8 @@ def _limit() -> int:
     return int(given)
 
 
-def _require_room(path: str | Path, takes: int, most: int) -> None:
+def _require_memory(path: str | Path, takes: int, most: int) -> None:
+    """Refuse a file whose arrays would take more than `most` bytes."""
     if takes > most:
         raise InvalidFile(
             f"{path} says that its arrays take {takes / 2**30:.3g} GiB, expected at most {most / 2**30:.3g} GiB. "
@@ -216,7 +217,7 @@ def _require_room(path: str | Path, takes: int, most: int) -> None:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
-    """What the header of an array says, if its size is what the directory says."""
+    """Return what the header of an array says, if its size agrees with the directory."""
     if not re.fullmatch(r"[A-Za-z]\w{0,80}\.npy", info.filename, re.ASCII):
         raise ValueError("a file that is no array")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -239,7 +240,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
 
 
 def _array(archive: zipfile.ZipFile, member: _Member) -> AnyArray:
-    """The numbers: as many as the header says, and never more."""
+    """Return the numbers: as many as the header says, and never more."""
     with archive.open(member.info) as stream:
         stream.read(member.header)
         content = stream.read(member.info.file_size - member.header)
@@ -249,13 +250,13 @@ def _array(archive: zipfile.ZipFile, member: _Member) -> AnyArray:
         raise ValueError("neither True nor False")
     array = np.frombuffer(content, dtype=member.dtype) if content else np.empty(0, dtype=member.dtype)
     array = array.reshape(member.shape, order="F" if member.by_column else "C")
-    if member.dtype.kind == "U":  # what is no text is refused here: numpy would trip over it
+    if member.dtype.kind == "U":  # invalid text is refused here: numpy would fail on it later
         content.decode("utf-32-be" if member.dtype.byteorder == ">" else "utf-32-le")
     return array
 
 
 def _about(line: AnyArray | None) -> Any:
-    """The header of ours, if it is one."""
+    """Return our own header, or None if it is not one."""
     try:
         return None if line is None else strict_json(str(line))
     except ValueError:
@@ -263,7 +264,7 @@ def _about(line: AnyArray | None) -> Any:
 
 
 def _require_json(path: str | Path, arrays: Mapping[str, AnyArray]) -> None:
-    """Texts in braces are records: each is what JSON allows."""
+    """Refuse texts in braces that are not valid JSON: those are our records."""
     for name, array in arrays.items():
         text = str(array) if array.dtype.kind == "U" else ""
         try:
@@ -274,9 +275,9 @@ def _require_json(path: str | Path, arrays: Mapping[str, AnyArray]) -> None:
 
 
 def strict_json(text: str) -> Any:
-    """What a text of JSON says, or ValueError.
+    """Return the content of a JSON text, or raise ValueError.
 
-    Python alone takes NaN and infinities, keys that occur twice, numbers of any length and halves of letters.
+    Python alone would accept NaN and infinities, keys that occur twice, numbers of any length and lone surrogates.
     """
     try:
         found = json.loads(
@@ -296,7 +297,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _whole(digits: str) -> int:
@@ -312,7 +313,7 @@ def _finite(digits: str) -> float:
 
 
 def write_json(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
-    """A plain record as JSON."""
+    """Write a plain record as JSON."""
     about = {"format": FORMAT, "kind": kind, "surefoot": __version__, "sha256": _digest_of_json(content)}
     text = json.dumps({"about": about, **content}, indent=2, ensure_ascii=False)
     if len(text.encode()) >= LARGEST_TEXT:
@@ -321,7 +322,7 @@ def write_json(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: str | Path, kind: str) -> dict[str, Any]:
-    """What `write_json` wrote."""
+    """Return what `write_json` wrote."""
     with opened(path, f"kind {kind}") as stream:
         content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
@@ -345,7 +346,7 @@ def _digest_of_json(content: Mapping[str, Any]) -> str:
 
 
 def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
-    """The kind that the header names, if this version reads it."""
+    """Return the kind that the header names, if this version reads it."""
     expected = " or ".join(kinds)
     kind, version = (about.get(word) if isinstance(about, dict) else None for word in ("kind", "format"))
     if not isinstance(kind, str) or not isinstance(version, int):
@@ -360,6 +361,6 @@ def _kind_of(path: str | Path, about: Any, kinds: tuple[str, ...]) -> str:
 
 
 def _require_digest(path: str | Path, about: Any, found: str) -> None:
-    """Files of before there was a hash have none."""
+    """Refuse a file whose content does not have its hash. Files of early versions have no hash."""
     if about.get("sha256", found) != found:
         raise InvalidFile(f"{path}: its content is not what was written: the file is damaged. Restore it from a copy.")

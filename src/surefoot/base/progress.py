@@ -1,4 +1,4 @@
-"""How a long run is watched and stopped: Ctrl-C heard between episodes, a bar on a terminal."""
+"""How a long run is watched and stopped: Ctrl-C is handled between episodes, and a terminal shows a progress bar."""
 
 import signal
 import sys
@@ -12,18 +12,18 @@ Report = Callable[[int], None]
 
 @contextmanager
 def ctrl_c() -> Iterator[Stop]:
-    """The first Ctrl-C is a wish, heard between episodes; the second is Python's own. Only the main thread hears it."""
+    """Handle the first Ctrl-C between episodes; the second one interrupts as usual. Only the main thread handles it."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
     before = signal.getsignal(signal.SIGINT)
 
-    def hear(_signal: int, _frame: object) -> None:
+    def handle(_signal: int, _frame: object) -> None:
         asked.set()
         signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, hear)
+    signal.signal(signal.SIGINT, handle)
     try:
         yield asked.is_set
     finally:
@@ -32,7 +32,7 @@ def ctrl_c() -> Iterator[Stop]:
 
 @contextmanager
 def progress_bar(name: str, episodes: int, wanted: bool | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, silence elsewhere."""
+    """Show a progress bar on a terminal, and nothing elsewhere."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield lambda done: None
         return

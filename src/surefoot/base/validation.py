@@ -1,4 +1,4 @@
-"""Checks that several rooms share. They answer or raise; they never repair."""
+"""Checks that several packages share. They return a value or raise an error; they never repair anything."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from surefoot.base.arrays import AnyArray, Floats, read_only
 from surefoot.errors import InvalidSetting, SurefootError
 
 ROW_SUM_TOLERANCE = 1e-9
-VIOLATION_TOLERANCE = 1e-12  # exact values carry rounding errors of about this size: below floor - 1e-12 is below
+VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
-LARGEST_ARRAY = 10**9  # numbers: 8 GB. More is a slip of the pen, and is refused before memory is asked for
-SMALLEST_DELTA = 1e-200  # below, shares of delta vanish in float64
+LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
+SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 
 
 def where(name: str, index: Sequence[int]) -> str:
-    """`P[2, 0, 1]`: how a place in an array is named in every message."""
+    """Return how an entry of an array is named in every message, such as `P[2, 0, 1]`."""
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
 def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) -> None:
-    """Refuse an array that is too large before it is made. Python's integers do not overflow."""
+    """Refuse an array that would be too large before it is allocated. (Python's integers do not overflow.)"""
     numbers = math.prod(int(size) for size in shape)
     if numbers > LARGEST_ARRAY:
         sizes = " x ".join(str(int(size)) for size in shape)
@@ -36,25 +36,25 @@ def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) ->
 
 
 def at_least(value: float) -> str:
-    """A certified lower value in six digits, never rounded up: what is printed is proved as well."""
+    """Return a certified lower value in six digits, never rounded up: what is printed is proved as well."""
     return _six_digits(value, ROUND_FLOOR)
 
 
 def at_most(value: float) -> str:
-    """An upper value in six digits, never rounded down."""
+    """Return an upper value in six digits, never rounded down."""
     return _six_digits(value, ROUND_CEILING)
 
 
 def _six_digits(value: float, rounding: str) -> str:
     if not math.isfinite(value) or value == 0.0:
         return f"{value:.6g}"
-    # An ulp or so is forgiven: 2.2 that came out as 2.1999999999999997 is 2.2.
+    # An error of about one ulp is tolerated: 2.1999999999999997 is printed as 2.2.
     exact = Decimal(value) + abs(Decimal(value)) * Decimal("1e-12") * (1 if rounding == ROUND_FLOOR else -1)
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), rounding=rounding)):.6g}"
 
 
 def as_array(name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]) -> AnyArray:
-    """An array whose dtype is of one of these kinds; refuses ragged and masked ones."""
+    """Return an array whose dtype is of one of these kinds; ragged and masked arrays are refused."""
     if isinstance(values, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first.")
     try:
@@ -67,13 +67,13 @@ def as_array(name: str, values: object, kinds: str, meaning: str, error: type[Su
 
 
 def as_floats(name: str, values: object, error: type[SurefootError]) -> Floats:
-    """A float64 array, C-contiguous; refuses what is not numbers."""
+    """Return a C-contiguous float64 array; anything but numbers is refused."""
     array = as_array(name, values, "fiub", "a rectangular array of numbers", error)
     return np.asarray(array, dtype=np.float64, order="C")
 
 
 def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None:
-    """No NaN, no infinity."""
+    """Refuse an array with NaN or infinity."""
     bad = np.argwhere(~np.isfinite(array))
     if bad.size:
         place = where(name, bad[0])
@@ -81,7 +81,7 @@ def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None
 
 
 def require_distributions(name: str, array: Floats, meaning: str, error: type[SurefootError]) -> None:
-    """Every last-axis row is >= 0 and sums to 1 within 1e-9."""
+    """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9."""
     require_finite(name, array, error)
     bad = np.argwhere(array < 0)
     if bad.size:
@@ -89,13 +89,13 @@ def require_distributions(name: str, array: Floats, meaning: str, error: type[Su
         raise error(f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be {meaning}.")
     sums = array.sum(axis=-1)
     bad = np.argwhere(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if len(bad):  # of one row alone the place has no index, and no size
+    if len(bad):  # the index of a single row is empty, and so is its size
         found, place = sums[tuple(bad[0])], where(name, bad[0]) if bad.size else name
         raise error(f"{place} sums to {found:.10g}, expected 1 within {ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.")
 
 
 def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:
-    """An integer (any integer type, no bool) at or above `low`."""
+    """Return an integer (of any integer type, but no bool) that is at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise error(f"{name} is {value!r}, expected an integer >= {low}.")
     if value < low:
@@ -104,7 +104,7 @@ def require_integer(name: str, value: object, low: int, error: type[SurefootErro
 
 
 def require_number(name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting) -> float:
-    """A real number as a float; refuses text, bools, arrays, complex numbers and NaN."""
+    """Return a real number as a float; text, bools, arrays, complex numbers and NaN are refused."""
     number = math.nan
     if isinstance(value, int | np.integer | Real) and not isinstance(value, bool | np.bool_):
         with suppress(OverflowError):
@@ -115,14 +115,14 @@ def require_number(name: str, value: object, meaning: str, error: type[SurefootE
 
 
 def require_bool(name: str, value: object) -> bool:
-    """True or False, and not a word for it."""
+    """Return True or False; other values, such as the text "true", are refused."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidSetting(f"{name} is {value!r}, expected True or False.")
     return bool(value)
 
 
 def require_delta(delta: object) -> float:
-    """0 < delta < 1."""
+    """Return delta, a number with 0 < delta < 1."""
     meaning = "a number strictly between 0 and 1, such as 0.05: how likely the promise may fail"
     value = require_number("delta", delta, meaning)
     if not SMALLEST_DELTA <= value < 1.0:
@@ -131,7 +131,7 @@ def require_delta(delta: object) -> float:
 
 
 def require_floor(floor: object, H: int, name: str = "floor") -> float:
-    """0 <= floor <= H: outside, no policy can miss it or none can reach it."""
+    """Return the floor, a number in 0..H: below, no policy can miss it; above, none can reach it."""
     value = require_number(name, floor, f"a number between 0 and H = {H}")
     if value < 0.0:
         raise InvalidSetting(
@@ -146,7 +146,7 @@ def require_floor(floor: object, H: int, name: str = "floor") -> float:
 
 
 class FrozenRecord:
-    """A frozen record of ours. Copies made by copy or by a worker process are as read-only as the original."""
+    """Base class of frozen records. Copies made by `copy` or in a worker process are as read-only as the original."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         freeze(self, **state)

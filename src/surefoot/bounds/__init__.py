@@ -9,3 +9,7 @@ from surefoot.bounds.kl import KL as KL
 from surefoot.bounds.model import Model as Model
 
 Bounds = Bernstein | KL
+BOUNDS: dict[str, type[Bernstein] | type[KL]] = {
+    "paper": Bernstein,
+    "kl": KL,
+}  # by the names that commands and studies use

@@ -1,4 +1,4 @@
-"""The paper's Bernstein-type bounds, readable. The kernel of the same name does all candidates at once."""
+"""The paper's Bernstein-type bounds, written to be read. The kernel of that name evaluates all candidates at once."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from surefoot.task.problem import Problem
 
 
 def mean(P_hat: Floats, V: Floats) -> Floats:
-    """p_hat V for every pair, summed in the same order for each: a matrix product may break ties between equal rows."""
+    """Return p_hat V for every pair, summed in the same order: a matrix product may round equal rows differently."""
     return np.asarray((P_hat * V).sum(axis=-1))
 
 
@@ -39,27 +39,27 @@ class Bernstein:
 
     @property
     def certified(self) -> bool:
-        """Are these bounds the proved ones? A subclass may compute anything, and is not."""
+        """Are these bounds the proved ones? A subclass may compute anything, so it is not certified."""
         return type(self) is Bernstein and self.scale == 1.0
 
     def share_of(self, delta: float, parts: int) -> float:
-        """delta' = delta / parts: each of the paper's events has its share."""
+        """Return delta' = delta / parts: each of the paper's events has its share."""
         return delta / parts
 
     def beta(self, model: Model) -> Floats:
-        """beta(n) = log(SAH/delta') + S log(8e(n+1)), shape (H, S, A)."""
+        """Return beta(n) = log(SAH/delta') + S log(8e(n+1)), shape (H, S, A)."""
         p = model.problem
         log_union = math.log(p.S * p.A * p.H / model.delta_prime)
         return np.asarray(self.scale * (log_union + p.S * np.log(8 * math.e * (model.n_sa + 1))))
 
     def beta_star(self, model: Model) -> Floats:
-        """beta*(n) = log(SAH/delta') + log(8e(n+1)), shape (H, S, A)."""
+        """Return beta*(n) = log(SAH/delta') + log(8e(n+1)), shape (H, S, A)."""
         p = model.problem
         log_union = math.log(p.S * p.A * p.H / model.delta_prime)
         return np.asarray(self.scale * (log_union + np.log(8 * math.e * (model.n_sa + 1))))
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Q_up and Q_low (S, A) of step h from the bounds V_up, V_low (S,) of the next step (Eq. ucbQ, lcbQ)."""
+        """Return Q_up and Q_low (S, A) of step h, from V_up and V_low (S,) of the next step (Eq. ucbQ, lcbQ)."""
         H, r, P_hat, n = model.H, model.problem.r[h], model.P_hat[h], model.n_sa[h]
         seen = np.maximum(n, 1)
         beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
@@ -85,7 +85,7 @@ class Bernstein:
         return np.where(n >= 1, Q_up, H), np.where(n >= 1, Q_low, 0.0)
 
     def optimistic(self, model: Model) -> Values:
-        """pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm 1, first loop)."""
+        """Return pi_bar = argmax_a Q_up, the first index winning ties, and its bounds (Algorithm 1, first loop)."""
         H, S = model.H, model.problem.S
         Q_up = np.zeros((H, S, model.problem.A))
         V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
@@ -96,23 +96,23 @@ class Bernstein:
         return Values(greedy(Q_up), V_up, V_low)
 
     def evaluate(self, model: Model, pi: Floats) -> Values:
-        """PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
+        """Return the bounds of PolicyEva: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
         return evaluate(self.q_bounds, model, pi)
 
     def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
-        """Both at s1: the paper's setting has one start."""
+        """Return both bounds at s1: the paper's setting has one first state."""
         return float(V_low[model.problem.s1]), float(V_up[model.problem.s1])
 
     def lower(self, model: Model, pi: Floats) -> float:
-        """The lower value of pi at the start: PolicyEva's V_low_1(s1)."""
+        """Return the lower value of pi at the start: V_low_1(s1) of PolicyEva."""
         return float(self.evaluate(model, pi).V_low[0, model.problem.s1])
 
     def events(self, problem: Problem, pooled: bool) -> int:
-        """SAH: the union inside beta, also when counts are pooled."""
+        """Return SAH: the size of the union bound in beta, also when counts are pooled."""
         return problem.S * problem.A * problem.H
 
     def require(self, problem: Problem) -> None:
-        """Refuse what the paper's proof does not cover."""
+        """Refuse a problem that the paper's proof does not cover."""
         if not problem.plain:
             missing = (
                 "several first states"
@@ -121,15 +121,14 @@ class Bernstein:
                 if problem.r_next_rows is not None
                 else "unknown rewards"
             )
-            hint = " For rewards by next state, world.averaged() tells learners the means instead."
-            raise InvalidSetting(
-                f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL()."
-                + hint * (problem.r_next_rows is not None)
-            )
+            hint = ""
+            if problem.r_next_rows is not None:
+                hint = " For rewards by next state, world.averaged() gives agents their means instead."
+            raise InvalidSetting(f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}")
 
     def evidence(
         self, problem: Problem, counts: Counts, delta_prime: float, row_sum_error: float = 0.0, uppers: bool = False
     ) -> "kernels.Evidence":
-        """What the kernels need; SAH in the union also when counts are pooled. It shares the counts' array."""
+        """Return what the kernels read; SAH in the union also when counts are pooled. It shares the counts' array."""
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
         return kernels.estimate_from(counts.n_sas, problem.r_rows, log_union, self.scale)

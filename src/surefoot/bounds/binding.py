@@ -1,4 +1,4 @@
-"""Which pairs keep a certified value low: where to look for more data."""
+"""Which pairs keep a certified value low: where more data would help most."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Binding:
     state: int
     action: int
     visits: int
-    cost: float  # of the lower value at the start, about: how often it is met times what is not known there
+    cost: float  # about what it costs the lower value at the start: how often it is visited times what is lost there
 
     def __str__(self) -> str:
         step = "" if self.step is None else f", step {self.step + 1}"
@@ -31,14 +31,13 @@ class Binding:
 def binding_pairs(
     problem: Problem, counts: Counts, evidence: "kernels.Evidence", policy: Floats, V_low: Floats
 ) -> list[Binding]:
-    """Where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest first.
+    """Return where the lower values V_low (H+1, S) of this policy lose most against the estimate, largest loss first.
 
-    Each pair's loss is what its worst mean is below the estimated one, times how often the policy meets the pair in the
-    estimated world. Losses add up to about what the certificate is below the estimate.
+    The loss of a pair is how far its worst mean is below the estimated one, times how often the policy visits the pair
+    in the estimated world. Losses add up to about the difference between estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
     kernels.refresh_all(evidence)
-    rows = counts.n_sas.shape[0]
     n_sa = counts.n_sas.sum(axis=-1)
     guess = problem.support / problem.support.sum(axis=-1, keepdims=True)
     estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
@@ -47,11 +46,12 @@ def binding_pairs(
     losses = np.zeros((H, S, A))
     for h in range(H):
         ahead = V_low[h + 1]
-        kernels.q_bounds(evidence, h % rows, h, 0, S * A, H, ahead, ahead, scratch, 1)
-        mean = estimated_rewards(problem, counts, h, estimate[h % rows]) + (estimate[h % rows] * ahead).sum(axis=-1)
+        row = counts.row(h)
+        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, 1)
+        mean = estimated_rewards(problem, counts, h, estimate[row]) + (estimate[row] * ahead).sum(axis=-1)
         taken = reach[:, None] * policy[h]
         losses[h] = taken * (mean - scratch[1].reshape(S, A))
-        reach = np.einsum("sa,sat->t", taken, estimate[h % rows])
+        reach = np.einsum("sa,sat->t", taken, estimate[row])
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
@@ -59,7 +59,7 @@ def binding_pairs(
 
 
 def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
-    """The pairs (h, s, a) that cost most, the worst first."""
+    """Return the pairs (h, s, a) that cost most, the worst first."""
     found = np.argsort(-costs, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
@@ -70,14 +70,13 @@ def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
 
 
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
-    """Mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
+    """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
     r = np.asarray(problem.r[h])
     if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(estimate.shape)
-        return np.asarray((estimate * after).sum(axis=-1))
+        return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
     if problem.unknown_rows is None or counts.x_sa is None:
         return r
-    row = h % counts.n_sas.shape[0]
+    row = counts.row(h)
     n = counts.n_sas[row].sum(axis=-1)
     seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
-    return np.asarray(np.where(problem.unknown[h % len(problem.unknown)], seen, r))
+    return np.asarray(np.where(problem.unknown_at(h), seen, r))

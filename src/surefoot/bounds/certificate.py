@@ -1,39 +1,41 @@
-"""Certificate: what was proved of a policy before a learner began, and how likely that is wrong."""
+"""Certificate: what was proved about a policy before an agent began, and with which probability it may be wrong."""
 
 import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.base.aliases import alias
+from surefoot.base.aliases import alias, either
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Certificate:
     """With probability at least 1 - delta the policy with this fingerprint is worth at least `value` (0..H)."""
 
     value: float
     delta: float
-    fingerprint: str  # of the policy and the problem: a certificate says nothing of others
+    fingerprint: str  # of the policy and the problem: a certificate says nothing about others
 
     mark = alias("fingerprint")
 
-    def __post_init__(self) -> None:
-        value = require_number("value", self.value, "a certified value, at least 0")
+    def __init__(self, value: float, delta: float, fingerprint: str | None = None, *, mark: str | None = None) -> None:
+        """Check the fields; `mark` is the former name of `fingerprint`."""
+        fingerprint = either("fingerprint", fingerprint, "mark", mark)
+        value = require_number("value", value, "a certified value, at least 0")
         if not 0.0 <= value < np.inf:
             raise InvalidSetting(f"value is {value:g}, expected a certified value, at least 0.")
-        if not isinstance(self.fingerprint, str):
+        if not isinstance(fingerprint, str):
             raise InvalidSetting(
-                f"fingerprint is {self.fingerprint!r}, expected the fingerprint of a policy: learnt.certificate has it."
+                f"fingerprint is {fingerprint!r}, expected the fingerprint of a policy: learnt.certificate has it."
             )
-        freeze(self, value=value, delta=require_delta(self.delta))
+        freeze(self, value=value, delta=require_delta(delta), fingerprint=fingerprint)
 
 
 def fingerprint_of(policy: Floats, problem: Problem) -> str:
-    """By this a policy for a problem is known again, to the last bit."""
+    """Return a hash that identifies a policy for a problem, to the last bit."""
     pi = np.ascontiguousarray(policy, dtype=np.float64)
     return hashlib.sha256(f"{problem.fingerprint} {pi.shape} ".encode() + pi.tobytes()).hexdigest()[:16]

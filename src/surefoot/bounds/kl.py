@@ -1,13 +1,13 @@
-"""KL certificates, readable: the same promise as the paper's bounds, from far fewer episodes.
+"""KL certificates, written to be read: the same promise as the paper's bounds, from far fewer episodes.
 
 One event covers everything. Fix a pair; the next states drawn at its successive visits are i.i.d. from p = P_h(.|s,a),
-whatever the learner does. The Dirichlet mixture of likelihoods over the likelihood of p,
+whatever the agent does. The Dirichlet mixture of likelihoods over the likelihood of p,
 
     M_n = E_{q ~ Dirichlet(alpha)}[ prod_i q_i^{n_i} ] / prod_i p_i^{n_i},
 
 is a non-negative supermartingale that starts at 1, so by Ville's inequality it stays below 1/delta_0 for ALL n at once
 with probability 1 - delta_0. Taking logarithms, that is n KL(P_hat, p) <= n eps with eps as in `radius`. The event
-speaks of p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed.
+is about p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed.
 """
 
 import math
@@ -24,7 +24,7 @@ from surefoot.task.counts import Counts
 from surefoot.task.policy import greedy
 from surefoot.task.problem import Problem
 
-TIE = 1e-12  # upper values closer than this are equal: they come out of a search
+TIE = 1e-12  # upper values closer than this count as equal: they are found by a search
 SEARCH = 200  # golden-section steps: the bracket shrinks by 0.618 each time
 
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -56,19 +56,19 @@ class KL:
 
     @property
     def certified(self) -> bool:
-        """Are these bounds the proved ones? A subclass may compute anything, and is not."""
+        """Are these bounds the proved ones? A subclass may compute anything, so it is not certified."""
         return type(self) is KL and self.scale == 1.0
 
     def share_of(self, delta: float, parts: int) -> float:
-        """All of delta: one event serves every candidate and every episode."""
+        """Return all of delta: one event covers every candidate and every episode."""
         return delta
 
     def dirichlet(self, S: int) -> float:
-        """alpha as a number, for S possible next states."""
+        """Return alpha as a number, for S possible next states."""
         return 1.0 / S if self.alpha == "1/S" else float(self.alpha)
 
     def events(self, problem: Problem, pooled: bool) -> int:
-        """How many balls share delta: a pair with one possible next state needs none, an unknown reward needs its own.
+        """Return how many balls share delta: none for a pair with one possible next state, one for an unknown reward.
 
         Without a mask and with known rewards that is SAH, or SA when counts are pooled over steps.
         """
@@ -83,14 +83,14 @@ class KL:
         return max(1, pairs + rewards + (problem.start is None))
 
     def require(self, problem: Problem) -> None:
-        """Nothing is refused: the event speaks of the dynamics alone, and rewards and start have balls of their own."""
+        """Refuse nothing: the event is about the dynamics alone, and rewards and start have balls of their own."""
 
     def radius(self, model: Model) -> Floats:
-        """eps (H, S, A) of all pairs."""
+        """Return the radius eps (H, S, A) of all pairs."""
         return np.stack([self.radius_at(model, h) for h in range(model.H)])
 
     def radius_at(self, model: Model, h: int) -> Floats:
-        """eps (S, A): (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
+        """Return eps (S, A) = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, infinite where n = 0.
 
         delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
         possible next states.
@@ -100,11 +100,11 @@ class KL:
         return self.scale * dirichlet_radius(model.n_sas[h], support, alpha, self.log_union(model))
 
     def log_union(self, model: Model) -> float:
-        """log(1/delta_0)."""
+        """Return log(1/delta_0)."""
         return math.log(self.events(model.problem, model.pooled) / model.delta_prime)
 
     def rewards_at(self, model: Model, h: int) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
+        """Return lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
 
         An unknown reward in [0, 1] is a coin with fractional counts (n - sum X, sum X) for the outcomes (0, 1): its
         likelihood ratio is convex in X, so the mixture is a supermartingale and the same ball holds its mean.
@@ -113,14 +113,14 @@ class KL:
         r_low, r_up = p.r[h].copy(), p.r[h].copy()
         if p.unknown_rows is None:
             return r_low, r_up
-        for place in np.argwhere(p.unknown_rows[h % len(p.unknown_rows)].reshape(p.S, p.A)):
+        for place in np.argwhere(p.unknown_at(h)):
             s, a = (int(i) for i in place)
             low, up = mean_bounds(model.n_sa[h, s, a], model.x_sa[h, s, a], self.log_union(model), self.scale)
             r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
         return r_low, r_up
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
-        """Q_up = r + max over the ball of p V_up, Q_low = r + min over the ball of p V_low (S, A).
+        """Return Q_up = r + max over the ball of p V_up, and Q_low = r + min over the ball of p V_low (S, A).
 
         A reward that depends on the next state belongs inside: V(s') becomes r(s,a,s') + V(s').
         """
@@ -132,13 +132,13 @@ class KL:
             at = model.support[h, s, a]
             after = 0.0
             if p.r_next_rows is not None:
-                after = p.r_next_rows[h % len(p.r_next_rows), s * p.A + a][at]
+                after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
         return Q_up, Q_low
 
     def at_start(self, model: Model, V_low: Floats, V_up: Floats) -> tuple[float, float]:
-        """Bounds at the start (S,) -> number: at s1, averaged over known weights, or over a ball of its own."""
+        """Return the bounds at the start: at s1, averaged over known weights, or over a ball of its own."""
         p = model.problem
         if p.one_start:
             return float(V_low[p.s1]), float(V_up[p.s1])
@@ -150,17 +150,17 @@ class KL:
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
     def lower_at_start(self, problem: Problem, n_start: Ints, V: Floats, log_union: float) -> float:
-        """A lower bound, rounded to safety, of what V (S,) is worth at the start: the value there, the known average,
-        or the worst mean over the ball around the first states seen."""
+        """Return a lower bound, rounded to safety, of the value of V (S,) at the start: the value there, the known
+        average, or the worst mean over the ball around the first states seen."""
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
-        room = margin(problem.H, row_sum_error)
+        rounding = margin(problem.H, row_sum_error)
         alpha = self.dirichlet(problem.S)
-        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, room, 0.0)
+        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, rounding, 0.0)
         kernels.refresh_start(start)
         return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
     def optimistic(self, model: Model) -> Values:
-        """pi_bar = argmax_a Q_up, the first of those within 1e-12 of the best, and its bounds; V_up bounds V*."""
+        """Return pi_bar = argmax_a Q_up, the first action within 1e-12 of the best, and its bounds; V_up bounds V*."""
         H, S = model.H, model.problem.S
         chosen = np.zeros((H, S, model.problem.A))
         V_up, V_low = np.zeros((H + 1, S)), np.zeros((H + 1, S))
@@ -172,23 +172,22 @@ class KL:
         return Values(greedy(chosen), V_up, V_low)
 
     def evaluate(self, model: Model, pi: Floats) -> Values:
-        """V_up = <pi, Q_up>, V_low = <pi, Q_low>: V_low <= V^pi <= V_up for any Markov policy."""
+        """Return V_up = <pi, Q_up> and V_low = <pi, Q_low>: V_low <= V^pi <= V_up for any Markov policy."""
         return evaluate(self.q_bounds, model, pi)
 
     def lower(self, model: Model, pi: Floats) -> float:
-        """The certified lower value of pi at the start."""
+        """Return the certified lower value of pi at the start."""
         values = self.evaluate(model, pi)
         return self.at_start(model, values.V_low[0], values.V_up[0])[0]
 
     def evidence(
         self, problem: Problem, counts: Counts, delta_prime: float, row_sum_error: float = 0.0, uppers: bool = False
     ) -> "kernels.Evidence":
-        """What the kernels need. It shares the counts' arrays."""
+        """Return what the kernels read. It shares the counts' arrays."""
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
-            rewards=(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
-            x_sa=counts.x_sa,
+            rewards=kernels.RewardArrays(problem.r_rows, problem.r_next_rows, problem.unknown_rows, counts.x_sa),
             support=problem.support_rows,
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else float(self.alpha),
@@ -200,7 +199,7 @@ class KL:
 
 
 def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:
-    """Bounds, for all n at once, of the mean of n observations in [0, 1] that sum to x: a coin's ball, alpha = 1/2."""
+    """Return bounds, for all n at once, of the mean of n observations in [0, 1] with sum x: the ball of a coin."""
     if n == 0:
         return 0.0, 1.0
     heads = min(max(float(x), 0.0), float(n))
@@ -251,7 +250,7 @@ def worst_mean(p_hat: Floats, eps: float, V: Floats) -> float:
 
 
 def first_best(Q_up: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """For each state the first action that no later one beats by more than 1e-12, as the kernel goes through them."""
+    """Return for each state the first action that no later one exceeds by more than 1e-12, in the kernel's order."""
     best = np.zeros(len(Q_up), dtype=np.int64)
     for a in range(1, Q_up.shape[1]):
         better = Q_up[:, a] > Q_up[np.arange(len(Q_up)), best] + TIE

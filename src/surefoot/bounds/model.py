@@ -1,4 +1,4 @@
-"""Model: what a bound may use. The estimate of the dynamics, how often it was tried, and the delta of its events."""
+"""Model: what a bound may use: the estimated dynamics, the numbers of visits, and the delta of its events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
 from surefoot.task.counts import Counts, check_counts, require_stationary
@@ -26,13 +27,13 @@ MARGIN = 1e-12  # per step and unit of H, taken off every lower value: more than
 
 
 def margin(H: int, row_sum_error: float) -> float:
-    """What directed rounding takes off each backup: rounding errors, and what rows of a policy miss of summing to 1."""
+    """Return the margin of each backup: for rounding errors, and for rows of a policy that do not sum to exactly 1."""
     return H * (MARGIN + row_sum_error)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Model(FrozenRecord):
-    """The estimated world of one plan, written out per step for reading: n_sa (H, S, A), P_hat (H, S, A, S).
+    """The estimated world of one plan, with one row per step: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
     x_sa (H, S, A) are sums of rewards where those are unknown; `support` (H, S, A, S) the mask of next states.
@@ -49,7 +50,7 @@ class Model(FrozenRecord):
     pooled: bool
 
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
-        """Pooled counts are repeated for every step, which needs a stationary problem."""
+        """Estimate the model. Pooled counts are repeated for every step, which requires a stationary problem."""
         check_counts(counts, problem, counts.pooled)
         if counts.pooled:
             require_stationary(problem)
@@ -71,14 +72,16 @@ class Model(FrozenRecord):
             pooled=counts.pooled,
         )
 
+    possible = alias("support")
+
     @property
     def H(self) -> int:
-        """Steps in an episode."""
+        """The number of steps in an episode."""
         return self.problem.H
 
 
 def evaluate(q_bounds: QBounds, model: Model, pi: Floats) -> Values:
-    """PolicyEva for any family of bounds: V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV), backwards in h."""
+    """Evaluate pi by any family of bounds (PolicyEva): V_up = <pi, Q_up>, V_low = <pi, Q_low> (Eq. ucbV, lcbV)."""
     V_up, V_low = np.zeros((model.H + 1, model.problem.S)), np.zeros((model.H + 1, model.problem.S))
     for h in reversed(range(model.H)):
         Q_up, Q_low = q_bounds(model, h, V_up[h + 1], V_low[h + 1])

@@ -1,1 +1,1 @@
-"""A learner in a process that answers for itself: the true model is not needed."""
+"""Agents in live processes, which answer for themselves: the true model is not needed."""

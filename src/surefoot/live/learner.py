@@ -1,19 +1,20 @@
-"""Learner: for people who own the loop. begin, act, observe, end; the counts change only at a proper end."""
+"""Learner: for a process that has its own loop. begin, act, observe, end; counts change only when an episode ends."""
 
 import math
 import operator
 
 import numpy as np
 
-from surefoot.agents.base import Agent, CountingAgent, continue_plan, plan_next, replan_rule_of
+from surefoot.agents.base import Agent, adapted
 from surefoot.agents.plan import Plan
-from surefoot.agents.replanning import is_due
+from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Watch, Watchdog, begin_watch
+from surefoot.base.aliases import alias, either
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_integer, require_number
 from surefoot.errors import InvalidEpisode, InvalidSetting
-from surefoot.task.counts import Counts, check_counts, entered
+from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
 from surefoot.task.policy import check_policy, draw
 
@@ -28,7 +29,7 @@ class Learner:
         learner.end()                            # counts the episode
 
     Episode k draws from a generator made of (seed, k) alone, and the counts remember those of the plan in force, so a
-    learner that goes on from saved counts and the number of episodes acts as if it had never stopped. An episode that
+    learner that continues from saved counts and the number of episodes acts as if it had never stopped. An episode that
     goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
     voids the promise.
     """
@@ -39,33 +40,34 @@ class Learner:
         seed: int,
         counts: Counts | None = None,
         episodes: int | None = None,
-        rest: int | None = None,
+        absorbing_state: int | None = None,
         ledger: Ledger | None = None,
         watchdog: Watchdog | Watch | None = None,
+        *,
+        rest: int | None = None,
     ) -> None:
-        """With saved `counts` it goes on after the episodes they hold, unless `episodes` says otherwise.
+        """With saved `counts` it continues after the episodes they hold, unless `episodes` says otherwise.
 
-        `rest` is the state in which an episode rests after `terminated`; left out, the problem's own, if it has one.
-        In a `ledger` every plan is written before it is played.
+        `absorbing_state` is where an episode stays after `terminated`; left out, it is the problem's own, if it has
+        one. `rest` is its former name. In a `ledger` every plan is written before it is played.
 
-        A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) plans are
-        the baseline alone, for good; episodes are still counted, as the record of what happened. Its state is
-        `learner.watch`: save it beside the counts, and give it as `watchdog` to the learner that goes on.
+        A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) the baseline
+        alone is played, permanently; episodes are still counted, as the record of what happened. Its state is
+        `learner.watch`: save it beside the counts, and give it as `watchdog` to the learner that continues.
         """
-        if not isinstance(agent, Agent):
-            raise InvalidSetting(f"Expected an agent such as sf.StepMix(...), found {type(agent).__name__}.")
         self.agent = agent
+        self._agent = adapted(agent)
+        problem = self._agent.problem
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
-        self.counts = Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
-        check_counts(self.counts, agent.problem, agent.pooled)
-        if isinstance(agent, CountingAgent):
-            agent.check_counts(self.counts)
-            agent.claim(self.counts)
-        held = int(self.counts.n_sas.sum()) // agent.problem.H
-        self.episodes = held if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
-        if rest is not None and require_integer("rest", rest, 0, InvalidSetting) >= agent.problem.S:
-            raise InvalidSetting(f"rest is {rest}, expected a state in 0..{agent.problem.S - 1}.")
-        self.rest = agent.problem.absorbing_state if rest is None else rest
+        self.counts = Counts.zeros(problem, self._agent.pooled) if counts is None else counts
+        self._agent.check_counts(self.counts)
+        self._agent.claim(self.counts)
+        counted = int(self.counts.n_sas.sum()) // problem.H
+        self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
+        given = either("absorbing_state", absorbing_state, "rest", rest)
+        if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
+            raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
+        self.absorbing_state: int | None = problem.absorbing_state if given is None else given
         self.ledger = ledger
         self.watch = begin_watch(watchdog, agent)
         self.plan: Plan | None = None
@@ -77,13 +79,15 @@ class Learner:
         self._rng = np.random.default_rng(0)
         self._over = False
 
+    rest = alias("absorbing_state")
+
     def __repr__(self) -> str:
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
         return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way})"
 
     @property
     def step(self) -> int:
-        """Steps observed in this episode."""
+        """The number of steps observed in this episode."""
         return max(0, len(self._states) - 1)
 
     @property
@@ -92,10 +96,10 @@ class Learner:
         return self._states[-1]
 
     def begin(self) -> Plan:
-        """Plan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
+        """Replan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
         if self._pi is not None:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
-        problem = self.agent.problem
+        problem = self._agent.problem
         self._rng = self._stream(self.episodes)
         alarmed = self.watch is not None and self.watch.alarmed
         self.plan = self._frozen_plan() if alarmed else self._next_plan()
@@ -110,53 +114,49 @@ class Learner:
         return self.plan
 
     def _next_plan(self) -> Plan:
-        """A new plan if it is time for one, else the one in force (made again if it is only remembered)."""
-        counts, H, rule = self.counts, self.agent.problem.H, replan_rule_of(self.agent)
-        if counts.planned is None or is_due(rule, counts.planned, counts, H):
-            return self._plan_anew()
+        """Return the plan in force, computed again if it is only remembered by its counts; or a new one."""
+        counts, agent = self.counts, self._agent
+        if counts.planned is None or must_replan(agent, counts.planned, counts):
+            return self._replan()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
-        made = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // H
-        if made < 0:  # planned before this learner's first episode: its streams do not reach back
-            return self._plan_anew()
-        if made == self.episodes:
-            return plan_next(self.agent, counts.planned, self._rng)
-        plan = self.plan if self.plan is not None else plan_next(self.agent, counts.planned, self._stream(made))
-        if plan.max_episodes is None:
-            return plan
-        after = continue_plan(self.agent, plan, counts)
-        if after is not None:
-            return after
-        return self._plan_anew() if is_due(rule, counts.planned, counts, H, plan.max_episodes) else plan
+        planned_at = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // agent.problem.H
+        if planned_at < 0:  # before this learner's first episode: its streams do not reach back
+            return self._replan()
+        if planned_at == self.episodes:
+            return agent.next_plan(counts.planned, self._rng)
+        plan = self.plan if self.plan is not None else agent.next_plan(counts.planned, self._stream(planned_at))
+        in_force = PlanInForce(agent, plan, counts.planned, since=None).continued(counts)
+        return self._replan() if in_force is None else in_force.plan
 
     def _frozen_plan(self) -> Plan:
-        """The baseline alone. What would have been planned at the alarm is its grounds, and remembered as such."""
+        """Return the baseline alone. Its grounds are the plan that would have been made at the alarm."""
         if self.plan is not None and self.plan.frozen:
             return self.plan
-        assert isinstance(self.agent, CountingAgent)
         assert self.watch is not None
         then = self.counts if self.counts.planned is None else self.counts.planned
-        return self.watch.frozen(plan_next(self.agent, then, np.random.default_rng(0)), self.agent)
+        return self.watch.frozen(self._agent.next_plan(then, np.random.default_rng(0)), self._agent)
 
-    def _plan_anew(self) -> Plan:
-        """A plan from these counts, which remember it."""
+    def _replan(self) -> Plan:
+        """Return a plan from these counts, which remember it."""
         self.counts.planned = self.counts.copy()
-        plan = plan_next(self.agent, self.counts, self._rng)
+        plan = self._agent.next_plan(self.counts, self._rng)
         self.counts.basis = plan.basis
         return plan
 
     def _stream(self, episode: int) -> np.random.Generator:
+        """Return the generator of this episode."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))
 
     def act(self, state: int | None = None) -> int:
-        """The action in this state. If given, the state must be the one that was observed last."""
+        """Return the action in this state. If given, the state must be the one that was observed last."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         if len(self._actions) != self.step:
             raise InvalidEpisode(
                 "The last action's outcome is missing. Call observe(next_state) before the next act()."
             )
-        if self.step >= self.agent.problem.H:
-            raise InvalidEpisode(f"The episode had its {self.agent.problem.H} steps. Call end().")
+        if self.step >= self._agent.problem.H:
+            raise InvalidEpisode(f"The episode had its {self._agent.problem.H} steps. Call end().")
         if self._over:
             raise InvalidEpisode("The process has ended this episode. Call end().")
         if not self._states:
@@ -167,17 +167,18 @@ class Learner:
         return self._draw(self._pi)
 
     def _first(self, state: object) -> int:
-        """The state an episode starts in, where the problem does not say which."""
-        S = self.agent.problem.S
+        """Return the state that an episode starts in, where the problem does not say which."""
+        S = self._agent.problem.S
         if state is None:
             raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
         s = _state(state, S, "The first state")
-        start = self.agent.problem.start
+        start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
             raise InvalidEpisode(f"The first state is {s}, which the problem says is impossible. Nothing was counted.")
         return s
 
     def _draw(self, pi: Floats) -> int:
+        """Draw an action of this policy in the last state."""
         a = draw(pi[self.step, self._states[-1]], self._rng)
         self._actions.append(a)
         return a
@@ -185,19 +186,18 @@ class Learner:
     def observe(
         self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
     ) -> None:
-        """What the process answered. `terminated` ends the episode; `truncated` before the last step is refused."""
+        """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused."""
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
-        problem = self.agent.problem
+        problem = self._agent.problem
         last = self.step + 1 == problem.H
         s = _state(next_state, problem.S, "The next state")
-        if problem.support_rows is not None and not terminated:
-            row, pair = self.step % len(problem.support_rows), self.state * problem.A + self._actions[-1]
-            if not problem.support_rows[row, pair, s]:
-                raise InvalidEpisode(
-                    f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
-                    "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
-                )
+        masked = problem.support_rows is not None and not terminated
+        if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+            raise InvalidEpisode(
+                f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
+                "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
+            )
         if reward is None and self._reward_unknown():
             raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
         if reward is not None:
@@ -213,47 +213,43 @@ class Learner:
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
                 "raise the time limit to the horizon, or shorten the horizon."
             )
-        if terminated and self.rest is None and not last:
+        if terminated and self.absorbing_state is None and not last:
             raise InvalidEpisode(
-                f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no state to rest "
-                "in. Make it with from_gymnasium or of a log with early ends, or give Learner(..., rest=state)."
+                f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no absorbing "
+                "state. Make it with from_gymnasium or of a log with early ends, or give "
+                "Learner(..., absorbing_state=state)."
             )
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
-        self._states.append(self.rest if terminated and self.rest is not None else s)
+        self._states.append(self.absorbing_state if terminated and self.absorbing_state is not None else s)
 
     def _reward_unknown(self) -> bool:
         """Is the reward of the pair just played unknown?"""
-        unknown = self.agent.problem.unknown_rows
-        if unknown is None:
-            return False
-        return bool(unknown[self.step % len(unknown), self.state * self.agent.problem.A + self._actions[-1]])
+        return bool(self._agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
 
     @property
     def over(self) -> bool:
-        """Has the process ended this episode before its last step? What is left is spent in the state of rest."""
+        """Has the process ended this episode before its last step? The other steps are in the absorbing state."""
         return self._over
 
     def end(self) -> Episode:
-        """Count the episode. After `terminated` the remaining steps are spent in the state of rest."""
+        """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
-        while self._over and self.rest is not None and self.step < self.agent.problem.H:
+        problem = self._agent.problem
+        while self._over and self.absorbing_state is not None and self.step < problem.H:
             self._draw(self._pi)
-            self._states.append(self.rest)
-            units = self.agent.problem.units
-            self._rewards.append(min(max(0.0, units.low), units.high))  # nothing is earned at rest
-        if self.step != self.agent.problem.H:
+            self._states.append(self.absorbing_state)
+            self._rewards.append(min(max(0.0, problem.units.low), problem.units.high))  # nothing is earned there
+        if self.step != problem.H:
             raise InvalidEpisode(
-                f"The episode has {self.step} of {self.agent.problem.H} steps. Go on, or abandon() it. Nothing was "
-                "counted."
+                f"The episode has {self.step} of {problem.H} steps. Complete it, or abandon() it. Nothing was counted."
             )
-        rewards = None if self.agent.problem.unknown_rows is None else self._rewards
         episode = Episode.of(
-            self.agent.problem,
+            problem,
             self._states,
             self._actions,
-            rewards,
+            None if problem.unknown_rows is None else self._rewards,
             self._baseline,
             self.plan.entry if self.plan is not None else None,
         )
@@ -270,28 +266,28 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
-        Only an account of certified values is debited: what was begun off the baseline may have cost something, and
-        nothing is proved of it.
+        Only an account of certified values changes: an episode that was begun off the baseline may have cost
+        something, and nothing is proved of it.
         """
         begun = self._pi is not None and bool(self._actions)
         if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
             self.counts.account += entered(False, 0.0)
-            self.counts.planned = None  # for how long the plan was affordable is no longer true
+            self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
         self.rewind()
 
     def rewind(self) -> None:
-        """As if this episode had not begun: for a process that will play it again, from the same seed."""
+        """Forget that this episode began: for a process that will play it again, from the same seed."""
         self._pi = None
 
 
 def return_of(episode: Episode) -> float:
-    """What was earned, 0..H: by the rewards that the problem knows, as observed where it does not."""
+    """Return what was earned, 0..H: by the rewards that the problem knows, as observed where it does not."""
     assert episode.rewards is not None
     return math.fsum(episode.rewards)
 
 
 def _state(given: object, S: int, name: str) -> int:
-    """A state's number, of any integer type."""
+    """Return a state's number, which may be of any integer type."""
     try:
         s = operator.index(given)  # type: ignore[arg-type]
     except TypeError:

@@ -1,8 +1,8 @@
-"""Occupancy-measure programmes, solved by HiGHS: arrays in, arrays out.
+"""Linear programs over occupancy measures, solved by HiGHS: arrays in, arrays out.
 
-A policy is the same as how often it visits each pair at each step, q(h,s,a), and values are linear in q. Which entries
-of a programme are not zero depends on its sizes alone, so that pattern is made once; a plan writes its numbers into
-their places and starts from the basis in which the last plan ended.
+A policy is given by how often it visits each pair at each step, q(h,s,a), and values are linear in q. Which entries of
+a linear program are not zero depends on its sizes alone, so that pattern is made once; a plan writes its numbers into
+it and starts from the basis of the last solution.
 """
 
 from functools import lru_cache
@@ -20,30 +20,30 @@ ROW_WISE, MAXIMISE = 2, -1  # HiGHS's numbers
 
 
 class Pattern(NamedTuple):
-    """Where a programme's coefficients stand, row by row, and those that never change."""
+    """The positions of the coefficients of a linear program, row by row, and those coefficients that never change."""
 
     columns: int
     rows: int
     begins: Ints32  # (rows,): where each row begins
     columns_of: Ints32  # (entries,): the columns of its entries
     fixed: Floats  # (entries,): coefficients that do not change; 0 where one is to be written
-    places: dict[str, Ints]  # the places of each block's entries that are kept, in the block's own order
-    taken: dict[str, Ints]  # which of a block's entries are kept: none of states where no episode can be
-    alive: Ints  # (columns,): which of the columns of the whole programme these are
+    places: dict[str, Ints]  # the positions of the entries of each block that are kept, in the order of the block
+    taken: dict[str, Ints]  # which entries of a block are kept: none of states where no episode can be
+    alive: Ints  # (columns,): which of the columns of the whole linear program these are
     bound: Ints  # (rows,): and which of its rows
 
 
 class Answer(NamedTuple):
-    """What a programme came to."""
+    """The result of a linear program."""
 
     status: Status
-    words: str  # the solver's own
+    words: str  # the status in the solver's own words
     x: Floats  # (columns,)
-    basis: Ints | None  # (columns + rows,) int8: where the next programme of this pattern may begin
+    basis: Ints | None  # (columns + rows,) int8: where the next linear program of this pattern may begin
 
 
 class Occupancy(NamedTuple):
-    """An answer as visits of pairs."""
+    """The result of a linear program as visits of pairs."""
 
     status: Status
     words: str
@@ -57,11 +57,11 @@ class Block(NamedTuple):
     name: str
     row: Ints
     column: Ints
-    value: float  # 0: written anew for every programme
+    value: float  # 0: written for every linear program
 
 
 def assemble(blocks: list[Block], columns: Bools, rows: Bools) -> Pattern:
-    """All blocks' entries sorted by row, without the columns and rows that are not needed (False)."""
+    """Sort the entries of all blocks by row, and leave out the columns and rows that are not needed (False)."""
     row_of, column_of = np.cumsum(rows) - 1, np.cumsum(columns) - 1
     row, column, value, taken = [], [], [], {}
     for block in blocks:
@@ -92,7 +92,7 @@ def assemble(blocks: list[Block], columns: Bools, rows: Bools) -> Pattern:
 
 
 def fill(pattern: Pattern, numbers: dict[str, Floats]) -> Floats:
-    """The coefficients, these blocks' numbers written into their places."""
+    """Return the coefficients, with the numbers of these blocks in their positions."""
     values = pattern.fixed.copy()
     for name, block in numbers.items():
         values[pattern.places[name]] = block.ravel()[pattern.taken[name]]
@@ -100,12 +100,12 @@ def fill(pattern: Pattern, numbers: dict[str, Floats]) -> Floats:
 
 
 def _first(start: Floats) -> tuple[int, ...]:
-    """The states in which an episode can begin."""
+    """Return the states in which an episode can begin."""
     return tuple(np.flatnonzero(start).tolist())
 
 
 def _begun(shape: tuple[int, ...], first: tuple[int, ...]) -> Bools:
-    """Which of an array's entries (h, s, ...) an episode can come by: at the first step, only those of first states."""
+    """Return which entries (h, s, ...) an episode can visit: at the first step, only those of first states."""
     here = np.ones(shape, dtype=np.bool_)
     here[0] = False
     here[0, list(first)] = True
@@ -113,13 +113,13 @@ def _begun(shape: tuple[int, ...], first: tuple[int, ...]) -> Bools:
 
 
 def _locked(array: Ints32) -> Ints32:
-    array.flags.writeable = False  # shared by all who solve programmes of this size
+    array.flags.writeable = False  # shared by all linear programs of this size
     return array
 
 
 @lru_cache(maxsize=1)
 def _kinds() -> list[Any]:
-    """HiGHS's five kinds of status, by number."""
+    """Return HiGHS's five kinds of status, by number."""
     import highspy
 
     return [highspy.HighsBasisStatus(kind) for kind in range(5)]
@@ -128,13 +128,13 @@ def _kinds() -> list[Any]:
 def maximise(
     pattern: Pattern, values: Floats, objective: Floats, low: Floats, high: Floats, basis: Ints | None
 ) -> Answer:
-    """max objective . x subject to low <= M x <= high and x >= 0.
+    """Solve max objective . x subject to low <= M x <= high and x >= 0.
 
-    The solver is made anew each time: what it finds depends on what it is given, never on what it solved before. Its
-    answer counts as optimal only if it says so AND its rows hold when they are added up here. Where it does not get
-    there from the basis it tries without one, at last with presolve and looser tolerances.
+    A new solver is made each time: its result depends on its input, never on what it solved before. A result counts as
+    optimal only if the solver says so AND its rows hold when they are added up here. If that fails from the basis, the
+    solver is run without one, and at last with presolve and looser tolerances.
     """
-    # Of moderate size whatever the bonuses: the solver's tolerances are absolute.
+    # Keep the objective of moderate size, whatever the bonuses: the solver's tolerances are absolute.
     objective = objective / max(1.0, float(np.abs(objective).max()))
     given = (pattern, values, objective, low, high)
     answer = _tried(*given, basis, "off", 1e-10)
@@ -155,15 +155,15 @@ def _tried(
     presolve: str,
     tolerance: float,
 ) -> Answer:
-    """One run of the solver."""
+    """Run the solver once."""
     import highspy
 
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for option, setting in (
         ("output_flag", False),
-        ("presolve", presolve),  # on, it would throw the basis away
+        ("presolve", presolve),  # "on" would discard the basis
         ("solver", "simplex"),
-        ("parallel", "off"),  # not threads=1: HiGHS refuses to run if somebody else in the process chose otherwise
+        ("parallel", "off"),  # not threads=1: HiGHS refuses to run if another part of the process chose differently
         ("small_matrix_value", 1e-12),  # smaller coefficients are dropped
         ("primal_feasibility_tolerance", tolerance),
         ("dual_feasibility_tolerance", tolerance),
@@ -186,7 +186,7 @@ def _tried(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # another's would be of no use
+    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # that of another pattern is of no use
         begin = highspy.HighsBasis()
         kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -213,7 +213,7 @@ def _tried(
 
 @lru_cache(maxsize=16)
 def occupancy_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
-    """Columns q(h,s,a). Rows: one of flow for every (h,s), then the budget."""
+    """Return the pattern with columns q(h,s,a) and rows of flow for every (h,s), then the budget."""
     q = np.arange(H * S * A).reshape(H, S, A)
     flow = np.arange(H * S).reshape(H, S)
     budget = np.array(H * S)
@@ -231,9 +231,10 @@ def occupancy_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern
 def best_occupancy(
     P: Floats, start: Floats, reward: Floats, cost: Floats, budget: float, basis: Ints | None = None
 ) -> Occupancy:
-    """max sum q r subject to sum q c <= budget, over the visits q of a model P (H, S, A, S) that is known.
+    """Solve max sum q r subject to sum q c <= budget, over the visits q of a model P (H, S, A, S) that is known.
 
-    With the true model this is the constrained optimum; with estimates and bonuses in r and c, OptPess-LP's programme.
+    With the true model this is the constrained optimum; with estimates and bonuses in r and c, OptPess-LP's linear
+    program.
     """
     H, S, A = reward.shape
     pattern = occupancy_pattern(H, S, A, _first(start))
@@ -247,7 +248,8 @@ def best_occupancy(
 
 @lru_cache(maxsize=16)
 def extended_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
-    """Columns q(h,s,a), then w(h,s,a,s') for every step but the last, whose next state does not matter.
+    """Return the pattern with columns q(h,s,a), then w(h,s,a,s') for every step but the last, whose next state does not
+    matter.
 
     DOPE's variables are z(h,s,a,s') = q(h,s,a) P'(s' | s,a) with l <= P' <= u. We write z = l q + w with w >= 0, which
     leaves one row of the box for each, not two.
@@ -286,7 +288,7 @@ def best_in_box(
     budget: float,
     basis: Ints | None = None,
 ) -> Occupancy:
-    """DOPE's extended programme: the best of all policies in all models with l <= P' <= u (H, S, A, S), under a budget.
+    """Solve DOPE's extended linear program: the best policy in any model with l <= P' <= u (H, S, A, S) under a budget.
 
     max sum z(h,s,a,s') r(h,s,a) subject to sum z(h,s,a,s') c(h,s,a) <= budget, the flow from step to step, and
     l sum_y z(h,s,a,y) <= z(h,s,a,s') <= u sum_y z(h,s,a,y) (Bura et al. 2022).
@@ -306,7 +308,7 @@ def best_in_box(
 def _visits(
     pattern: Pattern, values: Floats, reward: Floats, low: Floats, high: Floats, basis: Ints | None
 ) -> Occupancy:
-    """Solve, and read the visits of pairs, which are the first columns of either programme."""
+    """Solve, and read the visits of pairs, which are the first columns of both linear programs."""
     pairs = pattern.alive[pattern.alive < reward.size]
     objective = np.zeros(pattern.columns)
     objective[: pairs.size] = reward.ravel()[pairs]
@@ -317,10 +319,10 @@ def _visits(
 
 
 def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Floats | None = None) -> float:  # noqa: E741
-    """The smallest expected cost in any model of the box, of any policy or of pi: backward induction, no programme.
+    """Return the smallest expected cost in any model of the box, of any policy or of pi, by backward induction.
 
-    The cheapest model gives each next state its least, l, and what is left to the cheapest states first, u at most. A
-    budget below this is out of reach of every policy, and the programme infeasible.
+    The cheapest model gives each next state its least probability, l, and what is left to the cheapest states first, u
+    at most. No policy can meet a budget below this, and the linear program is infeasible.
     """
     H, S, _ = cost.shape
     V = np.zeros(S)
@@ -337,7 +339,7 @@ def cheapest_in_box(l: Floats, u: Floats, start: Floats, cost: Floats, pi: Float
 
 
 def expected(P: Floats, start: Floats, signal: Floats, pi: Floats) -> float:
-    """The expected sum of a signal (H, S, A) under pi in the model P (H, S, A, S)."""
+    """Return the expected sum of a signal (H, S, A) under pi in the model P (H, S, A, S)."""
     V = np.zeros(signal.shape[1])
     for h in reversed(range(len(signal))):
         V = (pi[h] * (signal[h] + (P[h] * V).sum(axis=-1))).sum(axis=1)
@@ -345,7 +347,7 @@ def expected(P: Floats, start: Floats, signal: Floats, pi: Floats) -> float:
 
 
 def policy_from(q: Floats, elsewhere: Floats) -> Floats:
-    """pi(a|s) = q(h,s,a) / sum_a q(h,s,a); where the programme never goes, what `elsewhere` does."""
+    """Return pi(a|s) = q(h,s,a) / sum_a q(h,s,a); where q has no visits, the policy `elsewhere`."""
     visits = q.sum(axis=-1, keepdims=True)
     seen = visits > 1e-12
     return np.asarray(np.where(seen, q / np.where(seen, visits, 1.0), elsewhere))

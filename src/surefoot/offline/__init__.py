@@ -1,4 +1,4 @@
-"""From a log of past episodes to a baseline: reading and counting it, learning from the counts, handing over."""
+"""From a log of past episodes to a baseline: read and count the log, learn from the counts, start an agent warm."""
 
 from surefoot.offline.logs.checking import Finding, LogReport
 from surefoot.offline.logs.codebook import Codebook

@@ -1,4 +1,4 @@
-"""From a log to a baseline in one go: check, count, learn, certify, save. `surefoot baseline` is this and a printer."""
+"""From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints what is made here."""
 
 import json
 from collections.abc import Mapping
@@ -22,36 +22,36 @@ from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem, Units
 
-PROBLEM = ("r", "r_next", "unknown", "support", "start")  # of a problem, those that are arrays
+PROBLEM = ("r", "r_next", "unknown", "support", "start")  # the arrays of a problem
 
 
 def _all(log: LogCounts, problem: Problem) -> Counts:
-    """All counts, over all steps together where the problem is stationary."""
+    """Return all counts, pooled over steps if the problem is stationary."""
     return log.counts.pool() if problem.stationary else log.counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Baseline(FrozenRecord):
-    """A baseline on file: the policy, what is certified of it, the problem it is for and what its numbers stand for."""
+    """A baseline in a file: the policy, its certificate, its problem, and the labels of states and actions."""
 
     policy: Floats
-    certificate: Certificate | None  # None: nothing is certified
+    certificate: Certificate | None  # None: nothing is certified about the policy
     problem: Problem
     codebook: Codebook
     method: str
-    episodes: int  # of the log
+    episodes: int  # how many the log has
 
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
 
     @classmethod
     def of(cls, learnt: Learnt, codebook: Codebook) -> "Baseline":
-        """What was learnt from a log, with the log's codebook."""
+        """Return the baseline that was learnt from a log, with the codebook of the log."""
         certificate = learnt.certificate if learnt.certified else None
         return cls(learnt.policy, certificate, learnt.problem, codebook, learnt.method, learnt.episodes)
 
     def save(self, path: str | Path) -> None:
-        """Write as .npz: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
+        """Write an .npz file: plain arrays and JSON, with a version and a content hash. `load_policy` reads it, too."""
         problem = self.problem
         known = problem.arguments()
         about = {
@@ -78,20 +78,20 @@ class Baseline(FrozenRecord):
 
     @property
     def words(self) -> str:
-        """What it is, and what is certified of it, in the user's units."""
+        """What the baseline is, and what is certified about it, in the user's units."""
         learnt = f"{self.method}, from {self.episodes:,} episodes"
         if self.certificate is None:
-            return f"{learnt}. Nothing is certified of it."
+            return f"{learnt}. Nothing is certified about it."
         worth = at_least(self.problem.in_user_units(self.certificate.value))
         sure = f"{1 - self.certificate.delta:g}"
-        return f"{learnt}: certified to be worth at least {worth} an episode with probability {sure}."
+        return f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
 
     def __repr__(self) -> str:
         return f"Baseline({self.method}, {self.certificate or 'nothing certified'}, {self.problem})"
 
 
 def load_baseline(path: str | Path) -> Baseline:
-    """Read what `Baseline.save` wrote; validated like any other input."""
+    """Read what `Baseline.save` wrote, and validate it like any other input."""
     _, arrays = read_arrays(path, {"policy": ("policy", "codebook", "learnt")})
     codebook = codebook_from(path, arrays)
     try:
@@ -110,11 +110,11 @@ def load_baseline(path: str | Path) -> Baseline:
     except (KeyError, TypeError, ValueError) as reason:
         if isinstance(reason, InvalidFile):
             raise
-        raise InvalidFile(f"{path}: what it says of the baseline is damaged ({reason}). Restore a copy.") from None
+        raise InvalidFile(f"{path}: what it says about the baseline is damaged ({reason}). Restore a copy.") from None
 
 
 def rules(baseline: Baseline) -> list[dict[str, Any]]:
-    """For each step (from 0) and state the actions that are played, by their labels."""
+    """Return, for each step (from 0) and state, the actions that are played, by their labels."""
     pi, book = baseline.policy, baseline.codebook
     return [
         {
@@ -128,16 +128,16 @@ def rules(baseline: Baseline) -> list[dict[str, Any]]:
 
 
 def logged_words(found: Mapping[str, Any]) -> str:
-    """What the log's own returns say of the policy that wrote it; `found` is a report."""
+    """Say what the returns of the log show about the policy that wrote it; `found` is a report."""
     lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
     text = (
-        f"The logged policy itself returned {found['logged_mean_return']:.6g} an episode on average; by these returns "
-        f"alone it is certified to be worth at least {lower} (probability {sure}, apart from the above; if one way of "
-        "choosing actions wrote the whole log)."
+        f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. These returns alone "
+        f"certify that it is worth at least {lower} (with probability {sure}, separately from the statement above, and "
+        "only if a single policy wrote the whole log)."
     )
     proved = found["certified_value"]
     if proved is not None and proved < found["logged_certified"]:
-        text += " That is more than is certified of the policy learnt: nobody has played that one yet."
+        text += " This is more than is certified for the learnt policy, which has never been played."
     return text
 
 
@@ -151,7 +151,7 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
 
 
 def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:
-    """The numbers of a report, in the user's units; `floor` is one between 0 and H."""
+    """Return the numbers of a report, in the user's units; `floor` lies between 0 and H."""
     problem = learnt.problem
     user = problem.in_user_units
     whole = log.counts
@@ -176,21 +176,21 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
 
 
 def _or_never(episodes: float) -> int | None:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON does not have."""
     return None if episodes == np.inf else int(episodes)
 
 
 def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
-    """What a certificate from a log takes on trust."""
+    """Return what a certificate from a log assumes without proof."""
     problem, unknown = learnt.problem, learnt.problem.unknown_rows is not None
     low, high = log.reward_range
+    predicted = "the next state or the reward" if unknown else "the next state"
     lines = [
         "the log is complete: no episode was left out because of how it went",
-        "actions were chosen by what the recorded state says, not by more that foretells the next state"
-        + " or the reward" * unknown,
+        f"actions were chosen by the recorded state, not by further knowledge that predicts {predicted}",
         "the process is still the one that wrote the log, and the same state, action and step always have the same "
         "transition probabilities",
-        f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all there are (declare them, if "
+        f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all that exist (declare them if "
         "you know of more)",
     ]
     if log.absorbing_state is None:
@@ -198,29 +198,33 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
     if unknown:
         lines.append(f"every reward lies in {low:g}..{high:g} and has a fixed mean for its state, action and step")
     else:
-        lines.append("each pair (or transition) always pays what it paid in the log, or what your table says")
+        lines.append(
+            "each pair (or transition) always pays what it paid in the log, or what your table of rewards says"
+        )
     if problem.rewards_at_least:
-        lines.append(f"no reward lies below {low:g}, also where nothing was seen")
+        lines.append(f"no reward is below {low:g}, not even for pairs that were never seen")
     if problem.one_start:
         lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r}")
     elif problem.start is None:
-        lines.append("first states are drawn independently, always alike")
+        lines.append("first states are drawn independently from a fixed distribution")
     else:
         lines.append("first states are drawn with the probabilities you gave")
     if problem.stationary:
         lines.append("dynamics and rewards do not depend on the step")
     if learnt.method == "VI-LCB":
         lines.append(
-            "one way of choosing actions wrote the whole log, and neither the number of episodes nor their ids depend "
-            "on how they went"
+            "a single policy wrote the whole log, and neither the number of episodes nor their ids depend on how they "
+            "went"
         )
     return tuple(lines)
 
 
 def floor_from_user(problem: Problem, floor: float) -> float:
-    """A floor in the user's units as learners take it, or words about why not."""
+    """Return a floor in the user's units as agents take it, between 0 and H, or refuse it."""
     level = problem.from_user_units(floor)
     low, high = problem.in_user_units(0.0), problem.in_user_units(float(problem.H))
     if not 0.0 <= level <= problem.H:
-        raise InvalidSetting(f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose one in between.")
+        raise InvalidSetting(
+            f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose a floor in this range."
+        )
     return level

@@ -1,8 +1,8 @@
-"""From a log to a learner: the learnt policy as its baseline, its certificate, and the counts to start warm with.
+"""From a log to an agent: the learnt policy as its baseline, its certificate, and the counts for a warm start.
 
-How delta is split (the paper's offline theorem): the policy was certified at learnt.delta, the learner works at a delta
+How delta is split (the paper's offline theorem): the policy was certified at learnt.delta, the agent works at a delta
 of its own, by default the same. With probability at least 1 - (learnt.delta + delta) both hold; then every episode's
-policy is at or above the floor, provided the certificate clears it. Where it does not, the baseline is played on trust.
+policy is at or above the floor, provided the certificate clears it. Where it does not, the baseline is trusted.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from surefoot.task.counts import Counts
 
 
 class HandOver(NamedTuple):
-    """A learner and the counts it begins with: for `learn(..., counts=)`, `simulate(..., counts=)` or `Learner`."""
+    """An agent and the counts that it starts with: for `learn(..., counts=)`, `simulate(..., counts=)` or `Learner`."""
 
     agent: StepMix | EpsMix
     counts: Counts
@@ -32,24 +32,23 @@ def hand_over(
     bounds: Bounds = KL(),  # noqa: B008  (frozen)
     counts: Counts | None = None,
 ) -> HandOver:
-    """A learner that starts from what was learnt.
+    """Return an agent whose baseline is the learnt policy, and its counts: a warm start.
 
-    - floor: as learners take it, between 0 and H (`problem.from_user_units` turns one of yours into it)
-    - kind: `sf.StepMix` or `sf.EpsMix`; delta: its own, learnt.delta if left out, on top of the certificate's
-    - counts: of the log, to start warm (`log.counts`, or pooled); left out, the learner starts with nothing. The
-      paper's bounds cannot use them: their proof needs a baseline that was fixed before the data.
+    - floor: between 0 and H, as agents take it (`problem.from_user_units` converts a floor in your units)
+    - kind: `sf.StepMix` or `sf.EpsMix`
+    - delta: the agent's own, in addition to the certificate's; the default is learnt.delta
+    - counts: those of the log (`log.counts`, or pooled). Without them the agent starts with no data. The paper's bounds
+      cannot use them: their proof needs a baseline that was fixed before the data.
     """
     if not isinstance(learnt, Learnt):
-        raise InvalidSetting(f"Expected what was learnt from a log, such as sf.robust_vi(...), found {learnt!r}.")
+        raise InvalidSetting(f"learnt is {learnt!r}, expected a policy learnt from a log, such as sf.robust_vi(...).")
     if kind not in (StepMix, EpsMix):
         raise InvalidSetting(f"kind is {kind!r}, expected sf.StepMix or sf.EpsMix.")
     if isinstance(floor, Relative):
-        raise InvalidSetting(
-            "A policy learnt from a log is held against a floor in units of return, not a relative one."
-        )
+        raise InvalidSetting("A policy learnt from a log needs a floor in units of return, not a relative floor.")
     if counts is not None and isinstance(bounds, Bernstein):
         raise InvalidSetting(
-            "The paper's bounds do not cover counts from the log that the baseline was made of. Leave counts out, or "
+            "The paper's bounds do not cover counts of the log that the baseline was learnt from. Leave counts out, or "
             "use bounds=sf.KL()."
         )
     problem = learnt.problem
@@ -65,6 +64,6 @@ def hand_over(
     )
     begin = Counts.zeros(problem) if counts is None else counts.copy()
     if problem.unknown_rows is None:
-        begin.x_sa = None  # or every episode that is added would have to bring rewards that nobody reads
+        begin.x_sa = None  # otherwise each added episode would need rewards that nothing reads
     agent.check_counts(begin)
     return HandOver(agent, begin)

@@ -1,24 +1,14 @@
-"""Try a learner in one of our worlds: what the command needs, without printing anything."""
+"""Build worlds, bounds and agents by name and try them: what commands and studies need, without printing anything."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.agents import (
-    AGENTS,
-    BPIUCBVI,
-    DOPE,
-    UCBVI,
-    ConservativeUCBVI,
-    CountingAgent,
-    Returns,
-)
+from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent, Returns
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.replanning import Replan
-from surefoot.agents.rivals.budget_agent import BudgetAgent
-from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_floor
-from surefoot.bounds import KL, Bernstein, BernsteinBox, Bounds, Certificate, HoeffdingBox, MaurerPontilBox
+from surefoot.bounds import BOUNDS, Bounds, Certificate
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.forecast import Forecast, forecast
 from surefoot.simulation.run import Run
@@ -27,12 +17,10 @@ from surefoot.worlds.exact import solve, value_of
 from surefoot.worlds.registry import FAMILIES, Family, Size, family
 from surefoot.worlds.tabular_mdp import TabularMDP
 
-BOUNDS: dict[str, type[Bernstein] | type[KL]] = {"paper": Bernstein, "kl": KL}
-
 
 @dataclass(frozen=True)
 class Facts:
-    """A family at its default sizes."""
+    """What `surefoot worlds` shows of a family at its default sizes."""
 
     name: str
     summary: str
@@ -47,7 +35,7 @@ class Facts:
 
 
 def facts(chosen: Family, world: TabularMDP) -> Facts:
-    """Sizes, and optimum, usual baseline and floor in the world's own units."""
+    """Return a world's sizes, and its optimum, usual baseline and floor in its own units."""
     assert world.baseline is not None
     assert world.suggested_floor is not None
     baseline = value_of(world, world.baseline)
@@ -57,12 +45,12 @@ def facts(chosen: Family, world: TabularMDP) -> Facts:
 
 
 def all_facts() -> list[Facts]:
-    """Every family at its default sizes."""
+    """Return the facts of every family at its default sizes."""
     return [facts(chosen, chosen.build()) for chosen in FAMILIES.values()]
 
 
 def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
-    """S=5, share=0.3, stationary=true: as the family's function takes them."""
+    """Return sizes such as S=5, share=0.3, stationary=true as the family's function takes them."""
     known = family(name).sizes
     sizes: dict[str, Size] = {}
     for text in given:
@@ -79,25 +67,25 @@ def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
 
 
 def build_bounds(name: str, scale: float) -> Bounds:
-    """A family of bounds by name."""
+    """Build bounds by their name."""
     if name not in BOUNDS:
         raise InvalidSetting(f"There are no bounds {name!r}. There are: {', '.join(BOUNDS)}.")
     return BOUNDS[name](scale=scale)
 
 
-def _kind(name: str) -> type[CountingAgent]:
+def _kind(name: str) -> type[AgentByName]:
     kind = AGENTS.get(name.lower())
     if kind is None:
-        raise InvalidSetting(f"There is no learner {name!r}. There are: {', '.join(AGENTS)}.")
+        raise InvalidSetting(f"There is no agent {name!r}. There are: {', '.join(AGENTS)}.")
     return kind
 
 
 def forecast_in(
     world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
 ) -> Forecast:
-    """A forecast for a learner by name, with the world's usual baseline."""
+    """Return a forecast for an agent by name, with the world's usual baseline."""
     kind = _kind(name)
-    if not issubclass(kind, FloorAgent) or issubclass(kind, BudgetAgent):
+    if not issubclass(kind, FloorAgent) or kind.in_sum:
         raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
     if floor is not None and kappa is not None:
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
@@ -127,31 +115,23 @@ def build_agent(
     replan: Replan | None = None,
     certificate: Certificate | None = None,
 ) -> CountingAgent:
-    """A learner by name, with this baseline. Those that must be told what it is worth are told.
+    """Build an agent by name, with this baseline. Each takes those of these settings that it can use.
 
-    With KL the rivals have the sharpest certificate that is theirs; with the paper's bounds, their printed constants.
-    A certificate of the baseline is for those that can use one.
+    Agents that must know the baseline's value are given it. With KL the rivals have the sharpest certificate that is
+    theirs; with the paper's bounds, their printed constants.
     """
-    kind, problem = _kind(name), world.problem
-    told, sharp, scale = value_of(world, pi_b), isinstance(bounds, KL), bounds.scale
-    agent: CountingAgent
-    if kind is BPIUCBVI:
-        agent = BPIUCBVI(problem, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
-    elif kind is ConservativeUCBVI:
-        inside = None if sharp else UCBVI(problem, episodes=episodes, delta=delta, scale=scale, pooled=pooled)
-        plain = ConservativeUCBVI(problem, pi_b, floor, baseline_value=told, delta=delta, bounds=bounds, pooled=pooled)
-        agent = replace(plain, learner=inside, replan=replan)
-    elif issubclass(kind, FloorAgent):
-        agent = kind(problem, pi_b, floor, delta=delta, bounds=bounds, pooled=pooled, replan=replan)
-        if certificate is not None and not issubclass(kind, BudgetAgent):
-            agent = replace(agent, certificate=certificate)
-    else:
-        assert issubclass(kind, LPAgent)
-        own = BernsteinBox(scale) if kind is DOPE else HoeffdingBox(scale)
-        box = MaurerPontilBox(scale) if sharp else own
-        plain_one = kind(problem, pi_b, floor, baseline_value=told, episodes=episodes, delta=delta, bounds=box)
-        agent = replace(plain_one, pooled=pooled, replan=replan)
-    return agent
+    settings = AgentSettings(
+        baseline=pi_b,
+        floor=floor,
+        baseline_value=value_of(world, pi_b),
+        episodes=episodes,
+        delta=delta,
+        bounds=bounds,
+        pooled=pooled,
+        replan=replan,
+        certificate=certificate,
+    )
+    return _kind(name).from_settings(world.problem, settings)
 
 
 def try_agents(
@@ -165,12 +145,12 @@ def try_agents(
     seed: int,
     ledger: Path | None = None,
 ) -> list[Run]:
-    """The learners one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence.
+    """Simulate the agents one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence.
 
-    The plans of the first, if it is the only one, go into a ledger where one is asked for.
+    Where a ledger is asked for, it holds the plans of the agent; then only one may be named.
     """
     if ledger is not None and len(set(names)) > 1:
-        raise InvalidSetting(f"A ledger holds the plans of one learner, but {len(set(names))} are asked for.")
+        raise InvalidSetting(f"A ledger holds the plans of one agent, but {len(set(names))} are asked for.")
     level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
     assert level is not None
     if pooled and not world.stationary:
@@ -188,7 +168,7 @@ def try_agents(
 
 
 def values_of(world: TabularMDP, runs: list[Run]) -> dict[str, float | None]:
-    """Floor, baseline and optimum in the world's own units."""
+    """Return floor, baseline and optimum in the world's own units."""
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
     known = {"floor": runs[0].floor, "baseline": baseline, "optimum": runs[0].optimum}
     return {name: None if value is None else world.in_user_units(value) for name, value in known.items()}

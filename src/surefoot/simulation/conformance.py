@@ -1,4 +1,4 @@
-"""Checks that users can point at their own worlds and learners. They find, and say in words; they change nothing."""
+"""Checks of users' own worlds and agents. They report what they find, and change nothing."""
 
 import math
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from surefoot.agents import AGENTS, Agent, SpliceAgent
-from surefoot.agents.base import CountingAgent, plan_next, promise_of
+from surefoot.agents.base import CountingAgent, adapted, promise_of
 from surefoot.agents.floors import Relative
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
@@ -29,7 +29,7 @@ SURE = 1e-9  # how likely a sound environment may be called faulty, all its outc
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. An error must be mended; a warning may surprise; a note is good to know."""
+    """One thing found. An error must be corrected; a warning may surprise; a note is good to know."""
 
     level: Level
     text: str
@@ -40,14 +40,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a check found, in the order of its questions."""
+    """What a check found, in the order in which it looked."""
 
     subject: str
     found: tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
-        """No errors?"""
+        """Are there no errors?"""
         return all(finding.level != "error" for finding in self.found)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ class Findings:
 
 
 def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
-    """Is this world, or Gymnasium environment, fit to learn in, and does it do what it says?"""
+    """Check that a world, or Gymnasium environment, can be learnt in and behaves as its model says."""
     if isinstance(world, TabularMDP):
         return Findings(repr(world), tuple(_of_model(world)))
     try:
@@ -73,7 +73,7 @@ def check_world(world: TabularMDP | Env | str, seed: int = 0) -> Findings:
 
 
 def check_agent(agent: object, seed: int = 0) -> Findings:
-    """Does this learner obey: plans from counts alone, valid policies, honest marks, unchanged counts?"""
+    """Check that an agent plans from counts alone, with valid policies and true labels, and leaves counts unchanged."""
     return Findings(repr(agent), tuple(_of_agent(agent, seed)))
 
 
@@ -137,7 +137,7 @@ def _of_env(env: Env, seed: int) -> Iterator[Finding]:
 
 
 def _of_rollouts(env: Env, coder: Coder, P: object, seed: int) -> Iterator[Finding]:
-    """Plays at random, twice with the same seed, and compares with P if there is one."""
+    """Play at random, twice with the same seed, and compare with P if there is one."""
     first, second = (_rollout(env, coder, seed) for _ in range(2))
     if isinstance(first, Finding):
         yield first
@@ -186,7 +186,7 @@ def _rollout(env: Env, coder: Coder, seed: int) -> list[Step] | Finding:
 
 
 def chernoff(times: int, n: int, p: float) -> float:
-    """At most this likely: a frequency as far from p as times / n, in n draws (both tails)."""
+    """Bound the probability of a frequency as far from p as times / n, in n draws (both tails)."""
     q = times / n
     divergence = sum(x * math.log(x / y) if x > 0 else 0.0 for x, y in ((q, p), (1 - q, max(1 - p, 1e-15))))
     return 2.0 * math.exp(-n * divergence)
@@ -231,46 +231,46 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         yield Finding("error", "It pools its counts over steps, but its problem does not say it is stationary.")
         return
     rng = np.random.default_rng(seed)
-    # Any world of these sizes will do to fill the counts; the learner does not know which one it is.
+    # Any world of these sizes fills the counts; the agent does not know which one it is.
     world = _stand_in(problem, rng)
-    counts = Counts.zeros(problem, agent.pooled)
-    most = agent.most_episodes if isinstance(agent, CountingAgent) else None
+    mine = adapted(agent)
+    counts, most = Counts.zeros(problem, mine.pooled), mine.most_episodes
     for episodes in (0, 1, 30 if most is None else max(0, min(30, most - 1))):
         for _ in range(episodes):
             episode = play(world, uniform(problem.H, problem.S, problem.A), rng)
             counts.add(episode.as_learnt(problem, baseline=False))
         before = counts.copy()
         try:
-            plan, again = (plan_next(agent, counts, np.random.default_rng(seed)) for _ in range(2))
+            plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
             when = f"after {int(before.n_sas.sum()) // problem.H} episodes"
-            yield from _of_plan(agent, plan, when)
+            yield from _of_plan(mine, plan, when)
             worth = value_of(world, plan.policy)
             same = _fields(plan) == _fields(again)
         except Exception as reason:  # the point is to report whatever a stranger's code raises
             yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
             return
         if counts != before:
-            yield Finding("error", "plan() changed the counts. They are the learner's memory, not a desk.")
+            yield Finding("error", "plan() changed the counts. They hold what was seen, and are not a workspace.")
             return
         if not same:
             yield Finding("error", "Two plans from the same counts differ: a plan must depend on the counts alone.")
             return
-        yield from _of_proof(agent, plan, when, world, worth)
+        yield from _of_proof(mine, plan, when, world, worth)
     promise = promise_of(agent)
     if promise.kind == "not certified":
         yield Finding("note", str(promise))
-    if isinstance(agent, SpliceAgent) and not agent.plans_itself and type(agent) not in AGENTS.values():
+    if isinstance(mine, SpliceAgent) and not mine.plans_itself and type(mine) not in AGENTS.values():
         yield Finding("note", "It plans by itself, in Python; simulate plays each of its plans in compiled code.")
 
 
-def _of_proof(agent: Agent, plan: Plan, when: str, world: TabularMDP, worth: float) -> Iterator[Finding]:
-    """Is what is certified true in the world that the data came from? By chance it is not, once in 1/delta checks."""
+def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, worth: float) -> Iterator[Finding]:
+    """Compare what is certified with the world that the data came from. By chance it fails once in 1/delta checks."""
     if not plan.certified:
         return
     if worth < plan.lower - VIOLATION_TOLERANCE:
         true = f"{worth:g} in the world its data came from"
         yield Finding("error", f"The plan {when} is certified to be worth {plan.lower:g}, but is worth {true}.")
-    costs = agent.cost_budget if isinstance(agent, CountingAgent) else None
+    costs = agent.cost_budget
     if costs is not None and plan.cost is not None:
         paid = cost_of(world, plan.policy, costs.cost)
         if paid > plan.cost + VIOLATION_TOLERANCE:
@@ -282,7 +282,7 @@ def _of_proof(agent: Agent, plan: Plan, when: str, world: TabularMDP, worth: flo
 
 
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
-    """A world that this problem could be about."""
+    """Return a world that this problem could be about."""
     S, A = problem.S, problem.A
     weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
     weights = weights[0] if len(weights) == 1 else weights
@@ -298,7 +298,7 @@ def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
 
 
 def _fields(plan: Plan) -> tuple[object, ...]:
-    """A plan as something that can be compared."""
+    """Return a plan as something that can be compared."""
     arrays = [array.tobytes() for array in (*_policies(plan), plan.candidates)]
     arrays += [b"" if plan.basis is None else plan.basis.tobytes()]
     more = (plan.cost, plan.max_episodes, plan.entry)
@@ -306,12 +306,12 @@ def _fields(plan: Plan) -> tuple[object, ...]:
 
 
 def _policies(plan: Plan) -> list[Floats]:
-    """The policy, or the two that a coin chooses from."""
+    """Return the policy, or the two that a coin chooses from."""
     policy = plan.policy
     return [policy.first, policy.second] if isinstance(policy, EpisodicMixture) else [policy]
 
 
-def _of_plan(agent: Agent, plan: Plan, when: str) -> Iterator[Finding]:
+def _of_plan(agent: CountingAgent, plan: Plan, when: str) -> Iterator[Finding]:
     problem = agent.problem
     for policy in _policies(plan):
         check_policy(policy, problem)
@@ -319,12 +319,12 @@ def _of_plan(agent: Agent, plan: Plan, when: str) -> Iterator[Finding]:
         yield Finding("error", f"The plan {when} has h = {plan.h}, expected a step in 0..{problem.H}.")
     if not plan.lower <= plan.upper + 1e-9:
         yield Finding("error", f"The plan {when} has lower {plan.lower:g} above upper {plan.upper:g}.")
-    costs = agent.cost_budget if isinstance(agent, CountingAgent) else None
+    costs = agent.cost_budget
     if costs is not None:
         if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
-            yield Finding("error", f"The plan {when} is marked certified, but its cost is {plan.cost}.")
+            yield Finding("error", f"The plan {when} is labelled certified, but its cost is {plan.cost}.")
         return
     if isinstance(agent.floor, Relative):
-        return  # the floor is measured from a value that nobody knows
+        return  # the floor is a share of a value that nobody knows
     if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
-        yield Finding("error", f"The plan {when} is marked certified, but its lower value is {plan.lower:g}.")
+        yield Finding("error", f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.")

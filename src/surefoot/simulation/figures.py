@@ -110,7 +110,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     best = "optimum" if runs[0].budget is None else "best within budget"
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
-        name = f"{run.agent}, knows V^b" if run.told else run.agent
+        name = f"{run.agent}, knows V^b" if run.knows_baseline_value else run.agent
         # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(

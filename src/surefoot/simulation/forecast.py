@@ -1,7 +1,7 @@
-"""Forecast: about how long until a learner leaves its baseline, before anybody has played an episode.
+"""Forecast: about how long until an agent leaves its baseline, before an episode is played.
 
-The law of large numbers plays: blocks of episodes bring their EXPECTED counts, and the learner plans from those as from
-any others. What comes out is the course of a typical run, without its luck.
+Blocks of episodes bring their EXPECTED counts, and the agent plans from those as from any others. What comes out is a
+typical run, without what is random in it.
 """
 
 import math
@@ -14,6 +14,7 @@ from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, require_floor, require_number
 from surefoot.bounds import KL
@@ -29,11 +30,12 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in units of return (0..H), > 0"
 GROWTH = 0.05  # of a block, in episodes so far
+PAPERS_BOUNDS = "the paper's bounds"
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """When one learner is expected to leave its baseline. None: not within 10^10 episodes."""
+    """When one agent is expected to leave its baseline. None: not within 10^10 episodes."""
 
     bounds: str
     first_mixture: int | None
@@ -45,11 +47,12 @@ class Outlook:
 class Forecast:
     """What to expect, with our bounds and with the paper's.
 
-    `kappa` is the room between baseline and floor. `lemma` is the smallest number of episodes for which the paper's
-    Lemma (finite) says that any of them is optimistic at all; inf where there is no room.
+    `kappa` is the margin between baseline and floor. `lemma` is the smallest number of episodes for which the paper's
+    Lemma (finite) says that any of them is optimistic at all; inf where there is no margin. `learner` is the former
+    name of `agent`.
     """
 
-    learner: str
+    agent: str
     grounds: str  # what was taken for the world
     kappa: float
     baseline: float
@@ -59,10 +62,12 @@ class Forecast:
     lemma: float
     covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
 
+    learner = alias("agent")
+
     def __str__(self) -> str:
         lines = [
-            f"{self.learner}, {self.grounds}: baseline {self.baseline:.6g}, floor {self.floor:.6g}, "
-            f"room kappa {self.scale * self.kappa:.4g}"
+            f"{self.agent}, {self.grounds}: baseline {self.baseline:.6g}, floor {self.floor:.6g}, "
+            f"margin kappa {self.scale * self.kappa:.4g}"
         ]
         if self.kappa <= 0.0:
             return lines[0] + "\nThe baseline is not above the floor: the promise has no premise. Lower the floor."
@@ -80,7 +85,7 @@ class Forecast:
 
 
 def about(episodes: float | None) -> str:
-    """A number of episodes, for people."""
+    """Return a number of episodes as people say it."""
     if episodes is None or episodes == math.inf:
         return "practically never"
     if episodes > MOST:
@@ -98,18 +103,18 @@ def forecast(
     counts: Counts | None = None,
     kappa: float | None = None,
 ) -> Forecast:
-    """About how many episodes until the first mixture, and until the explorer is played alone.
+    """Forecast about how many episodes there are until the first mixture, and until the explorer is played alone.
 
     Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose frequencies are taken for the
-    world and which are where it goes on from; `kappa`, a guess of how far the baseline is above the floor (in 0..H, as
+    world and from which it continues; `kappa`, a guess of how far the baseline is above the floor (in 0..H, as
     floors are): then all possible next states are taken to be equally likely, and the floor to be kappa below the
     baseline.
 
-    It is an expectation, not a promise: runs scatter around it, on easy worlds by a few episodes, on hard ones by a
-    factor of about two.
+    It is an expectation, not a promise: runs vary around it, on easy worlds by a few episodes, on hard ones by a factor
+    of about two.
     """
     if not isinstance(agent, FloorAgent):
-        raise InvalidSetting(f"Expected a learner with a floor such as sf.StepMix(...), found {type(agent).__name__}.")
+        raise InvalidSetting(f"Expected an agent with a floor such as sf.StepMix(...), found {type(agent).__name__}.")
     if not agent.plans_itself:
         raise InvalidSetting(f"There is no forecast for {agent.name}: it is for StepMix, EpsMix and StepNoMix.")
     if agent.explorer is not None:
@@ -121,7 +126,7 @@ def forecast(
         )
     problem, floor = agent.problem, agent.floor
     if kappa is not None and isinstance(floor, Relative):
-        raise InvalidSetting("A relative floor has no kappa: the room is a share of what the baseline is worth.")
+        raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
     if counts is not None and not counts.n_sas.any():
         raise InvalidSetting(
             "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
@@ -136,33 +141,36 @@ def forecast(
         model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"
     V_b = value_of(model, agent.pi_b)
     if kappa is not None:
-        room = require_number("kappa", kappa, KAPPA)
-        if room <= 0.0:
-            raise InvalidSetting(f"kappa is {room:g}, expected {KAPPA}.")
-        floor = require_floor(V_b - room, problem.H, "baseline - kappa")
+        guess = require_number("kappa", kappa, KAPPA)
+        if guess <= 0.0:
+            raise InvalidSetting(f"kappa is {guess:g}, expected {KAPPA}.")
+        floor = require_floor(V_b - guess, problem.H, "baseline - kappa")
     level = floor.of(V_b, problem) if isinstance(floor, Relative) else floor
-    learners = [(_called(agent), _with(agent, floor))]
+    ours = "KL certificates" if isinstance(agent.bounds, KL) else PAPERS_BOUNDS
+    agents = [(ours, replace(agent, floor=floor))]
     if isinstance(agent.bounds, KL) and problem.plain:
         preset = type(agent).paper(problem, agent.baseline, floor, delta=agent.delta, pooled=agent.pooled)
-        learners.append(("the paper's bounds", preset))
-    room = V_b - level
-    outlooks = tuple(_course(name, learner, model, counts) for name, learner in learners) if room > 0.0 else ()
+        agents.append((PAPERS_BOUNDS, preset))
+    margin = V_b - level
+    outlooks = tuple(_outlook(name, one, model, counts) for name, one in agents) if margin > 0.0 else ()
     return Forecast(
-        learner=agent.name,
+        agent=agent.name,
         grounds=grounds,
-        kappa=room,
+        kappa=margin,
         baseline=problem.in_user_units(V_b),
         floor=problem.in_user_units(level),
         scale=problem.units.scale,
         outlooks=outlooks,
-        lemma=lemma_finite(problem, room) if problem.plain else math.inf,
+        lemma=lemma_finite(problem, margin) if problem.plain else math.inf,
         covered=problem.plain,
     )
 
 
 def lemma_finite(problem: Problem, kappa: float) -> float:
-    """The paper's Lemma (finite): of K episodes at most (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) are
-    not optimistic. The smallest K for which that is less than K."""
+    """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic.
+
+    Of K episodes at most (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) are not.
+    """
     if kappa <= 0.0:
         return math.inf
     S, A, H = problem.S, problem.A, problem.H
@@ -173,17 +181,8 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
     return K
 
 
-def _called(agent: FloorAgent) -> str:
-    return "KL certificates" if isinstance(agent.bounds, KL) else "the paper's bounds"
-
-
-def _with(agent: FloorAgent, floor: float | Relative) -> FloorAgent:
-    """The same learner with this floor."""
-    return replace(agent, floor=floor)
-
-
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
-    """What is taken for the world: the frequencies seen; where nothing was seen, every possible next state alike."""
+    """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
     P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
@@ -204,7 +203,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
 
 
 class _Expected:
-    """Counts that need not be whole: what the planner's kernels read of them."""
+    """Counts that need not be whole numbers: what the planner's kernels read of them."""
 
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
@@ -219,11 +218,11 @@ class _Expected:
 
     @property
     def as_counts(self) -> Counts:
-        """For signatures: only arrays are read."""
+        """The same, for signatures: only arrays are read."""
         return cast(Counts, self)
 
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
-        """The expected counts of n episodes of pi."""
+        """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
         went = d[..., None] * world.P
         rows = len(self.n_sas)
@@ -234,19 +233,19 @@ class _Expected:
             self.x_sa += paid.sum(axis=0, keepdims=True) if rows == 1 else paid
 
 
-def _course(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
-    """Plan, play a block in expectation, and so on, until the explorer is alone or patience ends."""
+def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
+    """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes."""
     expected = _Expected(agent.problem, agent.pooled, counts)
     V_b = value_of(world, agent.pi_b)
     k, first_mixture, first_optimistic = 0.0, None, None
     last: Decision | None = None
-    held: tuple[Binding, ...] = ()
+    binding: tuple[Binding, ...] = ()
     while k <= MOST:
         decision = agent.decide(agent.evidence(expected.as_counts))
         source = exit_taken(decision.h, decision.rho, world.H)
         if source != "baseline" and first_mixture is None:
             first_mixture = round(k)
-            held = _held(agent, expected, last) if last is not None else ()
+            binding = _binding(agent, expected, last) if last is not None else ()
         if source == "optimistic":
             first_optimistic = round(k)
             break
@@ -263,13 +262,13 @@ def _course(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | No
         k += n
         last = decision
     if first_mixture is None and last is not None:
-        held = _held(agent, expected, last)
-    return Outlook(name, first_mixture, first_optimistic, held)
+        binding = _binding(agent, expected, last)
+    return Outlook(name, first_mixture, first_optimistic, binding)
 
 
-def _held(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[Binding, ...]:
-    """The pairs that kept the baseline's certified value low."""
+def _binding(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[Binding, ...]:
+    """Return the pairs that kept the baseline's certified value low."""
     if not isinstance(agent.bounds, KL):
         return ()
     counts = expected.as_counts
-    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.pi_b, decision.V_low[:, -1]))
+    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low[:, -1]))

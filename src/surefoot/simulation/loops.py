@@ -1,73 +1,94 @@
-"""The drivers of a simulation: who plays what, episode by episode, and where it is entered.
+"""The loops of a simulation: what is played episode by episode, and where it is entered.
 
-A plain loop for any agent, readable aloud; one that plays each plan in compiled code; one that plans there, too, for
-StepMix and its kin; and whole blocks at once. All but the blocks draw the same numbers in the same order.
+The reference loop works for any agent and is easy to read. Another plays each plan in compiled code; the fused loop
+plans there, too, for the StepMix family; and the last draws whole blocks at once. All but the blocks draw the same
+numbers in the same order. `agents/schedule.py` says when each of them replans.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from surefoot.agents import Agent, Plan, SpliceAgent
-from surefoot.agents.base import CostBudget, CountingAgent, continue_plan, plan_next, replan_rule_of
+from surefoot.agents import CountingAgent, Plan, SpliceAgent
 from surefoot.agents.plan import SOURCES
-from surefoot.agents.replanning import Blocks, block_length, is_due, limits
+from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
-from surefoot.base.arrays import Floats, read_only
-from surefoot.errors import InvalidSetting
+from surefoot.base.arrays import Floats, Ints, read_only
 from surefoot.numerics import kernels
 from surefoot.simulation.blocks import draw_block
+from surefoot.simulation.run import add_episode, check_step, new_tally
+from surefoot.simulation.setup import Measured, RunSetup, Seed
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import cost_of, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
-CHUNK_SECONDS = 0.1  # how long the fused loop runs before it looks up: for progress and Ctrl-C
-STRETCH = 200_000  # steps of one plan before Ctrl-C is listened for
+CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
+STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
 
-class RunContext(NamedTuple):
-    """What a driver is given: who plays where, from what, and where the account is kept."""
+@dataclass(frozen=True)
+class RunContext:
+    """What a loop is given: the setup, the state that it changes, and where plans are written."""
 
+    setup: RunSetup
     world: TabularMDP
-    agent: Agent
     counts: Counts
     rng: np.random.Generator
     tally: "kernels.Tally"
-    floor: float  # violations are counted against it; nan: none are
-    episodes: int
-    costs: CostBudget | None  # given: what is held against the floor is minus the expected cost
-    checkpoints: tuple[int, ...] = ()  # episodes after which a driver stops to be looked at; blocks are not cut
+    checkpoints: tuple[int, ...] = ()  # episodes after which a loop must yield; blocks are not cut
     ledger: Ledger | None = None  # where every plan is written before it is played
 
-    def until_checkpoint(self, done: int) -> int:
-        """Episodes from here to the next checkpoint, or to the end."""
-        return min((k for k in self.checkpoints if k > done), default=self.episodes) - done
+    @classmethod
+    def begin(
+        cls,
+        setup: RunSetup,
+        seed: Seed,
+        counts: Counts | None,
+        checkpoints: tuple[int, ...] = (),
+        ledger: Ledger | None = None,
+    ) -> Self:
+        """Return the context of a run before its first episode."""
+        assert setup.world is not None
+        mine = setup.agent.starting_counts(counts, setup.episodes)
+        rng = np.random.default_rng(_stream(seed, mine.episodes))
+        return cls(setup, setup.world, mine, rng, new_tally(setup, mine), checkpoints, ledger)
 
-    def plan(self) -> Plan:
-        """The agent's plan from the counts as they are; written down, where somebody keeps a ledger."""
-        plan = plan_next(self.agent, self.counts, self.rng)
-        self.counts.basis = plan.basis
+    def until_checkpoint(self, done: int) -> int:
+        """Return the number of episodes from here to the next checkpoint, or to the end."""
+        return min((k for k in self.checkpoints if k > done), default=self.setup.episodes) - done
+
+    def replan(self) -> PlanInForce:
+        """Return the agent's plan from the counts as they are, written to the ledger where there is one."""
+        agent, counts = self.setup.agent, self.counts
+        computed_from = counts.copy()
+        plan = agent.next_plan(counts, self.rng)
+        counts.basis = plan.basis
         if self.ledger is not None:
             self.ledger.write(plan)
-        return plan
-
-    def measure(self, policy: Floats | EpisodicMixture) -> tuple[float, float]:
-        """The exact value of a policy, and what is held against the floor."""
-        value = value_of(self.world, policy)
-        return value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost)
+        return PlanInForce(agent, plan, computed_from, counts.episodes)
 
 
-Driver = Callable[[RunContext], Iterator[None]]
+Loop = Callable[[RunContext], Iterator[int]]  # yields how many episodes were played, after some of them
+
+
+def _stream(seed: Seed, counted: int) -> np.random.SeedSequence:
+    """Return the stream of a run that continues after `counted` episodes: another one than theirs for the same seed.
+
+    Data drawn twice would count double, and what they prove would be false.
+    """
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return root if counted == 0 else np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, counted))
 
 
 def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Generator) -> Episode:
-    """One episode in the world, with the rewards it pays.
+    """Play one episode in the world, with the rewards it pays.
 
     Draws the coin if there is one, the first state if there are several, then for each step the action, the next state,
     and the reward if it is random.
@@ -75,115 +96,92 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     require_world(world)
     pi = policy.draw(rng) if isinstance(policy, EpisodicMixture) else policy
     pi = check_policy(pi, world.problem)
-    after = world.problem.r_next_rows
     states, actions, rewards = [world.s1 if world.problem.one_start else draw(world.start, rng)], [], []
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
         states.append(draw(world.P[h, s, a], rng))
         actions.append(a)
-        x = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, states[-1]]
+        x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
     return Episode(states, actions, rewards)
 
 
-def reference_loop(context: RunContext) -> Iterator[None]:
+def reference_loop(context: RunContext) -> Iterator[int]:
     """Plan, evaluate, play, count. Yields after every episode."""
-    world, agent, counts, rng, tally, floor, episodes, *_ = context
-    replan = replan_rule_of(agent)
-    plan, value, kept, then, since = None, math.nan, math.nan, counts, 0
-    for _ in range(episodes):
-        new = None if plan is None or is_due(replan, then, counts, world.H) else plan
-        if new is not None and new.max_episodes is not None and counts.episodes >= since + new.max_episodes:
-            new = continue_plan(agent, new, counts)
-        if new is None:
-            new, then = context.plan(), counts.copy()
-        if new is not plan:
-            plan, since = new, counts.episodes
-            value, kept = context.measure(plan.policy)
+    setup, counts, rng = context.setup, context.counts, context.rng
+    in_force, measured = None, Measured(math.nan, math.nan)
+    for k in range(setup.episodes):
+        following = None if in_force is None else in_force.next(counts)
+        if following is None:
+            following = context.replan()
+        if following is not in_force:
+            in_force = following
+            measured = setup.measure(in_force.plan.policy)
+        plan = in_force.plan
         drawn = plan.draw(rng)
-        episode = play(world, drawn.policy, rng)
-        counts.add(episode.as_learnt(agent.problem, drawn.baseline, plan.entry))
-        add_episode(tally, value, kept, plan, floor)
-        yield
+        episode = play(context.world, drawn.policy, rng)
+        counts.add(episode.as_learnt(setup.agent.problem, drawn.baseline, plan.entry))
+        add_episode(context.tally, measured, plan, setup.level)
+        yield k + 1
 
 
-def add_episode(tally: "kernels.Tally", value: float, kept: float, plan: Plan, floor: float) -> None:
-    """Enter one planned episode. The kernel trusts its numbers, so they are looked at here."""
-    check_step(plan, len(tally.by_h) - 1)
-    kernels.add_episode(tally, value, kept, SOURCES.index(plan.source), plan.h, floor)
-
-
-def check_step(plan: Plan, H: int) -> None:
-    """Does the plan's h exist?"""
-    if plan.h > H:
-        raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{H}.")
-
-
-def _held(context: RunContext) -> Iterator[None]:
+def _plan_by_plan(context: RunContext) -> Iterator[int]:
     """Any agent: it plans in Python, and each plan is played in compiled code for as long as it is in force.
 
-    The same bits as the plain loop. Yields after every stretch.
+    The same bits as the reference loop. Yields after every stretch.
     """
-    world, agent, counts, rng, tally, floor, episodes, *_ = context
-    problem, replan = agent.problem, replan_rule_of(agent)
-    known_rewards, true_world = (
-        kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
-        the_world(world),
-    )
-    rows, pairs = len(counts.n_sas), world.S * world.A
-    states, actions, paid = (np.zeros(size, dtype=np.int64) for size in (world.H + 1, world.H, world.H))
-    x_sa = np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, pairs)
+    setup, counts, world = context.setup, context.counts, context.world
+    problem = setup.agent.problem
+    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    true_world = the_world(world)
+    episode = kernels.empty_episode(problem.H)
+    in_force: PlanInForce | None = None
     done = 0
-    while done < episodes:
-        plan: Plan | None = context.plan()
-        assert plan is not None
-        n_sa = counts.n_sas.sum(axis=-1).reshape(rows, pairs)
-        arrays = kernels.CountArrays(
-            n_sas=counts.n_sas.reshape(rows, pairs, world.S),
-            n_sa=n_sa,
-            x_sa=x_sa,
-            n_start=counts.n_start,
-            record=counts.baseline_returns,
-            ledger=counts.account,
-            limits=limits(replan, n_sa),
-        )
-        block = block_length(replan, counts.episodes)
-        left = episodes - done if block is None else min(block, episodes - done)
-        either: dict[
-            object, tuple[Plan, kernels.ActivePlan]
-        ] = {}  # who goes on switches between the policies of its plan
-        while left > 0 and plan is not None:
-            check_step(plan, world.H)
+    while done < setup.episodes:
+        following = None if in_force is None else in_force.next(counts)
+        if following is None:
+            following = context.replan()
+            arrays = _count_arrays(counts, following.visit_limits)
+            # An agent that continues its plan switches between few policies: each is measured once.
+            known: dict[object, tuple[Plan, kernels.ActivePlan]] = {}
+        if following is not in_force:
+            in_force, plan = following, following.plan
+            check_step(plan, problem.H)
             key = (plan.source, plan.h, plan.entry, _address(plan.policy))
-            if key not in either:
-                either[key] = plan, active_plan_from(plan, *context.measure(plan.policy), problem)
-            held = either[key][1]
-            stretch = left if plan.max_episodes is None else min(left, plan.max_episodes)
-            while stretch > 0:
-                n = min(stretch, max(1, STRETCH // world.H), context.until_checkpoint(done))
-                n = kernels.play_on(
-                    true_world, known_rewards, held, arrays, tally, floor, n, rng, states, actions, paid
-                )
-                done, left, stretch = done + n, left - n, stretch - n
-                if _reached(arrays):
-                    left = stretch = 0
-                yield
-            plan = continue_plan(agent, plan, counts) if left > 0 else None
+            if key not in known:
+                known[key] = plan, active_plan_from(plan, setup.measure(plan.policy), problem)
+            active = known[key][1]
+        n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
+        left = in_force.episodes_left(counts)
+        n = n if left is None else min(n, left)
+        done += kernels.play_on(
+            true_world, known_rewards, active, arrays, context.tally, setup.level, n, context.rng, episode
+        )
+        yield done
+
+
+def _count_arrays(counts: Counts, limits: Ints) -> "kernels.CountArrays":
+    """Return the arrays of these counts as the kernels read and change them."""
+    rows, S, A, _ = counts.n_sas.shape
+    return kernels.CountArrays(
+        n_sas=counts.n_sas.reshape(rows, S * A, S),
+        n_sa=counts.n_sa.reshape(rows, S * A),
+        x_sa=np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, S * A),
+        n_start=counts.n_start,
+        baseline_returns=counts.baseline_returns,
+        account=counts.account,
+        limits=limits.reshape(rows, S * A) if limits.size else limits,
+    )
 
 
 def _address(policy: Floats | EpisodicMixture) -> int:
-    """The same policy, as long as it lives, has the same address."""
+    """Return what identifies a policy for as long as it exists."""
     return id(policy) if isinstance(policy, EpisodicMixture) else int(policy.ctypes.data)
 
 
-def _reached(arrays: "kernels.CountArrays") -> bool:
-    """Did the visits of some pair reach the limit that ends the plan?"""
-    return bool(arrays.limits.size and (arrays.n_sa >= arrays.limits).any())
-
-
-def active_plan_from(plan: Plan, value: float, kept: float, problem: Problem) -> "kernels.ActivePlan":
-    """A plan as the kernels read it."""
+def active_plan_from(plan: Plan, measured: Measured, problem: Problem) -> "kernels.ActivePlan":
+    """Return a plan as the kernels read it."""
     policy: Any = plan.policy
     coin = isinstance(policy, EpisodicMixture)
     sides, rho = ((policy.first, policy.second), policy.rho) if coin else ((policy, policy), 0.0)
@@ -194,103 +192,96 @@ def active_plan_from(plan: Plan, value: float, kept: float, problem: Problem) ->
         rho=rho,
         baseline=coin or plan.source == "baseline",
         entry=-1 if plan.entry is None else int(entered(False, plan.entry)[2]),
-        value=value,
-        kept=kept,
+        value=measured.value,
+        kept=measured.kept,
         source=SOURCES.index(plan.source),
         h=plan.h,
     )
 
 
-def _fused(context: RunContext) -> Iterator[None]:
-    """The same work inside one compiled call. Yields about ten times a second."""
-    world, agent, counts, rng, tally, floor, episodes, *_ = context
+def _fused(context: RunContext) -> Iterator[int]:
+    """The StepMix family: planning, too, inside one compiled call. Yields about ten times a second."""
+    setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem, replan_rule = agent.problem, agent.replan_rule.rule
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     evidence, start, returns_b = agent.evidence(counts)
     splices = kernels.empty_splices(agent.h0, agent.pi_b)
-    work = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
+    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(agent.h0))
     rows, pairs = evidence.n_sa.shape
-    value_b = value_of(world, agent.pi_b)
+    value_b = setup.measure(agent.pi_b).value if setup.baseline is None else setup.baseline
     loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, rows, pairs, counts.episodes, value_b)
     kernels.refresh_all(evidence)
     true_world = the_world(world)
-    rule = agent.rule
+    inputs = kernels.PlanInputs(evidence, splices, start, returns_b, agent.rule, replan_rule)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
-    while done < episodes:
+    while done < setup.episodes:
         started = time.perf_counter()
         kernels.run_episodes(
-            true_world,
-            known_rewards,
-            evidence,
-            splices,
-            start,
-            returns_b,
-            rule,
-            replan_rule,
-            tally,
-            floor,
-            chunk,
-            rng,
-            work,
-            loop_state,
+            true_world, known_rewards, inputs, context.tally, setup.level, chunk, context.rng, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
         done += chunk
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
-        yield
+        yield done
 
 
 def the_world(world: TabularMDP) -> "kernels.TrueWorld":
-    """The world as the kernels read it."""
+    """Return the world as the kernels read it."""
     several = not world.problem.one_start
     return kernels.TrueWorld(
         world.P_rows, world.P_pairs, world.r_rows, world.paid_rows, world.start, several, world.random_rewards
     )
 
 
-def _blocks(context: RunContext) -> Iterator[None]:
-    """Whole blocks at once: the length of a block is fixed when it is planned, so its episodes are i.i.d. and their
-    counts are multinomial, step by step. The law of the loop, not its bits. Yields after every block."""
-    _, agent, counts, _, _, _, episodes, *_ = context
-    replan, done = replan_rule_of(agent), 0
-    while done < episodes:
-        plan: Plan | None = context.plan()
-        assert plan is not None
-        block = block_length(replan, counts.episodes)
-        left = episodes - done if block is None else min(block, episodes - done)
-        while left > 0 and plan is not None:
-            n = left if plan.max_episodes is None else min(left, plan.max_episodes)
-            _play_block(context, plan, n)
-            done, left = done + n, left - n
-            yield
-            plan = continue_plan(agent, plan, counts) if left > 0 else None
+def _block_by_block(context: RunContext) -> Iterator[int]:
+    """Whole blocks at once. Yields after every block, or part of one that a plan lasts.
+
+    The length of a block is fixed when it is planned, so its episodes are i.i.d. and their counts are multinomial, step
+    by step. The law of the reference loop, not its bits.
+    """
+    setup, counts = context.setup, context.counts
+    in_force: PlanInForce | None = None
+    done = 0
+    while done < setup.episodes:
+        in_force = None if in_force is None else in_force.next(counts)
+        if in_force is None:
+            in_force = context.replan()
+        left = in_force.episodes_left(counts)
+        n = setup.episodes - done if left is None else min(left, setup.episodes - done)
+        _play_block(context, in_force.plan, n)
+        done += n
+        yield done
 
 
 def _play_block(context: RunContext, plan: Plan, n: int) -> None:
-    """n episodes of one plan at once, counted and entered."""
-    world, agent, counts, rng, tally, floor, *_ = context
-    check_step(plan, world.H)
-    policy = plan.policy
-    value, kept = context.measure(policy)
+    """Draw n episodes of one plan at once, count and enter them."""
+    setup, counts, rng = context.setup, context.counts, context.rng
+    world, problem, policy = context.world, setup.agent.problem, plan.policy
+    check_step(plan, problem.H)
+    measured = setup.measure(policy)
     by_baseline = n if plan.source == "baseline" else 0
     if isinstance(policy, EpisodicMixture):
         by_baseline = n - int(rng.binomial(n, policy.rho))
-        draw_block(world, agent.problem, policy.second, n - by_baseline, counts, rng, baseline=False)
-        draw_block(world, agent.problem, policy.first, by_baseline, counts, rng, baseline=True)
+        draw_block(world, problem, policy.second, n - by_baseline, counts, rng, baseline=False)
+        draw_block(world, problem, policy.first, by_baseline, counts, rng, baseline=True)
     else:
-        draw_block(world, agent.problem, policy, n, counts, rng, baseline=by_baseline > 0)
+        draw_block(world, problem, policy, n, counts, rng, baseline=by_baseline > 0)
     if plan.entry is not None:
         counts.account += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
-    kernels.add_block(tally, value, kept, SOURCES.index(plan.source), plan.h, floor, n)
+    source = SOURCES.index(plan.source)
+    kernels.add_block(context.tally, measured.value, measured.kept, source, plan.h, setup.level, n)
 
 
-def driver_of(agent: Agent, written: bool = False) -> Driver:
-    """The fused loop plans as SpliceAgent does; an agent with a plan or an explorer of its own is asked for it, and so
-    is one whose plans are written down."""
-    if isinstance(agent, CountingAgent) and isinstance(agent.replan_rule, Blocks):
-        return _blocks
-    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and not written:
+def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
+    """Return the fastest loop for this agent.
+
+    The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is asked for its plans, and
+    so is one whose plans are written to a ledger.
+    """
+    if agent.draws_whole_blocks:
+        return _block_by_block
+    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None:
         return _fused
-    return _held
+    return _plan_by_plan

@@ -1,4 +1,4 @@
-"""Run: what happened when a learner met a world. Exact totals over ALL episodes, and a thinned curve."""
+"""Run: what happened when an agent played in a world. Exact totals over ALL episodes, and a thinned curve."""
 
 import math
 from collections.abc import Sequence
@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.agents.base import CostBudget
 from surefoot.agents.plan import SOURCES, Plan, Source
 from surefoot.agents.promise import Promise
 from surefoot.assurance.watchdog import Alarm
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import FrozenRecord, freeze
+from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
+from surefoot.simulation.setup import Measured, RunSetup
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Units
+
+CURVE_POINTS = 2000
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -41,7 +45,7 @@ class Curve(FrozenRecord):
         sources: Ints,
         by_h: Ints,
     ) -> None:
-        """Fields as named; arrays become read-only."""
+        """Make a record of these fields; arrays become read-only."""
         freeze(self, episode=episode, episodes=episodes, mean=mean, min=min)
         freeze(self, below=below, regret=regret, sources=sources, by_h=by_h)
 
@@ -61,7 +65,7 @@ class Trace(FrozenRecord):
     candidates: Floats  # (n, number of candidates) their lower values, boldest first
 
     def __init__(self, episode: Ints, lower: Floats, upper: Floats, rho: Floats, h: Ints, candidates: Floats) -> None:
-        """Fields as named; arrays become read-only."""
+        """Make a record of these fields; arrays become read-only."""
         freeze(self, episode=episode, lower=lower, upper=upper, rho=rho, h=h, candidates=candidates)
 
     def __len__(self) -> int:
@@ -77,22 +81,22 @@ class Run(FrozenRecord):
     Where no true model is known (`learn` in an environment that does not show one) optimum, violations, regret and
     min_value are None, and the curve shows observed returns.
 
-    Episode numbers start at 0; what never happened is None. `promise` is the learner's label and belongs beside every
-    number shown: certified, NOT CERTIFIED, or no floor promised.
+    Episode numbers start at 0; what never happened is None. `promise` belongs beside every number shown: certified,
+    NOT CERTIFIED, or no floor promised.
 
-    `told`: does the learner know what the baseline is worth? `min_cumulative` is what the sum of all episodes was above
-    the floor at its lowest (with a budget: below the budget), which is what learners that keep the sum promise
-    (`in_sum`). Where a learner keeps costs within a `budget`, violations are of that, and `max_cost`, `baseline_cost`
-    are expected costs of an episode.
+    `knows_baseline_value` (formerly `told`): was the agent given the baseline's value? `min_cumulative` is what the sum
+    of all episodes was above the floor at its lowest (with a budget: below the budget), which is what agents that keep
+    the sum promise (`in_sum`). Where an agent keeps costs within a `budget`, violations are of that, and `max_cost`,
+    `baseline_cost` are expected costs of an episode.
     """
 
-    agent: str  # the learner's name
+    agent: str  # the agent's name
     promise: Promise
     episodes: int
     seed: object
     floor: float | None
     optimum: float | None  # V*, where the true model is known; with a budget of cost, the best within it
-    baseline: float | None  # V^{pi_b}, where the learner has a baseline
+    baseline: float | None  # V^{pi_b}, where the agent has a baseline
     violations: int | None  # episodes with value < floor - 1e-12
     regret: float | None  # sum over episodes of optimum - V^{pi_k}
     min_value: float | None  # the smallest exact value of a policy played
@@ -101,21 +105,23 @@ class Run(FrozenRecord):
     sources: dict[Source, int]  # episodes per exit; they sum to `episodes`
     by_h: Ints  # episodes per h = 0..H
     curve: Curve
-    counts: Counts  # the learner's state after the last episode
+    counts: Counts  # the agent's state after the last episode
     seconds: float
-    interrupted: bool  # Ctrl-C was heard: `episodes` is what was played
+    interrupted: bool  # stopped by Ctrl-C: `episodes` is what was played
     mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
     units: Units = Units()  # noqa: RUF009  (frozen) what values are in the user's own units
     # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an account along, its
     # episodes count as what was proved of them.
     min_cumulative: float | None = None
-    told: bool = False  # was the learner told what the baseline is worth?
+    knows_baseline_value: bool = False  # was the agent given the baseline's value?
     in_sum: bool = False  # does it keep the sum of all episodes above the floor, and not each?
-    budget: float | None = None  # of a learner that keeps costs, not returns: then violations are of this budget
+    budget: float | None = None  # of an agent that keeps costs, not returns: then violations are of this budget
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
-    alarm: Alarm | None = None  # why a watchdog gave alarm: the baseline alone was played from then on
+    alarm: Alarm | None = None  # why a watchdog raised an alarm: the baseline alone was played from then on
+
+    told = alias("knows_baseline_value")
 
     @property
     def off_baseline(self) -> int | None:
@@ -138,52 +144,64 @@ class Run(FrozenRecord):
             else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
         )
         regret = "unknown" if self.regret is None else f"{self.units.scale * self.regret:.6g}"
-        told = ", told what the baseline is worth" * self.told
+        knows = ", knows the baseline's value" if self.knows_baseline_value else ""
         alarm = "" if self.alarm is None else f", {self.alarm}"
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
-        return f"Run({self.agent}{told}, {numbers}, {self.promise}{alarm})"
+        return f"Run({self.agent}{knows}, {numbers}, {self.promise}{alarm})"
 
 
-def trace_of(looks: Sequence[tuple[int, Plan]]) -> Trace:
-    """Plans made at checkpoints, after so many episodes each."""
-    plans = [plan for _, plan in looks]
+def new_tally(setup: RunSetup, counts: Counts) -> "kernels.Tally":
+    """Return an empty tally. With warm counts the sum begins with what the agent's account proves of their episodes."""
+    agent = setup.agent
+    tally = kernels.empty_tally(agent.problem.H, setup.episodes, CURVE_POINTS)
+    if setup.baseline is not None and setup.floor == agent.floor:
+        tally.surplus[0] = agent.saved_before(counts, setup.baseline)
+    return tally
+
+
+def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:
+    """Enter one planned episode. The kernel trusts its numbers, so they are checked here."""
+    check_step(plan, len(tally.by_h) - 1)
+    kernels.add_episode(tally, measured.value, measured.kept, SOURCES.index(plan.source), plan.h, level)
+
+
+def check_step(plan: Plan, H: int) -> None:
+    """Refuse a plan whose h does not exist."""
+    if plan.h > H:
+        raise InvalidSetting(f"The plan says h = {plan.h}, expected a step in 0..{H}.")
+
+
+def trace_of(plans: Sequence[tuple[int, Plan]]) -> Trace:
+    """Return the trace of plans made at checkpoints, each after so many episodes."""
+    made = [plan for _, plan in plans]
     return Trace(
-        episode=np.array([k for k, _ in looks], dtype=np.int64),
-        lower=np.array([plan.lower for plan in plans], dtype=np.float64),
-        upper=np.array([plan.upper for plan in plans], dtype=np.float64),
-        rho=np.array([plan.rho for plan in plans], dtype=np.float64),
-        h=np.array([plan.h for plan in plans], dtype=np.int64),
-        candidates=np.array([plan.candidates for plan in plans], dtype=np.float64).reshape(len(plans), -1),
+        episode=np.array([k for k, _ in plans], dtype=np.int64),
+        lower=np.array([plan.lower for plan in made], dtype=np.float64),
+        upper=np.array([plan.upper for plan in made], dtype=np.float64),
+        rho=np.array([plan.rho for plan in made], dtype=np.float64),
+        h=np.array([plan.h for plan in made], dtype=np.int64),
+        candidates=np.array([plan.candidates for plan in made], dtype=np.float64).reshape(len(made), -1),
     )
 
 
 def run_from(
+    setup: RunSetup,
     tally: "kernels.Tally",
     counts: Counts,
     *,
-    agent: str,
-    promise: Promise,
     seed: object,
-    floor: float | None,
-    optimum: float | None,
-    baseline: float | None,
     seconds: float,
     interrupted: bool,
-    units: Units,
     mean_return: float | None = None,
-    costs: CostBudget | None = None,
-    baseline_cost: float | None = None,
-    told: bool = False,
-    in_sum: bool = False,
     trace: Trace | None = None,
     alarm: Alarm | None = None,
 ) -> Run:
     """Close the account. Without an optimum there was no true model to measure by."""
-    bins = math.ceil(tally.done / tally.width)
+    optimum, costs, bins = setup.optimum, setup.costs, math.ceil(tally.done / tally.width)
     start = np.arange(bins, dtype=np.int64) * tally.width
     size = np.minimum(start + tally.width, tally.done) - start
     losses = (math.nan if optimum is None else optimum) * size - tally.bin_sum[:bins]
-    counted = (floor is not None or costs is not None) and optimum is not None
+    counted = (setup.floor is not None or costs is not None) and optimum is not None
     curve = Curve(
         episode=start,
         episodes=size,
@@ -195,13 +213,13 @@ def run_from(
         by_h=tally.bin_h[:bins].copy(),
     )
     return Run(
-        agent=agent,
-        promise=promise,
+        agent=setup.agent.name,
+        promise=setup.promise if alarm is None else setup.promise.after_alarm(alarm.label),
         episodes=tally.done,
         seed=seed,
-        floor=floor,
+        floor=setup.floor,
         optimum=optimum,
-        baseline=baseline,
+        baseline=setup.baseline,
         violations=tally.violations if counted else None,
         regret=None if optimum is None else math.fsum(losses),
         min_value=None if optimum is None else float(tally.smallest[0]),
@@ -214,12 +232,12 @@ def run_from(
         seconds=seconds,
         interrupted=interrupted,
         mean_return=mean_return,
-        units=units,
+        units=setup.units,
         min_cumulative=float(tally.surplus[1]) if counted and tally.done else None,
-        told=told,
-        in_sum=in_sum,
+        knows_baseline_value=setup.agent.knows_baseline_value,
+        in_sum=setup.agent.in_sum,
         budget=None if costs is None else costs.budget,
-        baseline_cost=baseline_cost,
+        baseline_cost=setup.baseline_cost,
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
         trace=trace,
         alarm=alarm,

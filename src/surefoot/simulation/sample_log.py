@@ -1,4 +1,4 @@
-"""Logs of known worlds: to try things out, and to check what a log tells against the truth."""
+"""Logs of known worlds: to try things out, and to compare what a log shows with the true world."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 
 
 def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | Path, seed: int = 0) -> Path:
-    """Write a log of so many episodes of this policy in this world, .parquet or .csv; returns where.
+    """Write a log of so many episodes of this policy in this world, .parquet or .csv; return its path.
 
     Rewards are the world's, in the user's units. The same seed gives the same rows.
     """
@@ -24,11 +24,11 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
     n = require_integer("episodes", episodes, 1, InvalidSetting)
     rng = np.random.default_rng(require_integer("seed", seed, 0, InvalidSetting))
     states, actions = draw_episodes(world, pi, n, rng)
-    H, after = world.H, world.problem.r_next_rows
+    H = world.H
     rewards = np.zeros((n, H))
     for h in range(H):
         s, a, s_next = states[:, h], actions[:, h], states[:, h + 1]
-        paid = world.r[h, s, a] if after is None else after[h % len(after), s * world.A + a, s_next]
+        paid = world.mean_reward(h, s, a, s_next)
         rewards[:, h] = world.problem.units.low + world.problem.units.scale * paid
     columns = {
         "episode": np.repeat(np.arange(n), H),
@@ -42,7 +42,7 @@ def sample_log(world: TabularMDP, policy: ArrayLike, episodes: int, path: str | 
 
 
 def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """States (n, H+1) and actions (n, H) of n episodes of pi, all of them step by step."""
+    """Return states (n, H+1) and actions (n, H) of n episodes of pi, drawn step by step for all at once."""
     states, actions = np.zeros((n, world.H + 1), dtype=np.int64), np.zeros((n, world.H), dtype=np.int64)
     states[:, 0] = _drawn(np.broadcast_to(world.start, (n, world.S)), rng)
     for h in range(world.H):
@@ -53,7 +53,7 @@ def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generato
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:
-    """An index for each row of weights; never one without weight."""
+    """Draw an index for each row of weights; never one without weight."""
     found = (rng.random((len(weights), 1)) >= weights.cumsum(axis=-1)).sum(axis=-1)
     last = weights.shape[1] - 1 - (weights[:, ::-1] > 0.0).argmax(axis=1)
     return np.asarray(np.minimum(found, last))

@@ -1,1 +1,1 @@
-"""What a learner may know: the problem, policies, episodes and counts."""
+"""What an agent may know: the problem, policies, episodes and counts."""

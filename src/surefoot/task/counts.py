@@ -1,8 +1,8 @@
-"""Counts: everything a plan may depend on. It is the learner's whole state: saving it saves the learner."""
+"""Counts: everything a plan may depend on. They are the whole state of an agent: saving them saves the agent."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
 from surefoot.task.episode import Episode, require_indices, require_problem
 from surefoot.task.problem import LONGEST, Problem
 
-LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation.py
+LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 # In a file some fields have the names that they had when the format was fixed.
 IN_A_FILE = {
@@ -34,16 +34,18 @@ IN_A_FILE = {
 OPTIONAL = ("H", "s1", "n_start", "logged", "basis", "x_sa", *IN_A_FILE.values())
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
 
+_Steps = TypeVar("_Steps", int, Ints)
+
 
 class Counts:
     """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
 
-    Beside it, what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
-    and number and sum of the returns of whole baseline episodes. Rewards are summed in whole multiples of
-    2^-20, so no sum depends on the order of its parts. A learner that keeps a sum above the floor, not each episode,
-    remembers in the account what it has played; one that plans by a linear program, in which basis the last ended.
+    Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
+    and the number and the sum of the returns of whole baseline episodes. Rewards are summed in whole multiples of
+    2^-20, so no sum depends on the order of its parts. An agent that keeps a sum above the floor, not each episode,
+    counts in the account what it has played; one that plans by a linear program keeps the basis of the last solution.
 
-    `add` changes these counts in place (they are the state of a learner); everything else leaves them alone.
+    `add` changes these counts in place (they are the state of an agent); all other methods leave them unchanged.
     """
 
     __slots__ = (
@@ -65,15 +67,15 @@ class Counts:
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
     baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
-    returns_of: str | None  # fingerprint of the baseline and the rewards they are of; None where nobody said
-    account: Ints  # (3,) episodes on the baseline, other episodes, and their certified values' sum in units of 2^-20
+    returns_of: str | None  # fingerprint of the baseline and the rewards that the returns belong to; None: unknown
+    account: Ints  # (3,) episodes on the baseline, other episodes, and the sum of their certified values, in 2^-20
     account_of: str | None  # fingerprint of the agent, floor, bounds and baseline whose account it is
-    basis: Ints | None  # in which the last linear program ended; None: none was solved
-    planned: "Counts | None"  # as they were when the plan in force was made; None: no plan is in force
-    logged: bool  # are episodes of a log among them, which may have been there before the baseline was chosen?
+    basis: Ints | None  # of the solution of the last linear program; None: none was solved
+    planned: "Counts | None"  # the counts from which the plan in force was made; None: no plan is in force
+    logged: bool  # do they include episodes of a log, which may be older than the choice of the baseline?
     pooled: bool  # one row for all steps?
-    H: int | None  # steps in an episode; None where pooled counts were made without saying
-    s1: int | None  # where episodes start; None where nobody said
+    H: int | None  # steps in an episode; None where pooled counts were made without H
+    s1: int | None  # where episodes start; None: unknown
 
     record = alias("baseline_returns")
     record_of = alias("returns_of")
@@ -100,8 +102,8 @@ class Counts:
         ledger: ArrayLike | None = None,
         ledger_of: str | None = None,
     ) -> None:
-        """n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied, or
-        handed over (copy=False).
+        """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied,
+        unless copy=False.
 
         With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
         of `baseline_returns`, `returns_of`, `account` and `account_of`.
@@ -133,7 +135,9 @@ class Counts:
             sums = sums[None] if sums.ndim == 2 else sums
             self.x_sa = _whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
             if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
-                raise InvalidCounts("x_sa says more than one unit of reward a visit: the sums are not of these visits.")
+                raise InvalidCounts(
+                    "x_sa says more than one unit of reward per visit: they are not sums of these visits."
+                )
         self.n_start = _whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.baseline_returns = _sums("baseline_returns", baseline_returns, 2)
         if self.H is not None and int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
@@ -153,7 +157,7 @@ class Counts:
 
     @classmethod
     def zeros(cls, problem: Problem, pooled: bool = False) -> Self:
-        """No episode seen. `pooled` needs a problem that is stationary."""
+        """The counts of no episodes. `pooled` requires a problem that is stationary."""
         require_problem(problem)
         if require_bool("pooled", pooled):
             require_stationary(problem)
@@ -167,15 +171,15 @@ class Counts:
 
     @classmethod
     def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
-        """Counts of logged episodes, to start a learner warm. By calling this you vouch for four things:
+        """Counts of logged episodes, to start an agent warm. By calling this you assert four things:
 
         - the log is complete: no episode was left out because of how it went;
         - whoever chose the actions used no information about the next state that is not in the recorded state;
         - the process is still the one that wrote the log;
         - alpha, support and the coding of states were not chosen by looking at it.
 
-        KL certificates then hold for any baseline, also one made from this very log. The paper's bounds do not cover
-        that, so learners with Bernstein refuse these counts. Baseline marks in the log are ignored.
+        KL certificates then hold for any baseline, also one made from the same log. The paper's bounds do not cover
+        that, so agents with Bernstein refuse these counts. `baseline` of the logged episodes is ignored.
         """
         counts = cls.zeros(problem, pooled)
         for episode in episodes:
@@ -187,21 +191,25 @@ class Counts:
 
     @property
     def n_sa(self) -> Ints:
-        """Visits per pair, (H or 1, S, A)."""
+        """The number of visits of each pair, (H or 1, S, A)."""
         return np.asarray(self.n_sas.sum(axis=-1))
+
+    def row(self, h: _Steps) -> _Steps:
+        """The row of these counts in which step h is counted: h, or 0 where all steps are pooled."""
+        return h % len(self.n_sas)
 
     @property
     def episodes(self) -> int:
-        """Episodes counted so far."""
+        """The number of episodes counted so far."""
         if self.H is None:
             raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
         return int(self.n_sas.sum()) // self.H
 
     def add(self, episode: Episode) -> Self:
-        """Count one episode, in place; returns these counts. An episode that does not fit leaves them unchanged."""
+        """Count one episode, in place, and return these counts. An invalid episode leaves them unchanged."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-        rows, S, A, _ = self.n_sas.shape
+        _, S, A, _ = self.n_sas.shape
         H = episode.actions.size
         if self.H is not None and self.H != H:
             raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
@@ -215,8 +223,7 @@ class Counts:
         paid = None
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
-        steps = np.arange(H) % rows
-        pairs = steps, episode.states[:-1], episode.actions
+        pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
         np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
         self.n_start[episode.states[0]] += 1
         if paid is not None:
@@ -231,7 +238,7 @@ class Counts:
     def _paid(self, episode: Episode) -> Ints:
         """The rewards in whole multiples of 2^-20, rounded down."""
         if episode.rewards is None:
-            why = "its rewards are unknown" if self.x_sa is not None else "it is marked as played by the baseline"
+            why = "its rewards are unknown" if self.x_sa is not None else "it was played by the baseline"
             raise InvalidEpisode(
                 f"The episode has no rewards, but {why}: build it with sf.Episode.of(problem, states, actions, "
                 "rewards). The episode was not counted."
@@ -245,7 +252,7 @@ class Counts:
         return np.floor(episode.rewards * REWARD_UNITS).astype(np.int64)
 
     def merge(self, other: "Counts") -> "Counts":
-        """New counts of both. Sound only for complete logs: nothing selected by what came out."""
+        """New counts of both. Sound only for complete logs: no episode may be selected by its outcome."""
         if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H) or (
             self.x_sa is None
         ) != (other.x_sa is None):
@@ -258,7 +265,7 @@ class Counts:
         entries = all(counts.account[1] for counts in (self, other))  # proved on two events: together at 2 delta
         if len(set(whose)) > 1 or len(set(accounts)) > 1 or entries:
             raise InvalidCounts(
-                "These counts hold returns of different baselines, or two accounts of learners. Use "
+                "These counts hold returns of different baselines, or accounts of two agents. Use "
                 "forget_returns() on one of them."
             )
         both.baseline_returns += other.baseline_returns
@@ -307,12 +314,12 @@ class Counts:
     def save(self, path: str | Path) -> None:
         """Write as .npz: plain arrays and a line of JSON, nothing that runs when it is read.
 
-        The counts of the plan in force are part of it, so that a learner goes on with that very plan.
+        The counts of the plan in force are part of it, so that an agent continues with the same plan.
         """
         write_arrays(path, "counts", self.arrays())
 
     def arrays(self) -> dict[str, AnyArray]:
-        """All of it as named arrays."""
+        """The content of these counts as named arrays."""
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
         arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
         arrays |= {"n_start": self.n_start, "logged": np.bool_(self.logged)}
@@ -335,7 +342,7 @@ class Counts:
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
-        """What `arrays` gave."""
+        """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
@@ -386,12 +393,13 @@ class Counts:
 
     def __repr__(self) -> str:
         _, S, A, _ = self.n_sas.shape
-        over = "pooled over " * self.pooled + f"{'?' if self.H is None else self.H} steps"
-        return f"Counts({over}, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
+        over = "pooled over " if self.pooled else ""
+        steps = "?" if self.H is None else self.H
+        return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
 
 
 def require_stationary(problem: Problem) -> None:
-    """Pooling counts over steps is sound only where the dynamics do not depend on the step."""
+    """Refuse to pool counts over steps unless the problem says that the dynamics do not depend on the step."""
     if not problem.stationary:
         raise InvalidCounts(
             "Counts pooled over steps need dynamics that are the same at every step; this problem does not claim so. "
@@ -400,7 +408,7 @@ def require_stationary(problem: Problem) -> None:
 
 
 def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
-    """Do these counts belong to this problem, and are they pooled or not as the learner expects?"""
+    """Refuse counts that do not belong to this problem, or are not pooled as the agent expects."""
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
     expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
@@ -414,13 +422,13 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if counts.n_sas.shape != expected or counts.pooled != pooled:
         raise InvalidCounts(
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
-            "Use Counts.zeros(problem, pooled=...), or give the learner pooled=True for pooled counts."
+            "Use Counts.zeros(problem, pooled=...), or give the agent pooled=True for pooled counts."
         )
     _require_possible(counts, problem)
 
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
-    """A transition that the owner called impossible shows that the premise is false: nothing rests on it any more."""
+    """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
     if problem.support_rows is None:
         return
     bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
@@ -433,21 +441,21 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
 
 
 def _require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | None) -> None:
-    """Sums of what a file holds are those of int64: totals are looked at before anything is added up in it."""
+    """Refuse a file whose totals would overflow int64, before anything is added up in it."""
     if H is not None and H > LONGEST:
         raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
     n_sas = arrays["n_sas"]
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
-    # Of returns and accounts the first numbers are of episodes, which are worth at most H each.
+    # In returns and accounts the first numbers count episodes, which are worth at most H each.
     sums = [IN_A_FILE[name] for name in ("baseline_returns", "account")]
     of_episodes = [arrays[name].reshape(-1)[:-1] for name in sums if name in arrays]
     most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
     if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
-        raise InvalidFile(f"{path}: its numbers are of no episodes that were played: the file is damaged.")
+        raise InvalidFile(f"{path}: its numbers are too large for any episodes that were played: the file is damaged.")
 
 
 def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:
-    """Whole numbers of this shape in 0..most, as int64; new ones, or those given where they are just that."""
+    """Return whole numbers of this shape in 0..most as int64. With copy=False they are not copied if they are that."""
     given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
     if given.shape != shape:
         raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
@@ -463,19 +471,19 @@ def _whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy
 
 
 def _sums(name: str, values: ArrayLike | None, size: int) -> Ints:
-    """Numbers of episodes and sums; zeros where none are given."""
+    """Return numbers of episodes and sums; zeros where none are given."""
     return _whole(name, np.zeros(size) if values is None else values, (size,), LARGEST_SUM)
 
 
 def entered(baseline: bool, entry: float) -> Ints:
-    """What one episode adds to an account: values are rounded down."""
+    """Return what one episode adds to an account; values are rounded down."""
     if baseline:
         return np.array([1, 0, 0])
     return np.array([0, 1, int(np.floor(entry * REWARD_UNITS))])
 
 
 def _basis(given: ArrayLike) -> Ints:
-    """A plain list of HiGHS's five kinds of status."""
+    """Return a basis: a plain list of HiGHS's five kinds of status."""
     kinds = as_array("basis", given, "iu", "numbers in 0..4", InvalidCounts)
     if kinds.ndim != 1 or ((kinds < 0) | (kinds > 4)).any():
         raise InvalidCounts("basis is damaged, expected a plain list of numbers in 0..4. Leave it out.")

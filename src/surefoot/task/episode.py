@@ -25,9 +25,9 @@ ENTRY = "the certified value of a policy, between 0 and the number of steps"
 class Episode(FrozenRecord):
     """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
 
-    `baseline` marks an episode that was played by the baseline from its first step to its last, and that was destined
-    to be BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is
-    the value that was certified for its policy before it began, where the learner keeps a ledger of those.
+    `baseline` says that the baseline played the episode from its first step to its last, and that this was decided
+    BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is the value
+    that was certified for its policy before it began, where the agent keeps an account of those.
     """
 
     states: Ints
@@ -44,23 +44,12 @@ class Episode(FrozenRecord):
         baseline: bool = False,
         entry: float | None = None,
     ) -> None:
-        """Lengths are checked here; whether the states exist is checked where it is counted."""
-        s, a = _integers("states", states), _integers("actions", actions)
-        if a.size == 0 or s.size != a.size + 1:
-            raise InvalidEpisode(
-                f"The episode has {s.size} states and {a.size} actions, expected H+1 states for H actions: "
-                "the state before every action, and the one after the last."
-            )
-        x = None
-        if rewards is not None:
-            x = as_floats("rewards", rewards, InvalidEpisode)
-            if x.shape != a.shape:
-                raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
-            require_finite("rewards", x, InvalidEpisode)
-        marked = require_bool("baseline", baseline)
+        """Check lengths and numbers; whether the states exist is checked where the episode is counted."""
+        s, a, x = _sequences(states, actions, rewards)
+        by_baseline = require_bool("baseline", baseline)
         if entry is not None and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size:
             raise InvalidEpisode(f"entry is {entry:g}, expected {ENTRY}.")
-        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=marked, entry=entry)
+        freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=by_baseline, entry=entry)
 
     @classmethod
     def of(
@@ -72,11 +61,12 @@ class Episode(FrozenRecord):
         baseline: bool = False,
         entry: float | None = None,
     ) -> "Episode":
-        """An episode as a learner of this problem counts it: rewards are in the user's units, and read where unknown.
+        """Build an episode as an agent of this problem counts it: rewards are in the user's units, read where unknown.
 
-        Where the problem knows the reward, what it knows is taken: a certificate speaks of the declared means.
+        Where the problem knows the reward, what it knows is taken: a certificate is about the declared means.
         """
-        paid = cls(states, actions, rewards).rewards
+        s, a, paid = _sequences(states, actions, rewards)
+        require_problem(problem)
         if paid is not None and problem.unknown_rows is not None:
             units = problem.units
             bad = [i for i, x in enumerate(paid) if not units.admits(float(x))]
@@ -86,36 +76,56 @@ class Episode(FrozenRecord):
                     f"{units.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
                 )
             paid = units.of_a_step(paid)
-        return cls(states, actions, paid).as_learnt(problem, baseline, entry)
+        return Episode(s, a, _learnt_rewards(problem, s, a, paid), baseline, entry)
 
     def as_learnt(self, problem: Problem, baseline: bool, entry: float | None = None) -> "Episode":
-        """The same episode with the rewards that a learner of this problem goes by, in [0, 1]; its mark and entry."""
+        """Build the same episode with the rewards that an agent of this problem learns from, its label and entry."""
         require_problem(problem)
-        for name, values, size in (("states", self.states, problem.S), ("actions", self.actions, problem.A)):
-            require_indices(name, values, size)
-        h = np.arange(self.actions.size)
-        if h.size != problem.H:
-            raise InvalidEpisode(f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete.")
-        pairs = self.states[:-1] * problem.A + self.actions
-        learnt = problem.r_rows[h % len(problem.r_rows), pairs]
-        if problem.r_next_rows is not None:
-            learnt = problem.r_next_rows[h % len(problem.r_next_rows), pairs, self.states[1:]]
-        if problem.unknown_rows is not None:
-            unknown = problem.unknown_rows[h % len(problem.unknown_rows), pairs]
-            if self.rewards is None and unknown.any():
-                raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
-            learnt = np.where(unknown, 0.0 if self.rewards is None else self.rewards, learnt)
+        learnt = _learnt_rewards(problem, self.states, self.actions, self.rewards)
         return Episode(self.states, self.actions, learnt, baseline, entry)
 
 
+def _sequences(states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None) -> tuple[Ints, Ints, Floats | None]:
+    """Return states, actions and rewards as arrays whose lengths fit; refuse others."""
+    s, a = _integers("states", states), _integers("actions", actions)
+    if a.size == 0 or s.size != a.size + 1:
+        raise InvalidEpisode(
+            f"The episode has {s.size} states and {a.size} actions, expected H+1 states for H actions: "
+            "the state before every action, and the one after the last."
+        )
+    if rewards is None:
+        return s, a, None
+    x = as_floats("rewards", rewards, InvalidEpisode)
+    if x.shape != a.shape:
+        raise InvalidEpisode(f"The episode has rewards of shape {x.shape}, expected one per action: {a.shape}.")
+    require_finite("rewards", x, InvalidEpisode)
+    return s, a, x
+
+
+def _learnt_rewards(problem: Problem, states: Ints, actions: Ints, paid: Floats | None) -> Floats:
+    """Return the rewards in [0, 1] that an agent of this problem learns from: those it knows, or those paid."""
+    for name, values, size in (("states", states, problem.S), ("actions", actions, problem.A)):
+        require_indices(name, values, size)
+    h = np.arange(actions.size)
+    if h.size != problem.H:
+        raise InvalidEpisode(f"The episode has {h.size} steps, the problem has {problem.H}. It must be complete.")
+    known = problem.reward_of(h, states[:-1], actions, states[1:])
+    if problem.unknown_rows is None:
+        return known
+    unknown = problem.reward_unknown(h, states[:-1], actions)
+    if paid is None and unknown.any():
+        raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
+    return np.where(unknown, 0.0 if paid is None else paid, known)
+
+
 def require_problem(problem: object) -> None:
-    """What it is about must be a Problem, not a world."""
+    """Refuse what is not a Problem, such as a world."""
     if not isinstance(problem, Problem):
         raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
 def require_indices(name: str, values: Ints, size: int) -> None:
-    """All of them numbers of states or actions that there are."""
+    """Refuse numbers of states or actions that do not exist."""
     bad = np.flatnonzero((values < 0) | (values >= size))
     if bad.size:
         raise InvalidEpisode(
@@ -127,6 +137,6 @@ def _integers(name: str, values: ArrayLike) -> Ints:
     given = as_array(name, values, "iuf", f"integers: indices of {name}", InvalidEpisode)
     if given.ndim != 1:
         raise InvalidEpisode(f"{name} has shape {given.shape}, expected a plain list.")
-    if given.size and given.dtype.kind == "f":  # an empty list is of floats, for numpy
+    if given.size and given.dtype.kind == "f":  # numpy makes an empty list an array of floats
         raise InvalidEpisode(f"{name} has dtype {given.dtype}, expected integers: indices of {name}.")
     return np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)

@@ -1,6 +1,6 @@
 """Policies are arrays: pi[h, s, a], the probability of action a in state s at step h, shape (H, S, A).
 
-`EpisodicMixture` is the one exception, because no Markov policy plays like a coin tossed once per episode.
+`EpisodicMixture` is the one exception: no Markov policy behaves like a coin tossed once per episode.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LARGEST_VALUE = 1e100  # of Q in boltzmann and greedy: differences stay finite
 
 
 def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = "policy") -> Floats:
-    """The policy as a read-only float64 array (H, S, A), or InvalidPolicy with the offending index."""
+    """Return the policy as a read-only float64 array (H, S, A), or raise InvalidPolicy with the offending index."""
     pi = as_floats(name, policy, InvalidPolicy)
     if problem is not None and pi.shape != (problem.H, problem.S, problem.A):
         hint = ""
@@ -47,7 +47,7 @@ def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = 
 
 
 def uniform(H: int, S: int, A: int) -> Floats:
-    """Every action equally likely, always."""
+    """Return the policy that always takes every action with the same probability."""
     for size_name, size in (("H", H), ("S", S), ("A", A)):
         require_integer(size_name, size, 1, InvalidPolicy)
     require_size("The policy", (H, S, A), InvalidPolicy)
@@ -55,13 +55,13 @@ def uniform(H: int, S: int, A: int) -> Floats:
 
 
 def greedy(Q: ArrayLike) -> Floats:
-    """The action with the largest Q[h, s, a], the first index winning ties."""
+    """Return the policy that takes the action with the largest Q[h, s, a]; the first index wins ties."""
     q = _values(Q)
     return np.asarray(np.eye(q.shape[2])[q.argmax(axis=2)])
 
 
 def boltzmann(Q: ArrayLike, eta: float) -> Floats:
-    """pi(a|s) proportional to exp(eta Q[h, s, a]): uniform at eta = 0, greedy as eta grows."""
+    """Return pi(a|s) proportional to exp(eta Q[h, s, a]): uniform at eta = 0, greedy as eta grows."""
     meaning = "a finite number >= 0 (0 is uniform, 10 close to greedy)"
     sharpness = require_number("eta", eta, meaning)
     if not 0 <= sharpness < np.inf:
@@ -72,7 +72,7 @@ def boltzmann(Q: ArrayLike, eta: float) -> Floats:
 
 
 def splice(pi_b: ArrayLike, pi_bar: ArrayLike, h0: int) -> Floats:
-    """pi^{h0}: pi_b for the first h0 steps, then pi_bar (h0 = 0 is pi_bar, h0 = H is pi_b)."""
+    """Return pi^{h0}: pi_b for the first h0 steps, then pi_bar (h0 = 0 is pi_bar, h0 = H is pi_b)."""
     first, second = _pair(pi_b, pi_bar)
     H = first.shape[0]
     if not 0 <= require_integer("h0", h0, 0, InvalidSetting) <= H:
@@ -81,7 +81,7 @@ def splice(pi_b: ArrayLike, pi_bar: ArrayLike, h0: int) -> Floats:
 
 
 def step_mixture(first: ArrayLike, second: ArrayLike, rho: float) -> Floats:
-    """(1-rho) first + rho second at every step: a Markov policy (paper, definition of step mixture).
+    """Return (1-rho) first + rho second at every step: a Markov policy (paper, definition of step mixture).
 
     Where the two agree the entry is copied, so rounding cannot move it. The value is linear in rho when they differ at
     ONE step; it is not when they differ at two.
@@ -104,12 +104,12 @@ class EpisodicMixture(FrozenRecord):
     rho: float
 
     def __init__(self, first: ArrayLike, second: ArrayLike, rho: float) -> None:
-        """Both policies (H, S, A), and the weight of the second."""
+        """Mix both policies (H, S, A) with the weight rho of the second."""
         x, y = _pair(first, second)
         freeze(self, first=x.copy(), second=y.copy(), rho=_weight(rho))
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """The policy for one episode. A coin with only one side (rho 0 or 1) is not tossed: no number is drawn."""
+        """Return the policy for one episode. A coin with one side (rho 0 or 1) is not tossed: no number is drawn."""
         if self.rho == 0.0:
             return self.first
         if self.rho == 1.0:
@@ -124,7 +124,7 @@ class EpisodicMixture(FrozenRecord):
 
 
 def draw(weights: Floats, rng: np.random.Generator) -> int:
-    """An index with these probabilities. If rounding leaves their sum below u: the last index with any weight."""
+    """Draw an index with these probabilities. If rounding leaves their sum below u: the last index with any weight."""
     i = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
     return i if i < len(weights) else int(np.flatnonzero(weights)[-1])
 

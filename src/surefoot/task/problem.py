@@ -1,4 +1,4 @@
-"""Problem: everything a learner may know before the first episode."""
+"""Problem: everything an agent may know before the first episode."""
 
 import hashlib
 import math
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Bools, Floats
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.validation import (
     FrozenRecord,
     as_array,
@@ -24,7 +24,7 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import InvalidModel, SurefootError
 
-LONGEST = 10**6  # steps in an episode; more is a slip of the pen
+LONGEST = 10**6  # steps in an episode; more must be a typo
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Units:
 
     low: float = 0.0
     high: float = 1.0
-    steps: int = 0  # 0: those of the problem
+    steps: int = 0  # 0: as many as the problem has
 
     def __post_init__(self) -> None:
         low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
@@ -43,7 +43,7 @@ class Units:
 
     @property
     def scale(self) -> float:
-        """What one unit of this library is worth."""
+        """What one unit of this library is worth in the user's units."""
         return self.high - self.low
 
     @property
@@ -60,11 +60,11 @@ class Units:
         return (value - self.steps * self.low) / self.scale
 
     def of_a_step(self, rewards: Floats) -> Floats:
-        """Rewards of single steps rescaled to [0, 1]; an ulp outside the range is forgiven."""
+        """Rewards of single steps rescaled to [0, 1]; a rounding error outside the range is clipped."""
         return np.clip((rewards - self.low) / self.scale, 0.0, 1.0)
 
     def admits(self, reward: float) -> bool:
-        """Is this reward of one step within the declared range, an ulp or so forgiven?"""
+        """Is this reward of one step within the declared range, up to rounding errors?"""
         slack = 1e-9 * self.scale
         return self.low - slack <= reward <= self.high + slack
 
@@ -74,19 +74,19 @@ class Problem(FrozenRecord):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
     - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step; in [0, 1].
-    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or the
-      word "unknown" where only that they are drawn independently, always alike, is known. Floors are then about the
-      value averaged over the start.
+    - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or
+      "unknown" where it is only known that first states are drawn independently from one distribution. Floors are then
+      about the value averaged over the start.
     - r_next: instead of r, rewards (S, A, S) or (H, S, A, S) that depend on the next state.
     - unknown: where rewards are not known, only that they lie in [0, 1] and have a fixed mean for each pair: True
-      (everywhere), or a mask (S, A) or (H, S, A). What r says there is ignored.
+      (everywhere), or a mask (S, A) or (H, S, A). The entries of r there are ignored.
     - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
-    - rewards_at_least: True where what is given as rewards is what is paid at least: lower values hold, upper ones do
-      not. (A log says nothing of pairs that it never tried.)
+    - rewards_at_least: True where the rewards given are lower bounds of what is paid: lower values hold, upper ones do
+      not. (A log says nothing about pairs that it never tried.)
     - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
       may counts be pooled.
 
-    All of this is the owner's word: certificates rest on it, and `plan.explain()` lists it beside them.
+    All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it beside them.
     """
 
     H: int
@@ -95,7 +95,7 @@ class Problem(FrozenRecord):
     r: Floats  # (H, S, A), read-only; 0 where rewards are unknown or depend on the next state
     start: Floats | None  # (S,) probabilities; None: unknown
     stationary: bool
-    rewards_at_least: bool  # are rewards given as what is paid at least?
+    rewards_at_least: bool  # are the rewards given lower bounds of what is paid?
     units: Units  # how values translate into the user's own units
     r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
     r_next_rows: Floats | None  # (H or 1, S*A, S)
@@ -116,7 +116,7 @@ class Problem(FrozenRecord):
         support: ArrayLike | None = None,
         rewards_at_least: bool = False,
     ) -> None:
-        """Validate once; nothing is repaired."""
+        """Validate the arguments once; nothing is repaired."""
         after = None
         if (r is None) == (r_next is None):
             raise InvalidModel(
@@ -185,8 +185,8 @@ class Problem(FrozenRecord):
 
     @property
     def absorbing_state(self) -> int | None:
-        """The state in which an episode rests after an early end, where there is just one that can be: by the mask it
-        leads nowhere else, and it pays nothing in the user's units."""
+        """The absorbing state in which an episode remains after an early end, if just one state can be it: by the mask
+        it leads nowhere else, and it pays nothing in the user's units."""
         if self.support_rows is None or (self.unknown_rows is not None and self.unknown.all()):
             return None
         S, A = self.S, self.A
@@ -211,10 +211,37 @@ class Problem(FrozenRecord):
 
     @property
     def unknown(self) -> Bools:
-        """Where rewards are unknown (H or 1, S, A); nowhere if all are known."""
+        """The mask of unknown rewards (H or 1, S, A); all False where all are known."""
         if self.unknown_rows is None:
             return np.zeros((1, self.S, self.A), dtype=np.bool_)
         return self.unknown_rows.reshape(-1, self.S, self.A)
+
+    def support_at(self, h: int) -> Bools:
+        """The mask of possible next states at step h, (S, A, S)."""
+        support = self.support
+        return np.asarray(support[h % len(support)])
+
+    def unknown_at(self, h: int) -> Bools:
+        """The mask of unknown rewards at step h, (S, A)."""
+        unknown = self.unknown
+        return np.asarray(unknown[h % len(unknown)])
+
+    def r_next_at(self, h: int) -> Floats:
+        """The rewards of step h by next state, (S, A, S), whether they depend on it or not; 0 where unknown."""
+        if self.r_next_rows is None:
+            return np.broadcast_to(self.r[h][..., None], (self.S, self.A, self.S))
+        return np.asarray(self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S))
+
+    def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
+        """The reward that is known for this transition, or for each of these; 0 where it is unknown."""
+        if self.r_next_rows is None:
+            return np.asarray(self.r[h, s, a])
+        return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
+
+    def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
+        """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
+        unknown = self.unknown
+        return np.asarray(unknown[h % len(unknown), s, a])
 
     hidden = alias("unknown")
     possible = alias("support")
@@ -222,7 +249,7 @@ class Problem(FrozenRecord):
     mark = alias("fingerprint")
 
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
-        """The same task for somebody who knows less: no rewards, no start distribution, no support."""
+        """The same task for an agent that knows less: no rewards, no start distribution, no support."""
         known = self.arguments()
         if rewards:
             known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
@@ -233,21 +260,21 @@ class Problem(FrozenRecord):
         return Problem(**known)
 
     def in_user_units(self, value: float) -> float:
-        """A value of this library (0..H) in the units the rewards came in."""
+        """A value of this library (0..H) in the units of the rewards."""
         return self.units.to_user(value)
 
     def from_user_units(self, value: float) -> float:
-        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        """A floor given in the units of the rewards, as agents take it (0..H)."""
         return self.units.from_user(value)
 
     def same_as(self, other: "Problem") -> bool:
-        """Do both say the same, to the last number?"""
+        """Are both problems equal, to the last number?"""
         mine, its = self.arguments(), other.arguments()
         return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
 
     @property
     def fingerprint(self) -> str:
-        """By this a problem is known again, to the last number."""
+        """A hash that identifies the problem, to the last number."""
         digest = hashlib.sha256()
         for word, value in sorted(self.arguments().items()):
             plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
@@ -255,7 +282,7 @@ class Problem(FrozenRecord):
         return digest.hexdigest()[:16]
 
     def arguments(self) -> dict[str, Any]:
-        """What a copy is built with."""
+        """The arguments that build an equal problem."""
 
         def given(rows: AnyArray | None, *shape: int) -> AnyArray | None:
             if rows is None:
@@ -295,12 +322,12 @@ class Problem(FrozenRecord):
 
 
 def _rebuilt(arguments: dict[str, Any]) -> Problem:
-    """What a copy is made with."""
+    """Build a copy (see `Problem.__reduce__`)."""
     return Problem(**arguments)
 
 
 def _checked_units(units: object, H: int) -> Units:
-    """The user's units for episodes of H steps."""
+    """Return the user's units for episodes of H steps."""
     if not isinstance(units, Units):
         raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
     if units.steps not in (0, H, H - 1):  # one less where a common start was added
@@ -309,7 +336,7 @@ def _checked_units(units: object, H: int) -> Units:
 
 
 def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
-    """Finite and in [0, 1]; the place is named as in the array that was given (ndim axes)."""
+    """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as given (ndim axes)."""
     bad = np.argwhere(~np.isfinite(rewards))
     if bad.size:
         require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
@@ -323,7 +350,7 @@ def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
 
 
 def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
-    """A mask (1 or H, ...), or None."""
+    """Return a mask (1 or H, ...), or None."""
     if given is None or given is False:
         return None
     if given is True:
@@ -335,14 +362,14 @@ def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: 
 
 
 def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
-    """The probabilities of the first state; None where they are unknown."""
+    """Return the probabilities of the first state; None where they are unknown."""
     first = require_integer("s1", s1, 0, InvalidModel)
     if start is not None and first != 0:
         raise InvalidModel(f"s1 is {first}, but start was given, too. Leave one of them out.")
     if start is None:
         if first >= S:
             raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
-        weights = np.zeros(S)  # a row of np.eye(S) would need S times the room
+        weights = np.zeros(S)  # a row of np.eye(S) would take S times the memory
         weights[first] = 1.0
         return weights
     if isinstance(start, str):
@@ -357,7 +384,7 @@ def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
 
 
 def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
-    """The array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
+    """Return the array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
     shape = f"({', '.join(axes)})"
     if 0 in array.shape:
         raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
@@ -368,7 +395,7 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
     if array.ndim == len(axes):
         if H is None:
             raise InvalidModel(
-                f"{name} has shape {array.shape}. An array {shape} holds for all steps: say how many with H=..."
+                f"{name} has shape {array.shape}. An array {shape} holds for all steps: give their number with H=..."
             )
         return array[None], H
     if array.ndim == len(axes) + 1:
@@ -382,7 +409,7 @@ def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> 
 
 
 def signal(name: str, values: ArrayLike, problem: Problem, error: type[SurefootError]) -> Floats:
-    """A second signal (H, S, A) or (S, A) with entries in [0, 1], for every step."""
+    """Return a second signal, given as (H, S, A) or (S, A) with entries in [0, 1], for every step: (H, S, A)."""
     array = as_floats(name, values, error)
     require_finite(name, array, error)
     shape = (problem.H, problem.S, problem.A)

@@ -1,4 +1,4 @@
-"""The best that costs within a budget allow, in a known world: the yardstick for learners with costs."""
+"""The best policy whose costs are within a budget, in a known world. Agents with costs are compared with it."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ class ConstrainedOptimum(FrozenRecord):
 
     value: float  # its exact value, in units of return
     policy: Floats | None
-    cost: float  # its exact expected cost; where there is none, that of the cheapest policy
+    cost: float  # its exact expected cost; where there is no such policy, that of the cheapest one
     budget: float
     feasible: bool
 
     def __init__(self, value: float, policy: Floats | None, cost: float, budget: float, feasible: bool) -> None:
-        """Fields as named; arrays become read-only."""
+        """Set the fields; arrays become read-only."""
         freeze(self, value=value, policy=policy, cost=cost, budget=budget, feasible=feasible)
 
     def __repr__(self) -> str:
@@ -38,7 +38,7 @@ class ConstrainedOptimum(FrozenRecord):
 
 
 def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None = None) -> ConstrainedOptimum:
-    """max V^pi over policies whose expected cost is at most `budget`, by linear programming over visits.
+    """Maximise V^pi over the policies whose expected cost is at most `budget`, by linear programming over visits.
 
     Where no policy is that cheap the answer is not an error: `feasible` is False, value -inf, policy None.
     `cost` is (H, S, A) or (S, A), in [0, 1]; the world's own if left out.
@@ -56,4 +56,4 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     if answer.status == "optimal":
         policy = policy_from(answer.q, solve(world).policy)
         return ConstrainedOptimum(value_of(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
-    raise InvalidSetting(f"The solver gave up on this programme: {answer.words}. Try a budget a little different.")
+    raise InvalidSetting(f"The solver failed on this linear program: {answer.words}. Try a slightly different budget.")

@@ -1,4 +1,4 @@
-"""Exact values in a known world: no randomness, the yardstick for everything else."""
+"""Exact values in a known world: no randomness. Everything else is compared with them."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Solution(FrozenRecord):
     value: float
 
     def __init__(self, policy: Floats, Q: Floats, V: Floats, value: float) -> None:
-        """Fields as named; arrays become read-only."""
+        """Set the fields; arrays become read-only."""
         freeze(self, policy=policy, Q=Q, V=V, value=value)
 
     def __repr__(self) -> str:
@@ -31,7 +31,7 @@ class Solution(FrozenRecord):
 
 
 def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
-    """V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
+    """Return V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
     (`world.at_start(V[0])` where there are several first states).
 
     For an EpisodicMixture, the coin-averaged values.
@@ -47,7 +47,7 @@ def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floa
 
 
 def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
-    """The value of a policy at the start of the world: one number. For an EpisodicMixture the coin's average."""
+    """Return the value of a policy at the start: one number. For an EpisodicMixture it is averaged over the coin."""
     if isinstance(policy, EpisodicMixture):
         first, second = (value_of(world, side) for side in (policy.first, policy.second))
         return (1.0 - policy.rho) * first + policy.rho * second
@@ -55,13 +55,13 @@ def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
 
 
 def cost_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture, cost: Floats) -> float:
-    """The expected cost of a policy in this world, by a table of costs (H, S, A) in [0, 1]."""
+    """Return the expected cost of a policy in this world, by a table of costs (H, S, A) in [0, 1]."""
     d = occupancy(world, policy)
     return float((d * cost).sum())
 
 
 def solve(world: TabularMDP) -> Solution:
-    """Backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie.
+    """Solve by backward induction: Q[h] = r[h] + P[h] V[h+1], V[h] = max_a Q[h]; the first action wins a tie.
 
     Sums run in the same order for every pair: a matrix product may round equal rows differently and so break ties.
     """
@@ -75,7 +75,7 @@ def solve(world: TabularMDP) -> Solution:
 
 
 def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
-    """d[h, s, a]: the probability that the policy is in s at step h and takes a there. Each step sums to 1."""
+    """Return d[h, s, a]: the probability of being in s at step h and taking a. Each step sums to 1."""
     require_world(world)
     if isinstance(policy, EpisodicMixture):
         d_first, d_second = occupancy(world, policy.first), occupancy(world, policy.second)

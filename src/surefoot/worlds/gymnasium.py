@@ -3,9 +3,9 @@
 Importing this module registers our worlds, so `gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")` works by itself.
 
 How an environment with n states becomes a problem with exactly H steps:
-- state n is where an episode rests after `terminated`: it stays there and earns 0 in the user's units;
-- where episodes start in several states, state n+1 is the start of all of them. Its one step, before the H real ones,
-  draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
+- state n is the absorbing state of an episode after `terminated`: it stays there and earns 0 in the user's units;
+- where episodes start in several states, state n+1 is the common start of all of them. Its one step, before the H real
+  ones, draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
 - rewards are rescaled from the declared range to [0, 1]; `problem.in_user_units` and `from_user_units` translate.
 """
 
@@ -35,7 +35,7 @@ class Coder:
     """How the states and actions of an environment are numbered in its problem."""
 
     def __init__(self, env: Env) -> None:
-        """Refuses spaces that are not Discrete."""
+        """Read the spaces of the environment; those that are not Discrete are refused."""
         spaces = (("observation", env.observation_space), ("action", env.action_space))
         for name, space in spaces:
             if not isinstance(space, Discrete):
@@ -51,7 +51,7 @@ class Coder:
 
     @property
     def absorbing_state(self) -> int:
-        """The state in which an episode rests after its end."""
+        """The absorbing state in which an episode remains after its end."""
         return self.n
 
     @property
@@ -60,7 +60,7 @@ class Coder:
         return self.n + 1
 
     def state(self, observation: Any) -> int:
-        """The number of an observation, which may be any kind of integer."""
+        """Return the number of an observation, which may be any kind of integer."""
         try:
             s = operator.index(observation) - self.first_state
         except TypeError:
@@ -70,12 +70,12 @@ class Coder:
         return s
 
     def action(self, a: int) -> int:
-        """What the environment calls action a."""
+        """Return the number that the environment gives to action a."""
         return a + self.first_action
 
 
 def make(env: EnvOrId) -> Env:
-    """The environment itself, or a new one of this id."""
+    """Return the environment itself, or a new one of this id."""
     if isinstance(env, gymnasium.Env):
         return env
     if not isinstance(env, str):
@@ -86,8 +86,8 @@ def make(env: EnvOrId) -> Env:
         raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}") from None
 
 
-# What gymnasium.make puts around an environment, and what only watches. Any other wrapper may change actions, rewards
-# or observations, and then the model of the bare environment is not the one that answers.
+# The wrappers that gymnasium.make adds to an environment, and one that only watches. Any other wrapper may change
+# actions, rewards or observations, and then the model of the bare environment is not that of the wrapped one.
 HARMLESS = (
     gymnasium.wrappers.TimeLimit,
     gymnasium.wrappers.OrderEnforcing,
@@ -97,18 +97,18 @@ HARMLESS = (
 
 
 def shown_model(env: Env) -> Any:
-    """`env.unwrapped.P`, if it is the model of what answers through the wrappers; None if there is none."""
+    """Return `env.unwrapped.P`, if it is the model of the environment behind its wrappers; None if there is none."""
     P: Any = getattr(env.unwrapped, "P", None)
     if P is None and not isinstance(env.unwrapped, TabularEnv):
         return None
     if getattr(env.unwrapped, "fickle_passenger", False):
-        raise InvalidModel("Taxi's P does not know fickle_passenger=True, so it is not the model of what answers.")
+        raise InvalidModel("Taxi's P does not include fickle_passenger=True, so it is not this environment's model.")
     inner: Any = env
     while isinstance(inner, gymnasium.Wrapper):
         if not isinstance(inner, HARMLESS):
             raise InvalidModel(
                 f"The environment is wrapped in {type(inner).__name__}, which may change what it does, but its model P "
-                "speaks of the bare environment. Use env.unwrapped, or put what the wrapper does into the environment."
+                "describes the bare environment. Use env.unwrapped, or put what the wrapper does into the environment."
             )
         inner = inner.env
     return P
@@ -123,19 +123,19 @@ def from_gymnasium(
     start: int | None = None,
     stationary: bool = False,
 ) -> TabularMDP | Problem:
-    """A TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn in live.
+    """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn live.
 
-    - `horizon`: how many steps an episode has for us. A time limit of the environment must not be shorter.
+    - `horizon`: the number of steps in an episode. A time limit of the environment must not be shorter.
     - `reward_range`: the lowest and highest reward of a step, in the environment's units; it must contain 0, which is
       what an episode earns after its end. Found from P where there is one.
     - `rewards`: without P, the reward (n, A) or (horizon, n, A) of each state and action, in the environment's units.
       Left out, rewards are unknown: they are learnt, and may be random.
     - `start`: without P, the observation in which every episode starts, if there is just one.
-    - `stationary`: without P, your word that the dynamics do not depend on the step: a premise that nothing checks, and
-      that lets a learner pool its counts.
+    - `stationary`: without P, you assert that the dynamics do not depend on the step: a premise that nothing checks,
+      and that lets an agent pool its counts.
 
-    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover:
-    `world.averaged()` tells learners their means instead. `world.with_support()` tells learners which transitions are
+    Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover: with
+    `world.averaged()` agents know their means instead. With `world.with_support()` agents know which transitions are
     possible.
     """
     made = make(env)
@@ -161,9 +161,10 @@ def from_gymnasium(
 
 
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
-    """A policy for the environment's own n states as a policy for its problem.
+    """Return a policy for the environment's own n states as a policy for its problem.
 
-    rule is (n, A) or (horizon, n, A). In the added states (rest, common start) actions do not matter: they are uniform.
+    rule is (n, A) or (horizon, n, A). In the added states (absorbing state, common start) actions do not matter: they
+    are uniform.
     """
     given = as_floats("rule", rule, InvalidPolicy)
     n = given.shape[-2] if given.ndim in (2, 3) else -1
@@ -184,7 +185,7 @@ def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
 
 
 def time_limit(env: Env) -> int | None:
-    """The steps after which the environment cuts an episode, if it does."""
+    """Return the number of steps after which the environment cuts an episode, if it does."""
     limits = [env.spec.max_episode_steps] if env.spec is not None else []
     inner: Any = env
     while isinstance(inner, gymnasium.Wrapper):
@@ -195,7 +196,7 @@ def time_limit(env: Env) -> int | None:
 
 
 def require_time(env: Env, H: int) -> None:
-    """A time limit below the horizon would cut episodes that we count as whole."""
+    """Refuse a time limit below the horizon: it would cut episodes that are counted as complete."""
     shortest = time_limit(env)
     if shortest is not None and shortest < H:
         raise InvalidModel(
@@ -205,7 +206,7 @@ def require_time(env: Env, H: int) -> None:
 
 
 def _range(given: object) -> tuple[float, float]:
-    """Two numbers."""
+    """Return the declared range: two numbers."""
     meaning = "two numbers: the lowest and the highest reward of a step"
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise InvalidModel(f"reward_range is {given!r}, expected {meaning}.")
@@ -218,7 +219,7 @@ def _units(low: float, high: float, steps: int) -> Units:
         raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
     if not low <= 0.0 <= high:
         raise InvalidModel(
-            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0 a step: "
+            f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0: "
             f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
         )
     return Units(low, high, steps)
@@ -227,7 +228,7 @@ def _units(low: float, high: float, steps: int) -> Units:
 def _world(
     env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
 ) -> TabularMDP:
-    """Duplicate successors are added up, `terminated` is taken from the transition.
+    """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
 
     Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
     """
@@ -254,8 +255,8 @@ def _world(
     transitions[coder.absorbing_state, :, coder.absorbing_state] = 1.0
     low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
     units = _units(low, high, H)
-    # Sums of probabilities such as 1/3 + 1/3 + 1/3 are off by an ulp, and so are averages of equal rewards. Where a
-    # pair never leads, nothing is paid.
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
+    # transitions without probability nothing is paid.
     seen = np.where(transitions > 0.0, transitions, 1.0)
     after = np.clip((earned / seen - low) / (high - low), 0.0, 1.0)
     r = np.clip((earned.sum(axis=-1) - low) / (high - low), 0.0, 1.0)
@@ -278,18 +279,19 @@ def _world(
 
 
 def _structure(coder: Coder, S: int, several: bool) -> Bools:
-    """What is possible by how a problem is made of an environment: rest is for ever, nothing leads to the start."""
-    possible = np.ones((S, coder.A, S), dtype=np.bool_)
-    possible[coder.absorbing_state] = False
-    possible[coder.absorbing_state, :, coder.absorbing_state] = True
+    """Return the support that follows from how a problem is built: the absorbing state is permanent, and no state leads
+    to the common start."""
+    support = np.ones((S, coder.A, S), dtype=np.bool_)
+    support[coder.absorbing_state] = False
+    support[coder.absorbing_state, :, coder.absorbing_state] = True
     if several:
-        possible[coder.start, :, coder.n :] = False
-        possible[:, :, coder.start] = False
-    return possible
+        support[coder.start, :, coder.n :] = False
+        support[:, :, coder.start] = False
+    return support
 
 
 def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
-    """What P says of a pair, as Gymnasium's toy environments write it."""
+    """Return the outcomes of a pair by P, which has the form of Gymnasium's toy environments."""
     try:
         return [(p, s_next, reward, ended) for p, s_next, reward, ended in P[s + coder.first_state][coder.action(a)]]
     except (LookupError, TypeError, ValueError) as reason:
@@ -300,7 +302,7 @@ def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Tr
 
 
 def _start_distribution(env: Env, coder: Coder) -> Floats:
-    """Where episodes start: said by the environment, or, if it does not say, asked once with a fixed seed."""
+    """Return where episodes start: as the environment declares it, or else as found by resets with fixed seeds."""
     said = getattr(env.unwrapped, "initial_state_distrib", None)
     if said is not None:
         first = as_floats("initial_state_distrib", said, InvalidModel)
@@ -326,7 +328,7 @@ def _problem(
     start: int | None,
     stationary: bool,
 ) -> Problem:
-    """What a learner is told about an environment that does not show its model."""
+    """Return what an agent knows about an environment that does not show its model."""
     if reward_range is None:
         raise InvalidModel(
             "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
@@ -369,12 +371,12 @@ def _problem(
 
 
 class TabularEnv(Env):
-    """One of our worlds behind reset and step. After H steps an episode is truncated: that is its time limit."""
+    """One of our worlds as a Gymnasium environment. After H steps an episode is truncated: that is its time limit."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  (gymnasium's own declaration)
 
     def __init__(self, model: TabularMDP, render_mode: str | None = None) -> None:
-        """Rewards are paid in the world's own units."""
+        """Make an environment of this world; rewards are paid in the world's own units."""
         self.model = model
         self.observation_space = Discrete(model.S)
         self.action_space = Discrete(model.A)
@@ -382,14 +384,14 @@ class TabularEnv(Env):
         self._s, self._h = int(model.start.argmax()), 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Back to s1, or to a first state drawn anew."""
+        """Return to s1, or to a newly drawn first state."""
         super().reset(seed=seed)
         one = self.model.problem.one_start
         self._s, self._h = self.model.s1 if one else draw(self.model.start, self.np_random), 0
         return self._s, {}
 
     def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        """One step; the dynamics may depend on how many were taken."""
+        """Take one step; the dynamics may depend on the number of steps taken."""
         h, s = self._h, self._s
         if not self.action_space.contains(action):
             raise InvalidModel(f"The action is {action!r}, expected one of 0..{self.model.A - 1}.")
@@ -398,8 +400,8 @@ class TabularEnv(Env):
             raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
         s_next = draw(self.model.P[h, s, a], self.np_random)
         self._s, self._h = s_next, h + 1
-        after, units = self.model.problem.r_next_rows, self.model.problem.units
-        x = self.model.r[h, s, a] if after is None else after[h % len(after), s * self.model.A + a, s_next]
+        units = self.model.problem.units
+        x = float(self.model.mean_reward(h, s, a, s_next))
         if self.model.random_rewards:
             x = float(self.np_random.random() < x)
         return s_next, float(x * units.scale + units.low), False, self._h == self.model.H, {}
@@ -419,7 +421,7 @@ def _builder(name: str) -> Any:
 
 
 def env_id(name: str) -> str:
-    """The id under which a family is registered: "river-swim" is RiverSwim-v0."""
+    """Return the id under which a family is registered: "river-swim" is RiverSwim-v0."""
     return "".join(part.capitalize() for part in name.split("-")) + "-v0"
 
 

@@ -1,4 +1,4 @@
-"""The families by name."""
+"""The families of worlds by name."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class Family:
 
     @property
     def sizes(self) -> dict[str, Size]:
-        """What can be chosen, with its default."""
+        """The arguments that can be chosen, with their defaults."""
         return {name: parameter.default for name, parameter in inspect.signature(self.build).parameters.items()}
 
 
@@ -55,7 +55,7 @@ FAMILIES = {name: Family(name, build) for name, build in _BUILDERS.items()}
 
 
 def family(name: str) -> Family:
-    """The family of this name; spaces and underscores are read as hyphens."""
+    """Return the family of this name; spaces and underscores are read as hyphens."""
     if not isinstance(name, str):
         raise InvalidSetting(f"The name of a world is text, found {name!r}. There are: {', '.join(FAMILIES)}.")
     found = FAMILIES.get(name.strip().lower().replace(" ", "-").replace("_", "-"))
@@ -65,7 +65,7 @@ def family(name: str) -> Family:
 
 
 def world(name: str, **sizes: Size) -> TabularMDP:
-    """A world by name, for example world("inventory") or world("random", S=5, A=5, H=3, seed=1).
+    """Return a world by name, for example world("inventory") or world("random", S=5, A=5, H=3, seed=1).
 
     The sizes are those of the family's function; `surefoot worlds NAME` lists them.
     """
@@ -74,12 +74,12 @@ def world(name: str, **sizes: Size) -> TabularMDP:
     if unknown:
         can = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items()) or "nothing"
         raise InvalidSetting(f"World {chosen.name!r} has no {', '.join(sorted(unknown))}. What can be chosen: {can}.")
-    _require_room(chosen, sizes)
+    _require_memory(chosen, sizes)
     return chosen.build(**sizes)
 
 
-def _require_room(chosen: Family, sizes: Mapping[str, Size]) -> None:
-    """Refuse what would not fit before a family makes any array. What is not a whole number it refuses itself."""
+def _require_memory(chosen: Family, sizes: Mapping[str, Size]) -> None:
+    """Refuse sizes that are too large before a family makes any array. The family itself refuses other wrong sizes."""
     all_sizes = {**chosen.sizes, **sizes}
     whole = {name: size for name, size in all_sizes.items() if isinstance(size, int)}
     S = max(whole.get("S", 6), whole.get("N", 1), whole.get("places", 1))

@@ -1,4 +1,4 @@
-"""TabularMDP: the TRUE world. Learners never see one; simulation and exact evaluation do."""
+"""TabularMDP: the TRUE world. Agents never see one; simulation and exact evaluation do."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, read_only
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices, read_only
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -32,10 +32,10 @@ class TabularMDP(FrozenRecord):
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
     stored once, and `P` is a view of that. r is (H, S, A) or (S, A); or `r_next` (H, S, A, S) or (S, A, S), where the
     reward depends on the next state, and then r is its mean. Every episode starts in s1, or in a state drawn from
-    `start` (S,). With `random_rewards` each reward is 1 with the probability that r or r_next says, else 0.
+    `start` (S,). With `random_rewards` each reward is 1 with the probability given by r or r_next, else 0.
 
-    `problem` is what a learner is told: all but P. `problem.forget(rewards=True)` makes one that knows less, and
-    `with_support()` a world whose learners know which transitions are possible.
+    `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with less knowledge, and
+    `with_support()` a world whose agents know which transitions are possible.
     """
 
     P: Floats  # (H, S, A, S)
@@ -47,7 +47,7 @@ class TabularMDP(FrozenRecord):
     problem: Problem
     name: str
     cost: Floats | None  # (H, S, A): a second signal in [0, 1], where the world has one
-    baseline: Floats | None  # (H, S, A): the policy people start from here
+    baseline: Floats | None  # (H, S, A): the usual baseline of this world
     suggested_floor: float | None  # a floor under that baseline
 
     def __init__(
@@ -67,7 +67,7 @@ class TabularMDP(FrozenRecord):
         baseline: ArrayLike | None = None,
         suggested_floor: float | None = None,
     ) -> None:
-        """Validate once; nothing is repaired."""
+        """Validate the arguments once; nothing is repaired."""
         given_P = as_floats("P", P, InvalidModel)
         if (r is None) == (r_next is None):
             raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
@@ -87,7 +87,7 @@ class TabularMDP(FrozenRecord):
             )
         require_distributions("P", given_P, "distributions over next states", InvalidModel)
         if isinstance(start, str):
-            raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for learners.")
+            raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for agents.")
         stationary = given_P.ndim == 3
         problem = Problem(
             r if r_next is None else None,
@@ -127,22 +127,22 @@ class TabularMDP(FrozenRecord):
 
     @property
     def H(self) -> int:
-        """Steps in an episode."""
+        """The number of steps in an episode."""
         return self.problem.H
 
     @property
     def S(self) -> int:
-        """States."""
+        """The number of states."""
         return self.problem.S
 
     @property
     def A(self) -> int:
-        """Actions."""
+        """The number of actions."""
         return self.problem.A
 
     @property
     def s1(self) -> int:
-        """Where every episode starts, if there is just one such state."""
+        """The state in which every episode starts, if there is just one."""
         return self.problem.s1
 
     @property
@@ -151,30 +151,34 @@ class TabularMDP(FrozenRecord):
         return self.problem.stationary
 
     def at_start(self, V: Floats) -> float:
-        """The value of values V (S,) of the first step: at s1, or averaged over the start."""
+        """Return the value at the start of values V (S,) of the first step: at s1, or averaged over the start."""
         return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
 
+    def mean_reward(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
+        """Return the mean reward of this transition, or of each of these transitions."""
+        return self.problem.reward_of(h, s, a, s_next)
+
     def with_support(self) -> "TabularMDP":
-        """The same world, whose learners know which transitions are possible: those with P > 0."""
+        """Return the same world, whose agents know which transitions are possible: those with P > 0."""
         return _rebuilt(self._arguments() | {"support": self._short(self.P_rows > 0.0)})
 
     def averaged(self) -> "TabularMDP":
-        """The same world, whose learners are told the mean reward of each pair instead of r_next.
+        """Return the same world, whose agents know the mean reward of each pair instead of r_next.
 
-        For bounds that need r(s, a), such as the paper's. That the means are known is then a premise of its own.
+        It is for bounds that need r(s, a), such as the paper's. That the means are known is then a premise of its own.
         """
-        mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)  # a mean of ones may be an ulp above 1
+        mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)  # rounding may put a mean of ones above 1
         return _rebuilt(self._arguments() | {"r": self._short(mean), "r_next": None})
 
     def _short(self, rows: AnyArray) -> AnyArray:
         return rows[0] if len(rows) == 1 else rows
 
     def in_user_units(self, value: float) -> float:
-        """A value of this library (0..H) in the units the rewards came in."""
+        """Return a value of this library (0..H) in the units of the rewards."""
         return self.problem.in_user_units(value)
 
     def from_user_units(self, value: float) -> float:
-        """A floor in the units the rewards came in, as learners take it (0..H)."""
+        """Return a floor given in the units of the rewards, as agents take it (0..H)."""
         return self.problem.from_user_units(value)
 
     @cached_property
@@ -209,12 +213,12 @@ class TabularMDP(FrozenRecord):
 
 
 def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
-    """What a copy is made with."""
+    """Build a copy (see `TabularMDP.__reduce__`)."""
     return TabularMDP(**arguments)
 
 
 def _require_inside(P: Floats, support: Bools) -> None:
-    """A mask that the true world does not keep is not knowledge."""
+    """Refuse a mask that is false in the true world."""
     P = np.broadcast_to(P, np.broadcast_shapes(P.shape, support.shape))
     bad = np.argwhere((P > 0.0) & ~support)
     if bad.size:
@@ -222,7 +226,7 @@ def _require_inside(P: Floats, support: Bools) -> None:
 
 
 def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:
-    """The paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the simplex, start in state 0.
+    """Return the paper's synthetic world: rewards uniform on [0, 1], transitions uniform on the simplex, start 0.
 
     rng = default_rng(seed) draws first all rewards, then all transition rows; `stationary` draws one step's worth.
     """
@@ -237,7 +241,7 @@ def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> T
 
 
 def require_world(world: object) -> None:
-    """Exact values need the true model."""
+    """Refuse what is not a TabularMDP: exact values need the true model."""
     if not isinstance(world, TabularMDP):
         raise InvalidModel(
             f"Expected a TabularMDP, found {type(world).__name__}. Exact values and simulation need the true "

@@ -1,6 +1,7 @@
-"""What every learner must do. Registering one in `sf.AGENTS` enrols it here."""
+"""What every agent must do. Registering one in `sf.AGENTS` enrols it here."""
 
 import copy
+import hashlib
 import pickle
 
 import numpy as np
@@ -9,25 +10,30 @@ import pytest
 import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
+from surefoot.bounds import BOUNDS
+from surefoot.bounds.certificate import fingerprint_of
+from surefoot.simulation.by_name import build_agent, build_bounds, try_agents
+from surefoot.studies.spec.study import parse_study
 
-KINDS = {**sf.AGENTS, "ucbvi": sf.UCBVI}  # what conservative UCBVI has inside is a learner, too
+KINDS = {**sf.AGENTS, "ucbvi": sf.UCBVI}  # what conservative UCBVI has inside is an agent, too
 NAMES = sorted(KINDS)
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
-K = 4 * 10**7  # what the rivals' logarithms are told
+BOXES = {"dope": sf.BernsteinBox, "optpess-lp": sf.HoeffdingBox}  # as printed
+K = 4 * 10**7  # the number of episodes inside the rivals' logarithms
 
 
 def scaled(kind, scale):
-    """The learner's own constants times a scale."""
+    """The agent's own constants times a scale."""
     if issubclass(kind, SpliceAgent):
         return {"bounds": sf.Bernstein(scale)}
     return {"scale": scale}
 
 
 def maker(name, world):
-    """A function that builds the learner with given settings."""
+    """A function that builds the agent with given settings."""
     kind = KINDS[name]
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
-    told = float(sf.policy_value(world, baseline)[0, 0])
+    value = float(sf.policy_value(world, baseline)[0, 0])
 
     def build(floor=2.0, **settings):
         if kind is sf.BPIUCBVI:
@@ -35,7 +41,7 @@ def maker(name, world):
         if kind is sf.UCBVI:
             return kind(world.problem, **{"episodes": K, **settings})
         if not issubclass(kind, SpliceAgent):
-            settings = {"baseline_value": told, "episodes": K, **settings}
+            settings = {"baseline_value": value, "episodes": K, **settings}
         return kind(world.problem, baseline, floor, **settings)
 
     return build
@@ -43,7 +49,7 @@ def maker(name, world):
 
 @pytest.fixture(params=NAMES)
 def make(request, paper_world):
-    """Of every learner."""
+    """What every agent does."""
     return maker(request.param, paper_world)
 
 
@@ -209,7 +215,7 @@ def test_the_mixture_is_worth_its_promise(paper_world, counts_of):
 
 
 def test_epsmix_says_whose_value_is_promised():
-    """In the learner's own label, so that every run, table and figure carries it."""
+    """In the agent's own label, so that every run, table and figure carries it."""
     world = sf.random_mdp(2, 2, 2, seed=0)
     arguments = (world.problem, sf.uniform(2, 2, 2), 0.1)
     assert "coin-averaged" in str(sf.EpsMix.paper(*arguments).promise)
@@ -247,7 +253,7 @@ def test_another_floor_has_no_promise(paper_world):
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_are_as_frozen_as_the_original(make, paper_world, copied):
-    """Worker processes get copies; writable ones would be compiled for anew, and could be changed."""
+    """Worker processes get copies; kernels would be compiled again for writable ones, which could be changed."""
     for original in (make(), paper_world, paper_world.problem, make().plan(sf.Counts.zeros(paper_world.problem))):
         again = copied(original)
         arrays = {name: value for name, value in vars(again).items() if isinstance(value, np.ndarray)}
@@ -280,3 +286,65 @@ def test_a_users_own_agent_runs_in_the_plain_loop(paper_world):
     value = sf.policy_value(paper_world, sf.uniform(3, 5, 5))[0, 0]
     assert run.mean_value == pytest.approx(value, abs=1e-12)
     assert run.violations is None
+
+
+# ---- built by name
+
+
+def described(agent):
+    digest = hashlib.sha256()
+    agent.describe(digest)
+    return repr(agent), digest.hexdigest()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+@pytest.mark.parametrize("family", sorted(BOUNDS))
+def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
+    """Each takes the settings that it can use: the rivals their printed boxes and bonus, or the sharpest of theirs."""
+    world = sf.world("random", S=3, A=2, H=3, seed=1, stationary=True)
+    pi_b, value = world.baseline, float(sf.policy_value(world, world.baseline)[0, world.s1])
+    three, sharp = (world.problem, pi_b, 0.4), family == "kl"
+    common = {"delta": 0.1, "pooled": True, "replan": sf.Blocks(0.1)}
+    given = {**common, "bounds": build_bounds(family, scale)}
+    knows = {**common, "baseline_value": value, "episodes": 300}
+    box = {name: sf.MaurerPontilBox if sharp else own for name, own in BOXES.items()}
+    inside = None if sharp else sf.UCBVI(world.problem, episodes=300, delta=0.1, scale=scale, pooled=True)
+    certificate = sf.Certificate(0.2, 0.01, fingerprint_of(pi_b, world.problem))
+    by_hand = {
+        "stepmix": sf.StepMix(*three, certificate=certificate, **given),
+        "epsmix": sf.EpsMix(*three, certificate=certificate, **given),
+        "bpi-ucbvi": sf.BPIUCBVI(world.problem, **given),
+        "step-no-mix": sf.StepNoMix(*three, certificate=certificate, **given),
+        "dope": sf.DOPE(*three, bounds=box["dope"](scale), **knows),
+        "optpess-lp": sf.OptPessLP(*three, bounds=box["optpess-lp"](scale), **knows),
+        "budget-exploration": sf.BudgetExploration(*three, **given),
+        "conservative-ucbvi": sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **given),
+    }
+    assert by_hand.keys() == sf.AGENTS.keys()
+    for name, agent in by_hand.items():
+        built = build_agent(name, world, pi_b, 0.4, episodes=300, certificate=certificate, **given)
+        assert type(built) is sf.AGENTS[name]
+        assert described(built) == described(agent), name
+
+
+def test_one_registration_is_enough(monkeypatch):
+    """An agent that is registered in AGENTS can be tried, and named in a study, with no other change."""
+
+    class Mine(sf.StepMix):
+        name = "Mine"
+
+    study = {
+        **{"name": "mine", "title": "Mine", "question": "Does it learn?", "episodes": 10},
+        "scenarios": [{"id": "trap", "world": {"name": "trap"}}],
+        "agents": [{"id": "mine", "agent": "mine", "bounds": "kl"}],
+    }
+    with pytest.raises(sf.InvalidStudy, match="mine"):  # control
+        parse_study(study, "study")
+    monkeypatch.setitem(sf.AGENTS, "mine", Mine)
+    runs = try_agents(sf.world("trap"), ["mine"], None, 0.1, sf.KL(), False, 20, 0)
+    assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI"]
+    assert parse_study(study, "study").cells[0].label == "Mine"
+
+
+def test_every_registered_agent_is_a_public_name():
+    assert all(getattr(sf, kind.__name__) is kind and kind.__name__ in sf.__all__ for kind in sf.AGENTS.values())

@@ -34,7 +34,7 @@ def test_worlds(parts):
         (dict(P=P, r=r[:1]), r"r has 1 steps"),
         (dict(P=P, r=r[:, :2]), r"r is for S = 2, A = 2, but P is for S = 3, A = 2"),
         (dict(P=P[..., :2], r=r), r"3 states, but rows over 2 next states"),
-        (dict(P=P[0], r=r[0]), r"say how many with H="),
+        (dict(P=P[0], r=r[0]), r"give their number with H="),
         (dict(P=P[0, 0], r=r), r"P has shape \(2, 3\), expected \(H, S, A, S\)"),
         (dict(P=P, r=r, s1=3), r"s1 is 3, expected a state in 0..2"),
         (dict(P=P, r=r, s1=-1), r"s1 is -1"),
@@ -280,7 +280,7 @@ def test_a_floor_above_the_baseline_is_said_by_who_knows_it(parts):
     assert str(run.promise).startswith("no promise: its premise is false")
     with pytest.warns(sf.FloorAboveBaseline, match="no policy reaches it"):
         sf.simulate(world, sf.StepMix.paper(world.problem, baseline, 2.0), 10, seed=0)
-    with pytest.warns(sf.FloorAboveBaseline) as caught:  # the learner's own floor counts, whatever else is counted
+    with pytest.warns(sf.FloorAboveBaseline) as caught:  # the agent's own floor counts, whatever else is counted
         sf.simulate_many(world, sf.StepMix.paper(world.problem, baseline, value + 0.01), 10, seeds=range(3), floor=0.1)
     assert len(caught) == 1
     run = sf.simulate(
@@ -321,7 +321,7 @@ def test_what_would_not_fit_is_refused_before_memory_is_asked_for(make, error):
 
 def test_sums_that_overflow_a_machine_word_are_compared_as_they_are():
     """2^62 episodes earn up to 2^83 units: nothing is wrong with the first; the second earned more than it could."""
-    held = sf.Counts(np.zeros((2, 1, 1, 1), int), record=[2**62, 5])
+    held = sf.Counts(np.zeros((2, 1, 1, 1), int), baseline_returns=[2**62, 5])
     assert held.baseline_returns.tolist() == [2**62, 5]
-    with pytest.raises(sf.InvalidCounts, match="record"):
-        sf.Counts(np.zeros((2, 1, 1, 1), int), record=[1, 2**61])
+    with pytest.raises(sf.InvalidCounts, match="baseline_returns"):
+        sf.Counts(np.zeros((2, 1, 1, 1), int), baseline_returns=[1, 2**61])

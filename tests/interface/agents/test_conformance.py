@@ -299,7 +299,7 @@ def test_our_agents_are_left_in_peace_in_every_family(family):
 
 
 class Own:
-    """A learner of one's own: it plays at random and promises nothing. Faults are planted in subclasses."""
+    """An agent of one's own: it plays at random and promises nothing. Faults are planted in subclasses."""
 
     pooled, promise, floor = False, "no floor promised", None
 
@@ -406,12 +406,12 @@ def test_an_agent_that_lies_about_being_certified(world):
         lower, upper = 0.0, 3.0
 
         def plan(self, counts):
-            marks = {"lower": self.lower, "upper": self.upper, "safety": "certified"}
-            return changed(super().plan(counts), **marks)
+            changes = {"lower": self.lower, "upper": self.upper, "safety": "certified"}
+            return changed(super().plan(counts), **changes)
 
     below = errors(sf.check_agent(Liar(world)))
     assert len(below) == 3  # before, after 1, after 31 episodes
-    assert all("is marked certified, but its lower value is 0" in text for text in below)
+    assert all("is labelled certified, but its lower value is 0" in text for text in below)
     agent = Liar(world)
     agent.lower = 2.9  # above the floor, but no such policy exists in the world that the data come from
     found = errors(sf.check_agent(agent))
@@ -422,7 +422,7 @@ def test_an_agent_that_lies_about_being_certified(world):
     assert not sf.check_agent(agent).ok
     agent.floor = None
     agent.lower, agent.upper = 0.5, 3.0
-    assert "is marked certified" in errors(sf.check_agent(agent))[0]  # there is nothing to certify
+    assert "is labelled certified" in errors(sf.check_agent(agent))[0]  # there is nothing to certify
     agent.floor, agent.lower = 0.5, 0.5
     assert sf.check_agent(agent).ok  # control: true of these data, by luck
 

@@ -39,7 +39,7 @@ def test_every_premise_stands_beside_the_certificate(lake):
         "coin",
     ):
         assert words in premises
-    assert "owner" not in text
+    assert "the user asserts" not in text
 
 
 def test_trust_is_said_and_never_called_certified(lake):
@@ -49,15 +49,15 @@ def test_trust_is_said_and_never_called_certified(lake):
     assert "Trusted, not certified" in text
     assert "Certified:" not in text
     assert "the baseline is at or above the floor" in text.split(ON_TRUST)[1]
-    vouched = sf.StepMix(world.problem, baseline, 0.01, pooled=True, baseline_at_least=0.05)
-    plan = vouched.plan(sf.Counts.zeros(world.problem, pooled=True))
+    asserted = sf.StepMix(world.problem, baseline, 0.01, pooled=True, baseline_at_least=0.05)
+    plan = asserted.plan(sf.Counts.zeros(world.problem, pooled=True))
     assert (plan.source, plan.safety) == ("mixture", "trusted")
-    assert "for which the owner vouches" in plan.explain()
-    assert "worth at least 0.05: the owner's word" in plan.explain().split(ON_TRUST)[1]
+    assert "which the user asserts" in plan.explain()
+    assert "worth at least 0.05, as the user asserts" in plan.explain().split(ON_TRUST)[1]
 
 
-def test_the_owners_word_is_not_needed_once_data_say_more():
-    """Trusted while the vouched value decides, certified when data prove more."""
+def test_what_the_user_asserts_is_not_needed_once_data_say_more():
+    """Trusted while the asserted value decides, certified when data prove more."""
     world = sf.world("trap")
     agent = sf.EpsMix(world.problem, world.baseline, 0.6, delta=0.1, baseline_at_least=0.61)
     assert agent.plan(sf.Counts.zeros(world.problem)).safety == "trusted"
@@ -76,8 +76,8 @@ def test_a_bonus_scaled_by_hand_is_not_certified():
     assert "certified value" not in text
 
 
-def test_what_is_vouched_for_is_never_called_proved():
-    """plan.lower is what data prove, whatever the owner says."""
+def test_what_is_asserted_is_never_called_proved():
+    """plan.lower is what data prove, whatever the user asserts."""
     world = sf.world("trap")
     nothing = sf.Counts.zeros(world.problem)
     for floor in (0.5, 0.65):
@@ -117,7 +117,7 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
     counts = sf.simulate(world, agent, 500, seed=0).counts
     model = agent.model(counts)
     V_low = agent.bounds.evaluate(model, agent.baseline).V_low
-    found = binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.baseline, V_low)
+    found = binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low)
     assert [b.cost for b in found] == sorted((b.cost for b in found), reverse=True)
 
     def lower_with_more(binding):
@@ -125,7 +125,7 @@ def test_the_pairs_that_bind_are_those_whose_data_help():
         more.n_sas[binding.step, binding.state, binding.action] *= 4
         return agent.plan(more).grounds.by_model
 
-    seldom = binding_pairs(agent.problem, counts, agent.evidence(counts)[0], agent.baseline, V_low)[-1]
+    seldom = binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.baseline, V_low)[-1]
     gains = [lower_with_more(binding) - agent.plan(counts).grounds.by_model for binding in (found[0], seldom)]
     assert gains[0] > 0
     assert gains[0] > 0.5 * gains[1]

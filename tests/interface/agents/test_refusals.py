@@ -55,7 +55,7 @@ def test_worlds():
         _ = several.s1
 
 
-def test_a_world_that_is_not_what_the_agent_was_told():
+def test_a_world_that_is_not_what_the_agent_was_given():
     """A premise that the simulator can see to be false is refused, and not certified."""
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(S), size=(S, A))
@@ -72,7 +72,7 @@ def test_a_world_that_is_not_what_the_agent_was_told():
     ):
         with pytest.raises(sf.InvalidModel, match=message):
             sf.simulate(world, sf.StepMix(problem, BASELINE, 0.0, pooled=pooled), 5, seed=0)
-    for world, pooled in ((by_step, False), (after, True)):  # control: the same, rightly told
+    for world, pooled in ((by_step, False), (after, True)):  # control: the same, rightly given
         agent = sf.StepMix(world.problem.forget(rewards=True), BASELINE, 0.0, pooled=pooled)
         assert sf.simulate(world, agent, 5, seed=0).episodes == 5
 
@@ -95,7 +95,7 @@ def test_counts_and_episodes():
     ):
         with pytest.raises(sf.InvalidEpisode, match=message):
             counts.add(episode)
-    with pytest.raises(sf.InvalidEpisode, match=r"no rewards, but it is marked as played by the baseline"):
+    with pytest.raises(sf.InvalidEpisode, match=r"no rewards, but it was played by the baseline"):
         sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 2], [1, 0], baseline=True))
     assert counts == sf.Counts.zeros(hidden)
     with pytest.raises(sf.InvalidEpisode, match="must bring the rewards seen"):
@@ -145,8 +145,8 @@ def test_the_papers_bounds(settings, message):
         (lambda: sf.Returns(low=0.0, high=np.inf), r"range of returns is \(0, inf\), expected"),
         (lambda: sf.Thompson(PROBLEM, 0.0), "prior is 0, expected a finite number > 0"),
         (lambda: sf.Thompson(PROBLEM, np.inf), "prior is inf, expected"),
-        (lambda: sf.Relative(0.0), "give is 0, expected a share strictly between 0 and 1"),
-        (lambda: sf.Relative(1.0), "give is 1, expected"),
+        (lambda: sf.Relative(0.0), "max_loss is 0, expected a share strictly between 0 and 1"),
+        (lambda: sf.Relative(1.0), "max_loss is 1, expected"),
         (lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, replan=5), r"replan is 5, expected sf.EveryEpisode\(\), sf.Growth"),
         (
             lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, returns=True),

@@ -1,5 +1,5 @@
-"""The rivals from the outside: what they refuse and in which words, runs about costs, who was told what, and that
-nothing which leans on a scaled constant or on somebody's word is called certified."""
+"""The rivals from the outside: what they refuse and in which words, runs about costs, who was given what, and that
+nothing which rests on a scaled constant or on an assertion is called certified."""
 
 import json
 
@@ -17,7 +17,7 @@ from surefoot.numerics import lp
 from surefoot.numerics.lp import Occupancy
 
 H, S, A = 3, 3, 2
-PROGRAMMES = {"DOPE": sf.DOPE, "OptPess-LP": sf.OptPessLP}
+LP_AGENTS = {"DOPE": sf.DOPE, "OptPess-LP": sf.OptPessLP}
 OWN_BOX = {"DOPE": sf.BernsteinBox, "OptPess-LP": sf.HoeffdingBox}
 
 
@@ -46,7 +46,7 @@ def spent(world, baseline, cost):
     return float((sf.occupancy(world, baseline) * cost).sum())
 
 
-@pytest.fixture(params=PROGRAMMES)
+@pytest.fixture(params=LP_AGENTS)
 def kind(request):
     return request.param
 
@@ -56,7 +56,7 @@ def make(kind, world, baseline):
     """DOPE or OptPess-LP with these settings."""
 
     def build(*floor, **settings):
-        return PROGRAMMES[kind](world.problem, baseline, *floor, **{"episodes": 10_000, **settings})
+        return LP_AGENTS[kind](world.problem, baseline, *floor, **{"episodes": 10_000, **settings})
 
     return build
 
@@ -181,7 +181,7 @@ def test_scales_of_boxes(box):
 
 def test_problems_that_are_not_covered(kind, world, baseline, value):
     def build(problem):
-        return PROGRAMMES[kind](problem, baseline, 1.0, baseline_value=value, episodes=10)
+        return LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10)
 
     problem = world.problem
     cases = {
@@ -195,9 +195,9 @@ def test_problems_that_are_not_covered(kind, world, baseline, value):
     with pytest.raises(sf.InvalidSetting, match="expected a Problem"):
         build(world)
     with pytest.raises(sf.InvalidPolicy, match="baseline has shape"):
-        PROGRAMMES[kind](problem, baseline[:2], 1.0, baseline_value=value, episodes=10)
+        LP_AGENTS[kind](problem, baseline[:2], 1.0, baseline_value=value, episodes=10)
     with pytest.raises(sf.InvalidCounts, match="Counts pooled over steps need dynamics"):
-        PROGRAMMES[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
+        LP_AGENTS[kind](problem, baseline, 1.0, baseline_value=value, episodes=10, pooled=True)
     several = sf.Problem(problem.r, start=[0.5, 0.5, 0.0])
     assert build(several).plan(sf.Counts.zeros(several)).source == "baseline"  # control: several starts are covered
 
@@ -209,7 +209,7 @@ def limited(name, world, baseline, value, episodes, **settings):
     """Those whose logarithm holds a number of episodes."""
     if name == "UCBVI":
         return sf.UCBVI(world.problem, episodes=episodes, **settings)
-    kind = {**PROGRAMMES, "conservative UCBVI": sf.ConservativeUCBVI}[name]
+    kind = {**LP_AGENTS, "conservative UCBVI": sf.ConservativeUCBVI}[name]
     return kind(world.problem, baseline, 1.0, baseline_value=value, episodes=episodes, **settings)
 
 
@@ -264,9 +264,9 @@ def test_refusals_of_the_switches(world, baseline, value):
         sf.BudgetExploration(problem, baseline, 1.0, baseline_at_least=1.2)
     with pytest.raises(sf.InvalidSetting, match="paper's bounds are proved for its own optimistic policy"):
         sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), bounds=sf.Bernstein())
-    with pytest.raises(sf.InvalidSetting, match="either a learner or an explorer"):
+    with pytest.raises(sf.InvalidSetting, match="either learner= or explorer="):
         sf.BudgetExploration(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), explorer=sf.Thompson(problem))
-    with pytest.raises(sf.InvalidSetting, match="expected a learner such as"):
+    with pytest.raises(sf.InvalidSetting, match="expected an agent such as"):
         sf.BudgetExploration(problem, baseline, 1.0, learner="ucbvi")
     other = sf.random_mdp(4, A, H, seed=0).problem
     for kind, settings in (
@@ -279,17 +279,17 @@ def test_refusals_of_the_switches(world, baseline, value):
             with pytest.raises(sf.InvalidSetting, match="Build both from the same problem"):
                 kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(elsewhere), **settings)
         assert kind(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem), **settings).learner is not None  # control
-    told = {"baseline_value": value}
+    given = {"baseline_value": value}
     with pytest.raises(sf.InvalidSetting, match=r"expected sf.UCBVI\(...\) or sf.BPIUCBVI"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **told)
-    with pytest.raises(sf.InvalidSetting, match=r"The learner's delta is 0.1, above delta = 0.05"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **told)
+        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.StepMix(problem, baseline, 1.0), **given)
+    with pytest.raises(sf.InvalidSetting, match=r"The delta of the agent inside is 0.1, above delta = 0.05"):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, learner=sf.BPIUCBVI(problem, delta=0.1), **given)
     with pytest.raises(sf.InvalidSetting, match="UCBVI is built for known rewards"):
         sf.UCBVI(problem.forget(rewards=True), episodes=10)
     with pytest.raises(sf.InvalidSetting, match="give baseline_value"):
         sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10)
-    with pytest.raises(sf.InvalidSetting, match="either episodes, for UCBVI inside, or a learner"):
-        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **told)
+    with pytest.raises(sf.InvalidSetting, match="either episodes=, for UCBVI inside, or learner="):
+        sf.ConservativeUCBVI(problem, baseline, 1.0, episodes=10, learner=sf.BPIUCBVI(problem), **given)
     with pytest.raises(sf.InvalidSetting, match=r"baseline_value is 1, below the floor of 1.2"):
         sf.BudgetExploration(problem, baseline, 1.2, baseline_value=1.0)
     agent = sf.BudgetExploration(problem, baseline, sf.Relative(0.1), baseline_value=value)  # control
@@ -334,9 +334,9 @@ def test_a_broken_budget_is_counted(kind, world, monkeypatch):
     """Control: without any bonus, where what pays is what costs, the budget is broken; each such episode is counted."""
     cost, baseline = world.r, sf.uniform(H, S, A)
     spent = float((sf.occupancy(world, baseline) * cost).sum())
-    told = {"cost": cost, "budget": spent + 0.1, "baseline_cost": spent, "episodes": 1000}
+    given = {"cost": cost, "budget": spent + 0.1, "baseline_cost": spent, "episodes": 1000}
     bounds = OWN_BOX[kind](0.0)
-    agent = PROGRAMMES[kind](world.problem, baseline, bounds=bounds, replan=sf.EveryEpisode(), **told)
+    agent = LP_AGENTS[kind](world.problem, baseline, bounds=bounds, replan=sf.EveryEpisode(), **given)
     run, played = spied(monkeypatch, world, agent)
     costs = np.array([(sf.occupancy(world, policy) * cost).sum() for policy in played])
     values = np.array([sf.policy_value(world, policy)[0, 0] for policy in played])
@@ -352,7 +352,7 @@ def test_a_broken_budget_is_counted(kind, world, monkeypatch):
     assert "NOT CERTIFIED" in str(run.promise)
 
 
-def test_a_baseline_over_the_budget_is_heard_of(make, world, cost, spent):
+def test_a_baseline_over_the_budget_is_warned_of(make, world, cost, spent):
     agent = make(cost=cost, budget=spent - 0.1, baseline_cost=spent - 0.5)
     with pytest.warns(sf.FloorAboveBaseline, match=r"The baseline costs 1\.\d+, above the budget of 1\.\d+"):
         run = sf.simulate(world, agent, 20, seed=0)
@@ -383,19 +383,19 @@ def test_the_baselines_row_of_a_run_about_costs(make, world, cost, spent):
     assert [row["violations"] for row in rows([run])] == [20, 20]
 
 
-# ---- who was told, and what is promised
+# ---- who was given the value, and what is promised
 
 
 def everybody(world, baseline, value, **scaled):
-    """All rivals, and whether they are told what the baseline is worth."""
+    """All rivals, and whether they know what the baseline is worth."""
     problem, three = world.problem, (world.problem, baseline, 1.0)
-    told = {"baseline_value": value, "episodes": 1000}
+    given = {"baseline_value": value, "episodes": 1000}
     scale = scaled.get("scale", 1.0)
     return [
-        (sf.DOPE(*three, bounds=sf.BernsteinBox(scale), **told), True),
-        (sf.DOPE(*three, bounds=sf.MaurerPontilBox(scale), **told), True),
-        (sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale), **told), True),
-        (sf.OptPessLP(*three, bounds=sf.MaurerPontilBox(scale), **told), True),
+        (sf.DOPE(*three, bounds=sf.BernsteinBox(scale), **given), True),
+        (sf.DOPE(*three, bounds=sf.MaurerPontilBox(scale), **given), True),
+        (sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale), **given), True),
+        (sf.OptPessLP(*three, bounds=sf.MaurerPontilBox(scale), **given), True),
         (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
         (sf.BudgetExploration(*three, bounds=sf.KL(scale=scale)), False),
         (sf.ConservativeUCBVI(*three, bounds=sf.KL(scale=scale), baseline_value=value), True),
@@ -405,11 +405,11 @@ def everybody(world, baseline, value, **scaled):
     ]
 
 
-def test_who_was_told_is_shown(world, baseline, value, capsys):
+def test_who_knows_the_value_is_shown(world, baseline, value, capsys):
     runs = []
-    for agent, told in everybody(world, baseline, value):
+    for agent, knows in everybody(world, baseline, value):
         run = sf.simulate(world, agent, 10, seed=0, floor=1.0)
-        assert run.told is told, agent
+        assert run.told is knows, agent
         runs.append(run)
     table = rows(runs)
     assert [row["told"] for row in table[1:]] == ["yes" if run.told else "no" for run in runs]
@@ -437,7 +437,7 @@ def test_a_scaled_rival_is_never_certified(scale, world, baseline, value):
         assert agent.plan(sf.Counts.zeros(world.problem)).safety != "NOT CERTIFIED"
 
 
-def test_a_scaled_learner_of_costs_is_never_certified(kind, make, world, cost, spent, value):
+def test_a_scaled_agent_for_costs_is_never_certified(kind, make, world, cost, spent, value):
     """Whatever else is to be said about its promise: the premise, or another floor."""
     box = OWN_BOX[kind](0.5)
     fine = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=box)
@@ -447,13 +447,13 @@ def test_a_scaled_learner_of_costs_is_never_certified(kind, make, world, cost, s
         assert "NOT CERTIFIED" in str(sf.simulate(world, over, 5, seed=0).promise)
 
 
-def test_a_scaled_learner_of_costs_is_never_certified_for_a_floor(kind, make, world, cost, spent, value):
+def test_a_scaled_agent_for_costs_is_never_certified_for_a_floor(kind, make, world, cost, spent, value):
     agent = make(cost=cost, budget=spent + 0.3, baseline_cost=spent, bounds=OWN_BOX[kind](0.5))
     assert "NOT CERTIFIED" in str(sf.simulate(world, agent, 5, seed=0, floor=value - 0.1).promise)
 
 
 def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
-    """What a learner with a scaled bonus entered was never proved. Another one must not call it saved."""
+    """What an agent with a scaled bonus entered was never proved. Another one must not call it saved."""
     world = sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
     counts = sf.simulate(world, sf.BudgetExploration(*three, bounds=sf.KL(scale=1e-4)), 300, seed=0).counts
@@ -468,15 +468,15 @@ def test_a_ledger_of_scaled_values_is_not_spent_as_certified():
             return "refused"
 
     empty = counts.copy()
-    empty.ledger[:] = 0
-    assert next_source(empty) in ("baseline", "refused")  # control: without the ledger there is nothing to spend
+    empty.account[:] = 0
+    assert next_source(empty) in ("baseline", "refused")  # control: without the account there is nothing to spend
     own = sf.simulate(world, proper, 2000, seed=0).counts
     assert next_source(own) != "refused"  # control: what it entered itself is its own
     assert next_source(counts) in ("baseline", "refused")
 
 
-def test_a_budget_that_leans_on_a_declared_range_is_trusted():
-    """As for StepMix: the range of returns is somebody's word, so what it proves is not certified."""
+def test_a_budget_that_rests_on_a_declared_range_is_trusted():
+    """As for StepMix: the user asserts the range of returns, so what it proves is not certified."""
     world = sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
     declared, found = sf.Returns(low=0.5, high=0.8), sf.Returns()
@@ -486,20 +486,20 @@ def test_a_budget_that_leans_on_a_declared_range_is_trusted():
     on_baseline = sf.BudgetExploration(*three, returns=declared).plan(counts)
     counts.account[0] = 200
     counts.account_of = sf.BudgetExploration(*three, returns=declared).account_fingerprint
-    on_learner = sf.BudgetExploration(*three, returns=declared).plan(counts)
-    assert (on_baseline.source, on_learner.source) == ("baseline", "optimistic")
+    on_explorer = sf.BudgetExploration(*three, returns=declared).plan(counts)
+    assert (on_baseline.source, on_explorer.source) == ("baseline", "optimistic")
     counts.baseline_returns[:] = [1000, int(1000 * 0.685 * 2**20)]
     counts.account_of = sf.BudgetExploration(*three, returns=found).account_fingerprint
     proved = sf.BudgetExploration(*three, returns=found).plan(counts)
     assert proved.safety in ("certified", "certified in total")  # control: a range that follows from the problem
-    assert (on_baseline.safety, on_learner.safety) == ("trusted", "trusted")
+    assert (on_baseline.safety, on_explorer.safety) == ("trusted", "trusted")
 
 
 # ---- resuming
 
 
 def test_another_table_of_costs_is_another_run(tmp_path):
-    """A run about some costs is not gone on with about others, though budget and room are the same."""
+    """A run about some costs is not continued about others, though budget and slack are the same."""
     env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     one, other = np.random.default_rng(0).random((2, *world.r.shape))
 
@@ -516,8 +516,8 @@ def test_another_table_of_costs_is_another_run(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["baseline_value", "scale"])
-def test_numbers_are_told_apart_to_the_last_digit(name, tmp_path):
-    """What the learner was told, or its scale, shown with six digits, is compared with all of them."""
+def test_numbers_are_compared_to_the_last_digit(name, tmp_path):
+    """The value that the agent was given, or its scale, shown with six digits, is compared with all of them."""
     env, world = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0"), sf.world("trap")
     three, settings = (world.problem, world.baseline, world.suggested_floor), {"episodes": 1000, "baseline_value": 0.68}
 
@@ -539,7 +539,7 @@ def test_numbers_are_told_apart_to_the_last_digit(name, tmp_path):
 
 
 def test_a_plan_must_be_a_plan(world):
-    """The natural mistake in a learner of one's own: to return the policy."""
+    """The natural mistake in an agent of one's own: to return the policy."""
 
     class Mine:
         problem, floor, pooled, promise = world.problem, None, False, "no floor promised"
@@ -583,22 +583,25 @@ def test_what_is_scaled_is_not_called_proved():
         assert "0.685" in said
 
 
-def test_an_account_says_what_it_leans_on(monkeypatch):
-    """Each of the three marks of a plan of the learner's, with its reason."""
+def test_an_account_says_what_it_rests_on(monkeypatch):
+    """Each of the three labels of a plan of the explorer's, with its reason."""
     world = sf.world("trap")
     three = (world.problem, world.baseline, 0.6)
-    seen, follow = {}, sf.BudgetExploration.follow
+    seen, make_plan = {}, sf.BudgetExploration.make_plan
 
-    def spy(self, offer, ledger):
-        plan = follow(self, offer, ledger)
+    def spy(self, proposal, account):
+        plan = make_plan(self, proposal, account)
         seen.setdefault((plan.source, plan.safety, self.baseline_value is not None), plan.explain())
         return plan
 
-    monkeypatch.setattr(sf.BudgetExploration, "follow", spy)
-    for told in ({}, {"baseline_value": 0.685}):
-        sf.simulate(world, sf.BudgetExploration(*three, **told), 4000, seed=0)
-    assert "Trusted, not certified: it leans on the told value" in seen["optimistic", "trusted", True]
-    assert "Trusted, not certified: it leans on your word" in seen["optimistic", "trusted", False]
+    monkeypatch.setattr(sf.BudgetExploration, "make_plan", spy)
+    for given in ({}, {"baseline_value": 0.685}):
+        sf.simulate(world, sf.BudgetExploration(*three, **given), 4000, seed=0)
+    assert (
+        "Trusted, not certified: it rests on the value of the baseline that was given"
+        in seen["optimistic", "trusted", True]
+    )
+    assert "Trusted, not certified: it rests on the premise that" in seen["optimistic", "trusted", False]
     assert "this policy alone is worth at least" in seen["optimistic", "certified", False]
     assert "Certified in total, not by itself" in seen["optimistic", "certified in total", False]
     learner = sf.Learner(sf.BudgetExploration(*three), 0)
@@ -631,9 +634,9 @@ def answered(q, status="optimal"):
     return Occupancy(status, status.capitalize(), q, None)
 
 
-def test_the_solvers_word_is_not_enough():
+def test_the_solvers_answer_is_not_enough():
     """A solver that spends too much is asked again with less; one that never stops, or finds nothing where there is
-    something, is heard of, and the baseline is played."""
+    something, is warned of, and the baseline is played."""
     pi_b, dear = sf.uniform(1, 1, 2), np.array([[[0.0, 1.0]]])
 
     def prove(pi):  # the second action costs 1, the first nothing
@@ -668,8 +671,8 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
     worth = float(sf.policy_value(world, baseline)[0, 0])
-    told = {"baseline_value": worth, "episodes": 10**9, "pooled": True, "bounds": sf.MaurerPontilBox()}
-    agent = PROGRAMMES[kind](world.problem, baseline, worth - 0.3, **told)
+    given = {"baseline_value": worth, "episodes": 10**9, "pooled": True, "bounds": sf.MaurerPontilBox()}
+    agent = LP_AGENTS[kind](world.problem, baseline, worth - 0.3, **given)
     counts = sf.Counts(np.random.default_rng(0).multinomial(10**7, world.P_rows[0]), H=3)
     cold = agent.plan(counts)
     assert cold.source == "optimistic"
@@ -691,7 +694,7 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
 
 
 class Handmade(sf.CountingAgent):
-    """A user's own learner of our kind, without dataclasses: two policies by turns, ten episodes each."""
+    """A user's own agent of our kind, without dataclasses: two policies by turns, ten episodes each."""
 
     name, delta, pooled, replan, floor, promise = "by hand", 0.05, False, sf.Growth(100.0), None, "no floor promised"
 
@@ -714,8 +717,8 @@ class Handmade(sf.CountingAgent):
         return self.turn(int(1 - plan.policy[0, 0].argmax()))
 
 
-def test_a_learner_by_hand_goes_on_as_it_says(world, assert_same_run):
-    """By both drivers: what is remembered of a plan between two others is of that very policy."""
+def test_an_agent_by_hand_continues_as_it_says(world, assert_same_run):
+    """By both loops: what is remembered of a plan between two others is of that very policy."""
     runs = [simulate(world, Handmade(world.problem), 95, seed=0) for simulate in (sf.simulate, sf.simulate_reference)]
     assert_same_run(*runs)
     values = [sf.policy_value(world, Handmade(world.problem).turn(a).policy)[0, 0] for a in (0, 1)]
@@ -726,15 +729,15 @@ def test_a_learner_by_hand_goes_on_as_it_says(world, assert_same_run):
     assert sf.learn(env, Handmade(sf.world("trap").problem), 5, seed=0).episodes == 5
 
 
-def test_a_learner_of_few_episodes_can_be_checked(world, baseline, value):
+def test_an_agent_for_few_episodes_can_be_checked(world, baseline, value):
     for episodes in (1, 2, 20, 31):
         agent = sf.DOPE(world.problem, baseline, 1.0, baseline_value=value, episodes=episodes)
         assert sf.check_agent(agent).ok
 
 
 @pytest.mark.parametrize("kappa", [1e-3, 1e-6, 1e-9])
-def test_a_baseline_that_leaves_hardly_any_room(kappa):
-    """The optimistic rewards are divided by it: a programme with numbers of 10^8 is solved all the same."""
+def test_a_baseline_that_leaves_hardly_any_slack(kappa):
+    """The optimistic rewards are divided by it: a linear program with numbers of 10^8 is solved all the same."""
     world = sf.random_mdp(3, 2, 3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, 2.0)
     visits = np.random.default_rng(0).multinomial(10**6, world.P_rows[0])
@@ -742,8 +745,8 @@ def test_a_baseline_that_leaves_hardly_any_room(kappa):
     for kind in (sf.DOPE, sf.OptPessLP):
         for box in (sf.MaurerPontilBox(), None):
             settings = {"bounds": box} if box else {}
-            told = {"baseline_value": worth - 0.3 + kappa, "episodes": 10**7, "pooled": True}
-            agent = kind(world.problem, baseline, worth - 0.3, **told, **settings)
+            given = {"baseline_value": worth - 0.3 + kappa, "episodes": 10**7, "pooled": True}
+            agent = kind(world.problem, baseline, worth - 0.3, **given, **settings)
             plan = agent.plan(sf.Counts(visits, H=3))  # a SolverTrouble would be an error here
             assert plan.safety in ("certified", "trusted")
 
@@ -782,13 +785,13 @@ def test_try_takes_the_rivals():
     assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
     assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:5])
     world = sf.world("trap")
-    told = float(sf.policy_value(world, world.baseline)[0, 0])
+    value = float(sf.policy_value(world, world.baseline)[0, 0])
     three = (world.problem, world.baseline, world.suggested_floor)
     same = {  # what the command builds: the sharpest certificate that is theirs
-        "DOPE": sf.DOPE(*three, baseline_value=told, episodes=300, bounds=sf.MaurerPontilBox()),
-        "OptPess-LP": sf.OptPessLP(*three, baseline_value=told, episodes=300, bounds=sf.MaurerPontilBox()),
+        "DOPE": sf.DOPE(*three, baseline_value=value, episodes=300, bounds=sf.MaurerPontilBox()),
+        "OptPess-LP": sf.OptPessLP(*three, baseline_value=value, episodes=300, bounds=sf.MaurerPontilBox()),
         "Budget-Exploration": sf.BudgetExploration(*three),
-        "conservative UCBVI": sf.ConservativeUCBVI(*three, baseline_value=told),
+        "conservative UCBVI": sf.ConservativeUCBVI(*three, baseline_value=value),
     }
     for name, agent in same.items():
         run = sf.simulate(world, agent, 300, seed=0)

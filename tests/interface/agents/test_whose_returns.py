@@ -31,7 +31,7 @@ def test_returns_of_another_baseline_are_refused(trap):
     assert np.array_equal(counts.forget_returns().n_sas, counts.n_sas)
 
 
-def test_a_learner_that_does_not_use_them_does_not_mix_them_up(trap):
+def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap):
     """Its own returns replace the other's, so that nobody reads a sum of both."""
     good = sf.StepMix(trap.problem, trap.baseline, 0.6)
     counts = sf.simulate(trap, good, 300, seed=0).counts
@@ -40,7 +40,7 @@ def test_a_learner_that_does_not_use_them_does_not_mix_them_up(trap):
         bad = sf.StepMix(trap.problem, other(trap.baseline), 0.6)
         after = sf.simulate(trap, bad, 50, seed=0, counts=counts).counts
     assert after.record[0] <= 50
-    assert after.returns_of == bad.mark != good.mark
+    assert after.returns_of == bad.fingerprint != good.fingerprint
     with pytest.raises(sf.InvalidCounts, match="different baselines"):
         after.merge(counts)
 
@@ -91,7 +91,7 @@ def test_going_on_with_the_same_seed_draws_other_numbers(trap):
     assert more.counts.n_sas.sum() == whole.counts.n_sas.sum()
 
 
-def test_sums_of_rewards_have_room(trap):
+def test_sums_of_rewards_do_not_overflow(trap):
     """10^11 episodes in blocks, and the sums are still right."""
     agent = sf.StepMix(trap.problem, trap.baseline, 0.68, replan=sf.Blocks(0.5))
     run = sf.simulate(trap, agent, 10**11, seed=0)

@@ -79,9 +79,9 @@ def test_nothing_is_overwritten_and_nothing_else_is_taken(tmp_path):
         sf.simulate(world, sf.BPIUCBVI(world.problem), 10, seed=0, ledger=tmp_path / "b.ledger")
     assert not (tmp_path / "b.ledger").exists()
     book = sf.Ledger(tmp_path / "c.account", agent)
-    with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
+    with pytest.raises(sf.InvalidSetting, match="not made by the agent of the ledger"):
         book.write(trap()[1].plan(sf.Counts.zeros(world.problem)))
-    with pytest.raises(sf.InvalidSetting, match="the learner that it was begun with"):
+    with pytest.raises(sf.InvalidSetting, match="not made by the agent of the ledger"):
         book.write(sf.Plan.plain(agent.baseline))
     book.close()
     assert not (tmp_path / "c.account").exists()  # nothing was planned
@@ -134,12 +134,12 @@ def test_a_live_run_goes_on_with_the_same_ledger(at, cut, tmp_path, monkeypatch)
     assert (tmp_path / "cut.ledger").read_bytes() == (tmp_path / "whole.account").read_bytes()
 
 
-def test_what_is_not_this_learners_ledger_is_not_gone_on_with(tmp_path):
+def test_the_ledger_of_another_agent_is_not_continued(tmp_path):
     world, agent = trap()
     sf.simulate(world, agent, 50, seed=0, ledger=tmp_path / "a.ledger")
     text = (tmp_path / "a.ledger").read_bytes()
     other = sf.StepMix(world.problem, world.baseline, 0.59, delta=0.1)
-    with pytest.raises(sf.InvalidFile, match="another learner"):
+    with pytest.raises(sf.InvalidFile, match="another agent"):
         sf.Ledger.resume(tmp_path / "a.ledger", other, 50)
     for damaged in (
         text.replace(b'"h":', b'"h" :', 1),

@@ -1,9 +1,9 @@
-"""No promise without the status of its premise: how well it is known that the baseline is above the
-floor stands beside every promise.
+"""No promise without the status of its premise: how well it is known that the baseline is above the floor stands beside
+every promise.
 
-Certified by data, vouched for, unknown, or none needed. What promises nothing (NOT CERTIFIED, no floor, a premise that
-is known to be false) has no such status. Each agent of the registry is here, with
-every setting that the status depends on.
+Certified by data, asserted by the user, unknown, or none needed. What promises nothing (NOT CERTIFIED, no floor, a
+premise that is known to be false) has no such status. Each agent of the registry is here, with every setting that the
+status depends on.
 """
 
 import html
@@ -41,7 +41,7 @@ def build(kind, floor, **settings):
     return kind(WORLD.problem, BASELINE, floor, **settings)
 
 
-def told(kind, floor, **settings):
+def given_value(kind, floor, **settings):
     return build(kind, floor, baseline_value=VALUE, episodes=1000, **settings)
 
 
@@ -50,7 +50,7 @@ def with_costs(kind, budget):
 
 
 MIXERS = (sf.StepMix, sf.EpsMix, sf.StepNoMix)
-PROGRAMMES = (sf.DOPE, sf.OptPessLP)
+LP_AGENTS = (sf.DOPE, sf.OptPessLP)
 SUMS = (sf.BudgetExploration, sf.ConservativeUCBVI)
 # Every agent, its settings, the status in its promise (None: it promises nothing), and in its plan without data.
 CASES = [
@@ -62,7 +62,7 @@ CASES = [
     *(
         (
             kind,
-            "vouched",
+            "asserted",
             lambda kind: build(kind, HIGH, baseline_at_least=2.56),
             "asserted by the user",
             "asserted by the user",
@@ -72,14 +72,14 @@ CASES = [
     *(
         (
             kind,
-            "vouched at the floor",
+            "asserted at the floor",
             lambda kind: build(kind, HIGH, baseline_at_least=HIGH),
             *["asserted by the user"] * 2,
         )
         for kind in MIXERS
     ),
     *(
-        (kind, "vouched for less", lambda kind: build(kind, HIGH, baseline_at_least=2.54), "unknown", "unknown")
+        (kind, "asserted to be less", lambda kind: build(kind, HIGH, baseline_at_least=2.54), "unknown", "unknown")
         for kind in MIXERS
     ),
     *(
@@ -101,20 +101,20 @@ CASES = [
     ),
     *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in MIXERS),
     *(
-        (kind, "told", lambda kind: told(kind, LOW), "asserted by the user", "asserted by the user")
-        for kind in PROGRAMMES
+        (kind, "given", lambda kind: given_value(kind, LOW), "asserted by the user", "asserted by the user")
+        for kind in LP_AGENTS
     ),
-    *((kind, "floor of 0", lambda kind: told(kind, 0.0), "none needed", "none needed") for kind in PROGRAMMES),
+    *((kind, "floor of 0", lambda kind: given_value(kind, 0.0), "none needed", "none needed") for kind in LP_AGENTS),
     *(
         (kind, "costs", lambda kind: with_costs(kind, 2.0), "asserted by the user", "asserted by the user")
-        for kind in PROGRAMMES
+        for kind in LP_AGENTS
     ),
-    *((kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed") for kind in PROGRAMMES),
-    *((kind, "scaled", lambda kind: told(kind, LOW, scale=0.5), None, None) for kind in PROGRAMMES),
+    *((kind, "any cost", lambda kind: with_costs(kind, 3.0), "none needed", "none needed") for kind in LP_AGENTS),
+    *((kind, "scaled", lambda kind: given_value(kind, LOW, scale=0.5), None, None) for kind in LP_AGENTS),
     *((kind, "plain", lambda kind: build(kind, HIGH), "unknown", "unknown") for kind in SUMS),
     *((kind, "low floor", lambda kind: build(kind, LOW), "unknown", "certified by data") for kind in SUMS),
     *(
-        (kind, "told", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["asserted by the user"] * 2)
+        (kind, "given", lambda kind: build(kind, HIGH, baseline_value=VALUE), *["asserted by the user"] * 2)
         for kind in SUMS
     ),
     *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in SUMS),
@@ -122,7 +122,7 @@ CASES = [
     (
         sf.ConservativeUCBVI,
         "UCBVI inside",
-        lambda kind: told(kind, LOW),
+        lambda kind: given_value(kind, LOW),
         "asserted by the user",
         "asserted by the user",
     ),
@@ -153,7 +153,7 @@ def test_a_promise_without_a_grade_is_seen():
             graded(words)
 
 
-def test_every_learner_is_here():
+def test_every_agent_is_here():
     assert {kind for kind, *_ in CASES} == {*sf.AGENTS.values(), sf.UCBVI}
 
 
@@ -162,7 +162,7 @@ def test_every_learner_is_here():
     [(kind, make, promised, planned) for kind, _, make, promised, planned in CASES],
     ids=[f"{kind.__name__}-{name}" for kind, name, *_ in CASES],
 )
-class TestEveryLearner:
+class TestEveryAgent:
     def test_its_promise_has_a_grade(self, kind, make, promised, planned):
         agent = make(kind)
         assert graded(str(agent.promise)) == promised
@@ -191,7 +191,7 @@ class TestEveryLearner:
 
 
 def test_data_certify_the_baseline(counts_of):
-    """By the model: unknown before, certified by data after; what is vouched for is then proved as well."""
+    """By the model: unknown before, certified by data after; what is asserted is then proved as well."""
     counts = counts_of(WORLD, BASELINE, 10**5, seed=0)
     for settings in ({}, {"baseline_at_least": 2.56}):
         for kind in MIXERS:
@@ -220,7 +220,7 @@ def test_returns_certify_it_unless_their_range_is_somebodys_word(declared):
 
 
 def test_a_rival_proves_its_baseline_while_it_plays_it():
-    """OptPess-LP plays the baseline until it is proved with room to spare. From no visits to many: vouched for, then
+    """OptPess-LP plays the baseline until it is proved with some slack. From no visits to many: asserted, then
     certified by data, though it is still the baseline that is played; of other policies the baseline's cost is not
     computed."""
     world = sf.TabularMDP(np.ones((1, 2, 1)), np.array([[0.9, 0.91]]), H=2)
@@ -297,21 +297,21 @@ trials = 1
 episodes = 200
 replan = { growth = 1.1 }
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "dope"
 agent = "dope"
 bounds = "paper"
 
-[[learners]]
+[[agents]]
 id = "scaled"
 agent = "epsmix"
 bounds = "kl"
@@ -329,7 +329,7 @@ def test_the_report_of_a_study_has_it(tmp_path):
 
 
 def test_learn_says_it_too():
-    """Where no model is shown, the label is the learner's own."""
+    """Where no model is shown, the label is the agent's own."""
     lake = sf.from_gymnasium("FrozenLake-v1", horizon=50)
     baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
     agent = sf.EpsMix(lake.problem, baseline, floor=0.13, pooled=True)

@@ -1,4 +1,4 @@
-"""The verifier of ledgers: it accepts what learners write, and refuses every changed byte and every false claim.
+"""The verifier of ledgers: it accepts what agents write, and refuses every changed byte and every false claim.
 
 Ledgers are made by `simulate(..., ledger=)`; the verifier shares no code with it. Forgeries recompute the digests, as
 somebody could who wants to be believed.
@@ -72,7 +72,7 @@ def test_a_copy_runs_on_a_machine_without_surefoot(tmp_path):
         assert said.returncode == 2 and said.stderr.startswith("usage: ") and said.stdout == ""
 
 
-# ---- worlds and learners
+# ---- worlds and agents
 
 
 def chain(records):
@@ -88,9 +88,9 @@ def chain(records):
 
 @functools.cache
 def settings_of(name):
-    """(world, agent, episodes) of a case, by its name: learner, then what is special."""
-    learner, *words = name.split()
-    kind = {"step": sf.StepMix, "eps": sf.EpsMix, "nomix": sf.StepNoMix}[learner]
+    """(world, agent, episodes) of a case, by its name: agent, then what is special."""
+    short, *words = name.split()
+    kind = {"step": sf.StepMix, "eps": sf.EpsMix, "nomix": sf.StepNoMix}[short]
     rng = np.random.default_rng(7)
     H, S, A = 3, 3, 2
     still = () if "pooled" in words else (H,)
@@ -119,7 +119,7 @@ def settings_of(name):
         floor = sf.Relative(0.12)
     if "returns" in words:
         more["returns"] = sf.Returns(low=0.5, high=2.9) if "declared" in words else sf.Returns()
-    if "vouched" in words:
+    if "asserted" in words:
         more["baseline_at_least"] = value - 0.02
     if "bisected" in words:
         more["bisections"] = 8
@@ -156,7 +156,7 @@ step | eps | nomix | step pooled | eps pooled | nomix pooled | step sparse | eps
 step mask | step mask pooled returns | step next | eps next mask returns | step starts | eps nostart | step unknown
 eps unknown nostart pooled | step unknown pooled returns | step returns | eps returns | step relative | eps relative
 nomix relative | step relative returns | eps relative unknown nostart pooled | step relative units | step units
-step vouched | eps vouched | nomix vouched | step bisected | step bisected vouched | step thompson | eps thompson
+step asserted | eps asserted | nomix asserted | step bisected | step bisected asserted | step thompson | eps thompson
 step paper | eps paper pooled | nomix paper | step paper relative pooled | eps paper returns
 step returns declared | eps relative returns declared | eps relative unknown returns declared
 """
@@ -177,9 +177,9 @@ def test_every_plan_of_a_run_is_accepted(case):
     assert sum(verdict[1:6]) == verdict.plans and verdict.not_certified == 0
     said = [json.loads(line)["safety"] for line in lines[1:-1]]
     assert verdict.certified + verdict.by_certificate == said.count("certified")
-    assert verdict.trusted + verdict.asserted == said.count("trusted")
-    if "vouched" not in case and "declared" not in case:
-        assert verdict.asserted == 0
+    assert verdict.trusted + verdict.vouched == said.count("trusted")
+    if "asserted" not in case and "declared" not in case:
+        assert verdict.vouched == 0
 
 
 def test_the_cases_contain_what_they_are_for():
@@ -187,8 +187,8 @@ def test_the_cases_contain_what_they_are_for():
     sources = {case: words_of(ledger(case), "source") for case in CASES}
     assert sum("mixture" in found for found in sources.values()) > len(CASES) / 2
     assert sum("optimistic" in found for found in sources.values()) > len(CASES) / 2
-    assert verifier.verify(ledger("step vouched")).asserted > 0
-    assert verifier.verify(ledger("eps relative returns declared")).asserted > 0
+    assert verifier.verify(ledger("step asserted")).vouched > 0
+    assert verifier.verify(ledger("eps relative returns declared")).vouched > 0
 
 
 def test_a_scaled_bonus_is_consistent_but_not_certified(tmp_path, capsys):
@@ -212,7 +212,7 @@ def test_a_larger_world_by_growth():
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
-        sf.simulate(world, sf.StepMix(world.problem, baseline, 2.6, delta=0.1), 1000, seed=0, ledger=path)
+        sf.simulate(world, sf.StepMix(world.problem, baseline, 2.5, delta=0.1), 1000, seed=0, ledger=path)
         before = time.process_time()
         with path.open("rb") as stream:
             verdict = verifier.verify(stream)
@@ -388,17 +388,17 @@ def trust_called_certified(records):
     records[first_plan(records, safety="trusted")]["safety"] = "certified"
 
 
-@each("step vouched", "eps vouched", "eps relative unknown returns declared")
+@each("step asserted", "eps asserted", "eps relative unknown returns declared")
 def a_word_called_certified(records):
     records[last_plan(records, safety="trusted")]["safety"] = "certified"
 
 
-@each("step vouched")
+@each("step asserted")
 def a_word_taken_away(records):
     records[0]["vouched"] = None
 
 
-@each("step vouched")
+@each("step asserted")
 def a_word_that_was_lower(records):
     records[0]["vouched"] = more(records[0]["vouched"], -1e-3)
 
@@ -497,7 +497,7 @@ def other_bounds(records):
 
 
 @each("step", "eps")
-def another_learner(records):
+def another_agent(records):
     records[0]["learner"] = "EpsMix" if records[0]["learner"] == "StepMix" else "StepMix"
 
 
@@ -799,7 +799,7 @@ def an_upper_value_that_nobody_asked_for(records):
 
 
 @each("step")
-def a_learner_that_thaws(records):
+def an_agent_that_thaws(records):
     plan = records[first_plan(records, source="baseline")]
     plan["frozen"] = True
 
@@ -848,8 +848,8 @@ def test_a_weaker_claim_is_still_true():
 
 
 def test_what_leans_on_an_earlier_certificate_is_counted_apart():
-    """The baseline's vouched value written as a certificate's: accepted, but not as proved by this ledger."""
-    records = copy.deepcopy(records_of("step vouched"))
+    """The value asserted by the user written as a certificate's: accepted, but not as proved by this ledger."""
+    records = copy.deepcopy(records_of("step asserted"))
     value, records[0]["vouched"] = records[0]["vouched"], None
     records[0]["certificate"] = {"delta": hexed(0.01), "mark": "0123456789abcdef", "value": value}
     for record in records[1:-1]:
@@ -857,7 +857,7 @@ def test_what_leans_on_an_earlier_certificate_is_counted_apart():
             record["safety"] = "certified"
     verdict = verifier.verify(chain(records))
     assert not verdict.refusals
-    assert verdict.by_certificate == verifier.verify(ledger("step vouched")).asserted > 0
+    assert verdict.by_certificate == verifier.verify(ledger("step asserted")).vouched > 0
     assert "0.21" in verdict.promise  # both shares of delta
 
 

@@ -1,8 +1,8 @@
-"""The watchdog in an environment: it gives alarm where a premise is false, says why, freezes the learner to its
+"""The watchdog in an environment: it raises an alarm where a premise is false, says why, freezes the agent to its
 baseline, and is silent where all is well.
 
 Seeds are fixed, so no test here fails by chance. How often a watchdog errs is in statistical/test_watchdog.py; here a
-true learner is met a few times, each with a chance of at most 0.01 + delta of an alarm when the seeds were chosen.
+true promise is watched a few times, each with a chance of at most 0.01 + delta of an alarm when the seeds were chosen.
 """
 
 import json
@@ -56,7 +56,7 @@ def problem(**settings):
 
 
 def agent(kind=sf.StepMix, floor=FLOOR, known=None, **settings):
-    """Uniform baseline; pooled counts, so that a learner leaves the baseline within some hundred episodes."""
+    """Uniform baseline; pooled counts, so that an agent leaves the baseline within some hundred episodes."""
     known = problem() if known is None else known
     return kind(known, sf.embed_policy(known, np.full((2, 2), 0.5)), floor, **{"pooled": True, **settings})
 
@@ -64,9 +64,9 @@ def agent(kind=sf.StepMix, floor=FLOOR, known=None, **settings):
 BELOW = {"good": (0.3, 0.3)}  # the baseline is worth 0.9
 
 
-def learnt(env, learner=None, episodes=400, seed=0, alpha=0.01, **settings):
-    learner = agent() if learner is None else learner
-    return sf.learn(env, learner, episodes, seed, watchdog=sf.Watchdog(alpha), **settings)
+def learnt(env, watched=None, episodes=400, seed=0, alpha=0.01, **settings):
+    watched = agent() if watched is None else watched
+    return sf.learn(env, watched, episodes, seed, watchdog=sf.Watchdog(alpha), **settings)
 
 
 # ---- alarm, or none
@@ -74,7 +74,7 @@ def learnt(env, learner=None, episodes=400, seed=0, alpha=0.01, **settings):
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 @pytest.mark.parametrize("what", ["the baseline is below the floor", "the process changes"])
-def test_a_false_premise_gives_alarm_and_freezes(kind, what):
+def test_a_false_premise_raises_an_alarm_and_freezes(kind, what):
     """From the alarm on the baseline alone is played; before it, in the world that changes, more was."""
     changes = what == "the process changes"
     learner = agent(kind, returns=sf.Returns())
@@ -126,7 +126,7 @@ def test_a_smaller_alpha_waits_longer():
 
 
 def test_rivals_with_a_floor_are_frozen_too():
-    """DOPE solves a programme for each plan; after an alarm none of it is played."""
+    """DOPE solves a linear program for each plan; after an alarm none of them is played."""
     known = problem()
     learner = agent(sf.DOPE, known=known, baseline_value=1.5, episodes=500)
     run = learnt(Coin(**BELOW), learner, 300)
@@ -152,7 +152,7 @@ def test_the_message_has_the_numbers_and_their_units():
     text, at = str(run.alarm), run.alarm.episodes
     mean = known.in_user_units(run.alarm.mean_return)
     assert text.startswith(f"ALARM after {at} episodes: the promise is not supported by what was observed.")
-    assert "The floor is 3.8 an episode" in text
+    assert "The floor is 3.8 per episode" in text
     assert f"over {at} episodes the mean return was {mean:.6g}" in text
     assert "(units of return)" in text
     assert "at most 0.01" in text
@@ -233,7 +233,7 @@ def test_what_was_seen_is_latched():
 
 
 def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
-    """Counts and watch on file, at any moment: the learner that goes on sees what the other would have."""
+    """Counts and watch in files, at any moment: the agent that continues sees what the other would have."""
     whole = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
     play(whole, Coin(**BELOW), 300)
     part = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
@@ -253,7 +253,7 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
         sf.Watchdog(0.02).on(learner, tmp_path / "watch.npz")
     with pytest.raises(sf.InvalidFile, match="another watchdog"):
         sf.Watchdog().on(agent(floor=1.2), tmp_path / "watch.npz")
-    with pytest.raises(sf.InvalidSetting, match="of another learner"):
+    with pytest.raises(sf.InvalidSetting, match="belongs to another agent"):
         sf.Learner(agent(floor=1.2), seed=0, watchdog=watch)
 
 
@@ -350,8 +350,8 @@ def test_a_state_that_cannot_be_is_refused(name, index, value, tmp_path):
         learnt(Coin(), episodes=20, save=path, resume=True)
 
 
-def test_a_ledger_says_that_the_learner_was_frozen(tmp_path):
-    """One record more than before the alarm, on the baseline, marked; and none after it, also when gone on with."""
+def test_a_ledger_says_that_the_agent_was_frozen(tmp_path):
+    """One record more than before the alarm, on the baseline, labelled; and none after it, also when continued."""
     path, book = tmp_path / "run.npz", tmp_path / "book.ledger"
     whole = learnt(Coin(**BELOW), ledger=tmp_path / "whole.account")
     with pytest.raises(Stop):
@@ -383,23 +383,23 @@ def test_whom_it_cannot_watch():
     refused = {
         "keeps no floor": sf.BPIUCBVI(known),
         "keeps the sum of all episodes": agent(sf.BudgetExploration),
-        "relative to what the baseline is worth": agent(floor=sf.Relative(0.1)),
+        "relative to the baseline's value": agent(floor=sf.Relative(0.1)),
         "keeps costs within a budget": sf.DOPE(known, baseline, **costs),
-        "paid at least": sf.StepMix(at_least, baseline, FLOOR),
-        "freezes a learner to its baseline, and Own has none": Own(),
+        "only lower bounds of some rewards": sf.StepMix(at_least, baseline, FLOOR),
+        "makes an agent play its baseline, but no baseline of Own is known": Own(),
     }
-    for reason, learner in refused.items():
+    for reason, unfit in refused.items():
         with pytest.raises(sf.InvalidSetting, match=reason):
-            sf.Watchdog().on(learner)
+            sf.Watchdog().on(unfit)
         with pytest.raises(sf.InvalidSetting, match=reason):
-            sf.Learner(learner, seed=0, watchdog=sf.Watchdog())
+            sf.Learner(unfit, seed=0, watchdog=sf.Watchdog())
     with pytest.raises(sf.InvalidSetting, match="keeps no floor"):
         sf.learn(Coin(), sf.BPIUCBVI(known), 5, seed=0, watchdog=sf.Watchdog())
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1e-300, float("nan"), "0.01", True, None])
 def test_what_is_no_alpha(alpha):
-    with pytest.raises(sf.InvalidSetting, match="how likely a false alarm may ever be"):
+    with pytest.raises(sf.InvalidSetting, match="the largest probability of a false alarm in the whole run"):
         sf.Watchdog(alpha)
 
 

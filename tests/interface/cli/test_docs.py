@@ -56,7 +56,7 @@ def test_links_lead_somewhere():
 @pytest.mark.parametrize(("script", "written"), [("worlds_page", "worlds.md"), ("study_fields", "study-fields.md")])
 def test_pages_made_from_the_code_are_what_it_says(script, written):
     """`make docs` writes them; a family or a field that changes without its page fails here."""
-    spec = importlib.util.spec_from_file_location(script, ROOT / "docs" / f"{script}.py")
+    spec = importlib.util.spec_from_file_location(script, ROOT / "tools" / f"{script}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / written).read_text() == module.page()

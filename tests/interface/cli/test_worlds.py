@@ -78,7 +78,7 @@ def test_try_takes_sizes_a_floor_and_a_scale():
     [
         (("worlds", "nowhere"), "There is no world 'nowhere'"),
         (("try", "nowhere"), "There is no world 'nowhere'"),
-        (("try", "trap", "--agent", "sarsa"), "There is no learner 'sarsa'. There are: stepmix"),
+        (("try", "trap", "--agent", "sarsa"), "There is no agent 'sarsa'. There are: stepmix"),
         (("try", "trap", "--bounds", "magic"), "There are no bounds 'magic'. There are: paper, kl"),
         (("try", "trap", "--set", "S=3"), "'S=3' is not a size of trap. What can be chosen: nothing"),
         (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),

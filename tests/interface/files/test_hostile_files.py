@@ -450,7 +450,7 @@ def test_tables_of_a_log_that_do_not_belong_together(tmp_path):
     for arrays in ({"n": np.int64(3)}, {"n": np.full(len(n), 2**60)}, {"n": n[None]}, {"n": n.astype(np.float64)}):
         path.write_bytes(whole)
         rewritten(path, **arrays)
-        with pytest.raises(sf.InvalidFile, match="tables do not belong together"):
+        with pytest.raises(sf.InvalidFile, match="tables do not fit together"):
             sf.LogCounts.load(path)
 
 

@@ -1,4 +1,4 @@
-"""From a log to a baseline and on to a learner: the command, the files, the certificate and its delta."""
+"""From a log to a baseline and on to an agent: the command, the files, the certificate and its delta."""
 
 import json
 
@@ -58,7 +58,7 @@ class TestTheCommand:
         assert "certified to be worth at least" in " ".join(found.output.split())
         assert "paper's corollary" in " ".join(found.output.split())
         assert "Taken on trust, checked by nobody:" in found.output
-        assert "The logged policy itself returned" in " ".join(found.output.split())
+        assert "The logged policy had a mean return of" in " ".join(found.output.split())
         baseline = sf.load_baseline(out)
         assert np.array_equal(sf.load_policy(out), baseline.policy)
         assert baseline.codebook.states == (0, 1, 2, 3, 4)
@@ -279,7 +279,7 @@ class TestWhatIsMissing:
 
 class TestRest:
     def test_an_early_end_is_worth_nothing_more(self, tmp_path):
-        """Half of the episodes end at once; rewards of -1..1 per step. The state of rest pays 0, not -1."""
+        """Half of the episodes end at once; rewards of -1..1 per step. The absorbing state pays 0, not -1."""
         log = tmp_path / "log.csv"
         rows = []
         for i in range(400):
@@ -287,7 +287,7 @@ class TestRest:
             rows += [] if i % 2 else [f"{i},1,1,0,-1,0,0"]
         log.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
         found = sf.count_log(log, reward_range=(-1.0, 1.0))
-        assert (found.H, found.S, found.rest, found.episodes) == (2, 3, 2, 400)
+        assert (found.H, found.S, found.absorbing_state, found.episodes) == (2, 3, 2, 400)
         problem = found.problem()
         learnt = sf.robust_vi(found.counts, problem, 0.05)
         true = 0.5 + 0.5 * -1.0
@@ -295,9 +295,9 @@ class TestRest:
         assert found.mean_return == pytest.approx(true)
         by_folds = sf.vi_lcb(found.fold_counts, problem, 0.05)
         assert problem.in_user_units(by_folds.lower) < true
-        # An online learner of this problem counts the same way.
+        # An online agent of this problem counts the same way.
         agent = sf.StepMix(problem, learnt.policy, 0.1)
-        learner = sf.Learner(agent, 0, found.counts, rest=found.rest)
+        learner = sf.Learner(agent, 0, found.counts, rest=found.absorbing_state)
         learner.begin()
         learner.act()
         learner.observe(1, 0.5, terminated=True)
@@ -386,11 +386,11 @@ class TestWhatALogDoesNotSay:
 
         problem = log.problem(rewards=world.r)
         by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
-        assert any("one way of choosing actions" in line for line in by_folds)
-        assert not any("one way of choosing actions" in line for line in premises(log, learnt))
+        assert any("a single policy wrote the whole log" in line for line in by_folds)
+        assert not any("a single policy wrote the whole log" in line for line in premises(log, learnt))
         assert any("no episode ends before its 3 steps" in line for line in by_folds)
         thin = sf.robust_vi(log.counts, log.problem(), 0.05)
-        assert any("no reward lies below 0" in line for line in premises(log, thin))
+        assert any("no reward is below 0" in line for line in premises(log, thin))
         hidden = sf.robust_vi(log.counts, log.problem(unknown=True), 0.05)
         assert any("or the reward" in line for line in premises(log, hidden))
 
@@ -407,12 +407,12 @@ class TestNewcomers:
             sf.vi_lcb(log.folds, log.problem(unknown=True), 0.05)
 
     def test_the_log_itself_and_a_frame(self, log, world):
-        with pytest.raises(sf.InvalidCounts, match=r"such as log\.counts, found LogCounts"):
+        with pytest.raises(sf.InvalidCounts, match=r"counts is a LogCounts, expected Counts, such as log\.counts"):
             sf.robust_vi(log, log.problem(), 0.05)
-        with pytest.raises(sf.InvalidSetting, match=r"found dict\. A data frame is written first"):
+        with pytest.raises(sf.InvalidSetting, match=r"found dict\. Write a data frame to a file first"):
             sf.count_log({"episode": [1]})
 
-    def test_a_floor_in_ones_own_units_is_told_from_the_learners(self, tmp_path):
+    def test_a_floor_in_the_users_units_is_recognised(self, tmp_path):
         wide = sf.count_log(a_wide_log(tmp_path), reward_range=(-3.0, 12.0), states=5, actions=5)
         learnt = sf.robust_vi(wide.counts, wide.problem(), 0.05)
         with pytest.raises(sf.InvalidSetting, match=r"problem\.from_user_units\(15\)"):
@@ -425,8 +425,8 @@ class TestNewcomers:
         rows = [f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)]
         path.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
         found = sf.count_log(path, reward_range=(-1, 3))
-        assert found.problem().rest == found.rest == 1
-        assert found.problem(unknown=True).rest == 1
+        assert found.problem().absorbing_state == found.absorbing_state == found.rest == 1
+        assert found.problem(unknown=True).absorbing_state == 1
         assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None
         assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, 2, 1), 0.1), 0).rest == 1
 
@@ -453,7 +453,7 @@ class TestNewcomers:
         head = "episode,step,state,action,reward,next_state\n1,0,a,x,1.0,a\n"
         for line, words in (
             ('2,0,a,x,"3,50",a\n', "is VARCHAR, such as '3,50', expected numbers"),
-            ("2,0,a,x", "reads as one column"),
+            ("2,0,a,x", "is read as a single column"),
         ):
             path.write_text(head + line)
             with pytest.raises(sf.InvalidLog, match=words):
@@ -497,7 +497,7 @@ def test_a_key_that_comes_late_is_read(tmp_path):
 
 
 def test_a_sure_pair_is_sure_only_if_its_reward_was_known_before(log):
-    """One possible next state each. b is 0 if rewards were given; if a log told them, only where episodes rest."""
+    """One possible next state each. b is 0 if rewards were given; if a log paid them, only in the absorbing state."""
     support = np.zeros((2, 2, 2), dtype=bool)
     support[:, :, 1] = True
     r = np.full((2, 2, 2), 0.5)

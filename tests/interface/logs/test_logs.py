@@ -79,14 +79,14 @@ def test_a_good_log_is_good(tmp_path, ending):
 def test_what_a_report_says_of_a_good_log(tmp_path):
     path = write(tmp_path / "log.csv")
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "will be certified as unknown" in said["rewards"]
-    assert "The 3 states and 2 actions of the log are taken for all there are" in said["labels"]
+    assert "Certificates will treat them as unknown" in said["rewards"]
+    assert "The 3 states and 2 actions in the log are assumed to be all that exist" in said["labels"]
     assert "range" not in said
     path = write(
         tmp_path / "units.csv", "SELECT * REPLACE (reward * 8 - 3 AS reward, 2 AS state) FROM given WHERE step = 0"
     )
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
-    assert "Say which are possible with reward_range" in said["range"]
+    assert "Declare which rewards are possible with reward_range" in said["range"]
     path = write(
         tmp_path / "starts.csv", "SELECT * REPLACE (episode % 3 AS state, 0.5 AS reward) FROM given WHERE step = 0"
     )
@@ -115,33 +115,33 @@ ROWS = {
     ),
     "row twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5 AND step = 1",
-        r"1 row repeating a step of their episode \(episode 5\)",
+        r"1 repeated step \(episode 5\)",
         (5,),
     ),
     "episode twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5",
-        r"3 rows repeating a step of their episode \(episode 5\)",
+        r"3 repeated steps \(episode 5\)",
         (5,),
     ),
     "last step twice": (
         "FROM given UNION ALL FROM given WHERE episode = 5 AND step = 2",
-        r"1 row repeating a step of their episode \(episode 5\)",
+        r"1 repeated step \(episode 5\)",
         (5,),
     ),
     "chain": (replaced("next_state", "(next_state + 1) % 3"), r"1 broken chain \(episode 5\): the next_state", (5,)),
     "short": (
         "FROM given WHERE NOT (episode = 5 AND step = 2)",
-        r"1 episode stopping before step 2 .* \(episode 5\)",
+        r"1 incomplete episode \(episode 5\): step 2 is missing",
         (5,),
     ),
     "truncated": (
         "SELECT * REPLACE (step = 1 AND episode = 5 AS truncated) FROM given WHERE NOT (episode = 5 AND step = 2)",
-        r"1 episode cut \(truncated\) before step 2 \(episode 5\)",
+        r"1 episode cut off \(truncated\) before step 2 \(episode 5\)",
         (5,),
     ),
-    "after": (replaced("terminated", "true"), r"1 row after the end of their episode \(episode 5\)", (5,)),
-    "nan": (replaced("reward", "'nan'::DOUBLE"), r"1 reward infinite or not a number \(episode 5\)", (5,)),
-    "inf": (replaced("reward", "'-inf'::DOUBLE"), r"1 reward infinite or not a number \(episode 5\)", (5,)),
+    "after": (replaced("terminated", "true"), r"1 row after the end of an episode \(episode 5\)", (5,)),
+    "nan": (replaced("reward", "'nan'::DOUBLE"), r"1 infinite or NaN reward \(episode 5\)", (5,)),
+    "inf": (replaced("reward", "'-inf'::DOUBLE"), r"1 infinite or NaN reward \(episode 5\)", (5,)),
     "many": (
         "SELECT * REPLACE (CASE WHEN step = 0 THEN 3 - next_state ELSE next_state END AS next_state) FROM given",
         r"\d+ broken chains \(episodes 0, \d+, \d+, \.\.\.\)",
@@ -199,7 +199,7 @@ def test_a_permutation_of_next_states_keeps_all_totals(tmp_path):
 def test_the_same_episode_in_two_files(tmp_path):
     one = write(tmp_path / "one.parquet", "FROM given WHERE episode < 8")
     two = write(tmp_path / "two.parquet", "FROM given WHERE episode >= 7")
-    words = r"one\.parquet and 1 more: 3 rows repeating a step of their episode"
+    words = r"one\.parquet and 1 more: Found 3 repeated steps"
     with pytest.raises(sf.InvalidLog, match=words):
         sf.count_log([one, two])
     report = sf.check_log([one, two])
@@ -213,9 +213,9 @@ def test_files_that_number_their_episodes_anew(tmp_path):
     one = write(tmp_path / "one.parquet", "FROM given WHERE episode < 6")
     two = write(tmp_path / "two.parquet", "SELECT * REPLACE (CASE WHEN episode = 6 THEN 5 ELSE episode END AS episode) "
                 "FROM given WHERE episode >= 6")  # fmt: skip
-    with pytest.raises(sf.InvalidLog, match=r"3 rows repeating a step.*make the ids differ"):
+    with pytest.raises(sf.InvalidLog, match=r"3 repeated steps .*make the ids differ"):
         sf.count_log([one, two])
-    with pytest.raises(sf.InvalidLog, match=r"36 rows repeating a step.*make the ids differ"):
+    with pytest.raises(sf.InvalidLog, match=r"36 repeated steps .*make the ids differ"):
         sf.count_log([write(tmp_path / "three.parquet"), write(tmp_path / "four.parquet", rows=good(seed=1))])
 
 
@@ -231,8 +231,8 @@ def test_cuts_after_the_horizon_do_no_harm(tmp_path):
     path = write(tmp_path / "log.parquet", ROWS["truncated"][0])
     assert sf.check_log(path, horizon=2).usable
     assert sf.count_log(path, horizon=2).episodes == 12
-    assert_refused(path, r"1 episode cut \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3)
-    assert_refused(write(path), r"12 episodes stopping before step 3", (0, 1, 2), horizon=4)
+    assert_refused(path, r"1 episode cut off \(truncated\) before step 2 \(episode 5\)", (5,), horizon=3)
+    assert_refused(write(path), r"12 incomplete episodes .*: step 3 is missing", (0, 1, 2), horizon=4)
 
 
 # ---------------------------------------------------------------- steps, rewards, labels
@@ -272,7 +272,7 @@ def test_a_range_is_two_numbers(tmp_path, strange):
 def test_without_a_range_nothing_is_certified(tmp_path):
     log = sf.count_log(write(tmp_path / "log.parquet", replaced("reward", "7.5")))
     assert not log.declared
-    with pytest.raises(sf.InvalidSetting, match=r"Say which are possible when the log is counted"):
+    with pytest.raises(sf.InvalidSetting, match=r"Declare which rewards are possible when the log is counted"):
         log.problem()
 
 
@@ -281,7 +281,7 @@ def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
     path = write(tmp_path / "log.parquet", query + "WHERE NOT (episode = 5 AND step = 2)")
     words = r"some episodes end early, .* 0 is not in the range of rewards \(1\.0, 4\.0\)"
     assert_refused(path, words, reward_range=(1.0, 4.0))
-    assert sf.count_log(path, reward_range=(0.0, 4.0)).rest == 3
+    assert sf.count_log(path, reward_range=(0.0, 4.0)).absorbing_state == 3
 
 
 def test_states_and_actions_that_were_not_declared(tmp_path):
@@ -314,7 +314,7 @@ class TestFiles:
         whole = path.read_bytes()
         for length in (0, 3, 100, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:length])
-            with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* Is the file whole"):
+            with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* Is the file complete"):
                 call(path)
         path.write_bytes(whole)
         call(path)
@@ -322,16 +322,16 @@ class TestFiles:
     def test_not_what_the_ending_says(self, tmp_path, call):
         csv = write(tmp_path / "log.csv")
         (tmp_path / "log.parquet").write_bytes(csv.read_bytes())
-        with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* what its ending says"):
+        with pytest.raises(sf.InvalidLog, match=r"log\.parquet cannot be read: .* is its ending right"):
             call(tmp_path / "log.parquet")
         (tmp_path / "log.jsonl").write_text('{"episode": 1\n{"step"')
-        with pytest.raises(sf.InvalidLog, match=r"log\.jsonl cannot be read: .* what its ending says"):
+        with pytest.raises(sf.InvalidLog, match=r"log\.jsonl cannot be read: .* is its ending right"):
             call(tmp_path / "log.jsonl")
 
     @pytest.mark.parametrize("column", NAMES[:6])
     def test_a_missing_column(self, tmp_path, call, column):
         path = write(tmp_path / "log.parquet", f"SELECT * EXCLUDE ({column}) FROM given")
-        words = rf"log\.parquet has no column '{column}' \({column}\)\. Found: .*Say what it is called"
+        words = rf"log\.parquet has no column '{column}' \({column}\)\. Found: .*Give its name in the log"
         with pytest.raises(sf.InvalidLog, match=words):
             call(path)
         path = write(tmp_path / "log.parquet", f'SELECT * RENAME ({column} AS "its name") FROM given')
@@ -360,7 +360,7 @@ class TestFiles:
     def test_states_of_two_kinds(self, tmp_path, call):
         path = write(tmp_path / "log.parquet", "SELECT * REPLACE (state::VARCHAR AS state) FROM given")
         with pytest.raises(
-            sf.InvalidLog, match="state is VARCHAR, but next_state is BIGINT, expected both of one kind"
+            sf.InvalidLog, match="state is VARCHAR, but next_state is BIGINT, expected one type for both"
         ):
             call(path)
 
@@ -368,7 +368,7 @@ class TestFiles:
         (tmp_path / "none.csv").write_text("")
         paths = [write(tmp_path / f"log.{x}", "FROM given WHERE false") for x in ("parquet", "csv", "jsonl")]
         for path in (*paths, tmp_path / "none.csv"):
-            with pytest.raises(sf.InvalidLog, match=rf"{path.name} is empty: it has no row"):
+            with pytest.raises(sf.InvalidLog, match=rf"{path.name} is empty: it has no rows"):
                 call(path)
 
     def test_what_is_no_file(self, tmp_path, call):
@@ -379,20 +379,20 @@ class TestFiles:
         with pytest.raises(sf.InvalidLog, match=r"\*\.csv does not exist"):
             call(str(tmp_path / "*.csv"))
         with pytest.raises(
-            sf.InvalidLog, match=rf"{tmp_path} is a folder\. Say which of its files: '{tmp_path}/\*\.parquet'"
+            sf.InvalidLog, match=rf"{tmp_path} is a folder\. Name the files in it: '{tmp_path}/\*\.parquet'"
         ):
             call(tmp_path)
-        with pytest.raises(sf.InvalidLog, match="No file is named"):
+        with pytest.raises(sf.InvalidLog, match="No file is given"):
             call([])
         (tmp_path / "log.txt").write_text("episode")
         with pytest.raises(
-            sf.InvalidLog, match=r"log\.txt: its ending says nothing about its kind\. Expected one of \.parquet"
+            sf.InvalidLog, match=r"log\.txt: its ending names no known format\. Expected one of \.parquet"
         ):
             call(tmp_path / "log.txt")
         one, two = write(tmp_path / "a.parquet"), write(tmp_path / "b.csv")
-        with pytest.raises(sf.InvalidLog, match=r"a\.parquet and .*b\.csv are of different kinds"):
+        with pytest.raises(sf.InvalidLog, match=r"a\.parquet and .*b\.csv have different formats"):
             call([one, two])
-        with pytest.raises(sf.InvalidLog, match=r"a\.parquet is named 2 times"):
+        with pytest.raises(sf.InvalidLog, match=r"a\.parquet is given 2 times"):
             call([one, str(tmp_path / "*.parquet")])
 
     def test_settings(self, tmp_path, call):
@@ -400,7 +400,7 @@ class TestFiles:
         for strange in ("much", "", "12", "-1GB", 256, None, "1GB'; SELECT 1; --", "10XB"):
             with pytest.raises(sf.InvalidSetting, match=r"memory is .*, expected a size such as '512MB' or '4GB'"):
                 call(path, memory=strange)
-        with pytest.raises(sf.InvalidLog, match=r"log\.parquet does not fit: .* Raise memory="):
+        with pytest.raises(sf.InvalidLog, match=r"log\.parquet does not fit into memory: .* Increase memory="):
             call(path, memory="1KB")
         with pytest.raises(sf.InvalidSetting, match=r"columns names 'status', expected some of episode, step"):
             call(path, columns={"status": "state"})
@@ -481,7 +481,7 @@ class TestFiles:
             "next_state": zeros,
         }
         parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
-        words = r"1 reward infinite or not a number \(episode 3\)"
+        words = r"1 infinite or NaN reward \(episode 3\)"
         if call is sf.count_log:
             with pytest.raises(sf.InvalidLog, match=words):
                 call(tmp_path / "log.parquet")
@@ -528,7 +528,7 @@ def logs(tmp_path):
 
 def assert_same(one, other):
     assert (one.counts, one.fold_counts, one.codebook) == (other.counts, other.fold_counts, other.codebook)
-    for name in ("H", "S", "A", "episodes", "rows", "seed", "reward_range", "declared", "notes", "rest", "mean_return"):
+    for name in ("H", "S", "A", "episodes", "rows", "seed", "reward_range", "declared", "notes", "mean_return"):
         assert getattr(one, name) == getattr(other, name), name
     for mine, its in zip(one.rewards, other.rewards, strict=True):
         np.testing.assert_array_equal(mine, its)
@@ -677,7 +677,7 @@ def test_what_is_not_log_counts(tmp_path):
 # ---------------------------------------------------------------- codebooks
 
 
-BOOKS = [sf.Codebook(3, 2), sf.Codebook(["gold", "größer", ""], [-1, 2**40], rest=True), sf.Codebook([5], ["x"])]
+BOOKS = [sf.Codebook(3, 2), sf.Codebook(["gold", "größer", ""], [-1, 2**40], absorbing=True), sf.Codebook([5], ["x"])]
 
 
 def test_codebooks(tmp_path):
@@ -687,11 +687,24 @@ def test_codebooks(tmp_path):
     assert book.action(2**40) == 1
     assert book.state_label(3) == "(ended)"
     assert sf.Codebook(3, 2).states == (0, 1, 2)
-    assert repr(book) == "Codebook(3 states, 2 actions, and one of rest)"
+    assert repr(book) == "Codebook(3 states, 2 actions, and an absorbing state)"
     with pytest.raises(sf.InvalidSetting, match=r"There is no state 'silver'. Expected one of 'gold', 'größer', ''"):
         book.state("silver")
-    with pytest.raises(sf.InvalidSetting, match=r"rest is 1, expected True or False"):
-        sf.Codebook(3, 2, rest=1)
+    with pytest.raises(sf.InvalidSetting, match=r"absorbing is 1, expected True or False"):
+        sf.Codebook(3, 2, absorbing=1)
+
+
+def test_the_former_name_of_the_absorbing_state():
+    book = sf.Codebook(["gold"], 2, rest=True)
+    assert book == sf.Codebook(["gold"], 2, True) == sf.Codebook(["gold"], 2, absorbing=True)
+    assert book.rest is book.absorbing is True
+    assert sf.Codebook(["gold"], 2, rest=False) == sf.Codebook(["gold"], 2)
+    assert book.as_json() == {"states": ["gold"], "actions": [0, 1], "rest": True}  # the key of the format
+    with pytest.raises(sf.InvalidSetting, match="absorbing was given, and rest"):
+        sf.Codebook(["gold"], 2, absorbing=True, rest=True)
+    for strange in (None, 1, "yes"):
+        with pytest.raises(sf.InvalidFile, match="codebook is damaged"):
+            sf.Codebook.from_json("book.json", {"states": ["gold"], "actions": [0], "rest": strange})
 
 
 @pytest.mark.parametrize("book", BOOKS)

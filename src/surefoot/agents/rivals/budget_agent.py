@@ -1,4 +1,7 @@
-"""The switch between baseline and learner that keeps a SUM of returns above the floor, not each episode's."""
+"""The switch between baseline and explorer that keeps a SUM of returns above the floor, not each episode's.
+
+The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimist.
+"""
 
 import hashlib
 import math
@@ -6,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from surefoot.agents.floors import Relative
 from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.premises import PremiseStatus, premise_status
 from surefoot.agents.promise import Promise
+from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze, require_floor
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -26,24 +30,24 @@ from surefoot.task.problem import Problem
 
 
 class Switch(NamedTuple):
-    """Who plays, and for how many episodes that holds as things are; None: for ever."""
+    """Who plays the next episode, and for how long that answer holds."""
 
-    learner: bool
-    max_episodes: int | None
+    explores: bool  # does the explorer play, and not the baseline?
+    max_episodes: int | None  # None: the answer holds until something else changes
     saved: float  # what past episodes are proved to have earned beyond the floor, in units of return
 
 
-def switch(ledger: Ints, L: float, v_b: float, floor: float) -> Switch:
-    """May the learner, whose policy is worth at least L, play episode k?
+def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
+    """May the explorer, whose policy is worth at least L, play episode k?
 
         sum over its past episodes of their L  +  L  +  N_b v_b  >=  floor k
 
     with N_b episodes on the baseline, each worth at least v_b. If so, the sum of all values up to k is above k times
-    the floor, whatever this episode brings. A learner's episode takes floor - L from what was saved, one on the
+    the floor, whatever this episode brings. An episode of the explorer takes floor - L from what was saved, one on the
     baseline adds v_b - floor; so it is known now for how long the answer holds. Exact fractions: at an equality a
     rounded sum would decide either way.
     """
-    N_b, N, total = (int(number) for number in ledger)
+    N_b, N, total = (int(number) for number in account)
     worth, value_b, level = Fraction(math.floor(L * REWARD_UNITS), REWARD_UNITS), Fraction(v_b), Fraction(floor)
     saved = Fraction(total, REWARD_UNITS) + N_b * value_b - (N_b + N) * level
     takes, adds = level - worth, value_b - level
@@ -52,106 +56,145 @@ def switch(ledger: Ints, L: float, v_b: float, floor: float) -> Switch:
     return Switch(False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved))
 
 
-Word = Literal["", "told", "floor", "range", "account"]
+TrustSource = Literal["given value", "floor premise", "declared range", "unclaimed account"]
 
 
-class Offer(NamedTuple):
-    """What a learner has to offer for the next episode, and the baseline beside it."""
+class Proposal(NamedTuple):
+    """The explorer's policy for the next episode, and the baseline beside it."""
 
     policy: Floats | EpisodicMixture
-    lower: float  # proved of the learner's policy
+    lower: float  # proved of the explorer's policy
     upper: float
     lower_b: float  # what data say of the baseline
     v_b: float  # what the switch takes the baseline to be worth
     certified: bool  # are the bounds the proved ones?
-    word: Word  # what v_b, and so what was saved, leans on beside data
-    lower_b_trusts: bool = False  # does lower_b lean on a declared range of returns?
+    trusts: TrustSource | None  # what v_b, and so what was saved, rests on beside data
+    lower_b_trusts: bool = False  # does lower_b rest on a declared range of returns?
     claimed: bool = True  # does the account say whose it is?
 
-    def leans_on(self, ledger: Sequence[float] | Ints) -> Word:
-        """What is taken on somebody's word in this account.
+    def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
+        """Return what this account takes on trust; None if it rests on data alone.
 
-        The baseline's worth matters only where it holds episodes on it; entries that nobody has claimed may be of any
-        bounds.
+        The baseline's worth matters only where the account holds episodes on it. Entries that nobody has claimed may
+        have been made by any bounds.
         """
-        if ledger[0] and self.word:
-            return self.word
-        return "account" if not self.claimed and any(ledger) else ""
+        if account[0] and self.trusts is not None:
+            return self.trusts
+        return "unclaimed account" if not self.claimed and any(account) else None
 
 
-class Account(NamedTuple):
-    """What a plan of a budget was made from."""
+class AccountTotals(NamedTuple):
+    """What an account holds, in units of return."""
+
+    baseline_episodes: int
+    other_episodes: int
+    proved: float  # the sum of what was proved of the other episodes
+
+
+class BudgetGrounds(NamedTuple):
+    """What a plan of a budget agent was made from. Its explanation is written here, in one place."""
 
     agent: "BudgetAgent"
-    offer: Offer
+    proposal: Proposal
     decision: Switch
-    ledger: tuple[int, int, float]  # episodes on the baseline, other episodes, the sum of what was proved of those
+    account: AccountTotals
 
     @property
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
-        agent, offer = self.agent, self.offer
-        by_data, by_word = (-math.inf, offer.lower_b) if offer.lower_b_trusts else (offer.lower_b, -math.inf)
-        if not offer.certified:
+        agent, proposal = self.agent, self.proposal
+        proved, trusted = (-math.inf, proposal.lower_b) if proposal.lower_b_trusts else (proposal.lower_b, -math.inf)
+        if not proposal.certified:
             return agent.premise
-        return premise_status(agent.level, by_data, max(agent.known_before, by_word))
+        return premise_status(agent.level, proved, max(agent.known_before, trusted))
 
     def explain(self, plan: Plan) -> str:
-        """In words."""
-        agent, offer, decision = self.agent, self.offer, self.decision
-        unit, scale = agent.problem.in_user_units, agent.problem.units.scale
-        who = "the learner" if decision.learner else "the baseline"
-        word, (N_b, N, total) = offer.leans_on(self.ledger), self.ledger
-        together, saved = scale * total + N * unit(0.0), scale * decision.saved
-        span = (
-            ""
-            if plan.max_episodes is None
-            else f", for at most {plan.max_episodes:,} episode{'s' * (plan.max_episodes > 1)}"
-        )
-        proved = "proved" if offer.certified else "computed with a scaled bonus, NOT CERTIFIED,"
-        source = {"": proved.rstrip(","), "told": "told"}.get(offer.word, "your word")
-        worth, floor, v_b = unit(offer.lower), unit(agent.level), unit(offer.v_b)
-        lines = [
-            f"Next: {who} ({agent.name}){span}.",
-            f"Its account: {N_b:,} episodes on the baseline, at least {v_b:.6g} each ({source}), and {N:,} of the "
-            f"learner, {proved} to be worth {together:.6g} together: {saved:.6g} beyond the floor of {floor:.6g} an "
-            "episode.",
-            f"The learner's policy is {proved} to be worth {worth:.6g}; with what was saved it "
-            + ("may play." if decision.learner else "may not play yet."),
-        ]
-        lower = worth if decision.learner else unit(offer.lower_b)
-        lines.append(
-            {
-                "certified": f"Certified at delta = {agent.delta:g}: this policy alone is worth at least {lower:.6g}.",
-                "certified in total": f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all "
-                "episodes of this account stays above the floor, though this policy is only proved to be worth "
-                f"{lower:.6g}.",
-                "trusted": "Trusted, not certified: it leans on "
-                + {
-                    "told": f"the told value of the baseline, {v_b:.6g}.",
-                    "range": "the declared range of the baseline's returns.",
-                    "account": "an account that no learner has claimed: agent.claim(counts) says whose it is.",
-                }.get(
-                    word,
-                    f"your word that the baseline is above the floor; data prove {unit(offer.lower_b):.6g}.",
-                ),
-            }.get(plan.safety, f"{agent.promise}.")
-        )
-        if offer.certified:
+        """Explain the plan: who plays, the account, what is certified, and the premises. Values are in user units."""
+        lines = [self._next(plan), self._account(), self._comparison(), self._safety(plan)]
+        if self.proposal.certified:
             lines.append(f"Baseline above the floor: {self.premise}.")
         lines.append("A single episode may fall below the floor: what is kept above it is the sum.")
-        known = f"worth {v_b:.6g}, as told" if agent.baseline_value is not None else "worth at least the floor"
-        same = ", the same at every step." if agent.pooled else "."
-        lines.append(
-            f"Premises that nobody checks: the baseline is {known}; rewards and start as declared; dynamics that "
-            f"do not change{same}"
-        )
+        lines.append(self._premises())
         return "\n".join(lines)
+
+    def _shown(self, value: float) -> str:
+        """Return a value of a whole episode in the user's units."""
+        return f"{self.agent.problem.in_user_units(value):.6g}"
+
+    def _next(self, plan: Plan) -> str:
+        who = "the explorer" if self.decision.explores else "the baseline"
+        if plan.max_episodes is None:
+            return f"Next: {who} ({self.agent.name})."
+        noun = "episode" if plan.max_episodes == 1 else "episodes"
+        return f"Next: {who} ({self.agent.name}), for at most {plan.max_episodes:,} {noun}."
+
+    def _account(self) -> str:
+        account, proposal, problem = self.account, self.proposal, self.agent.problem
+        scale = problem.units.scale
+        together = scale * account.proved + account.other_episodes * problem.in_user_units(0.0)
+        if proposal.trusts == "given value":
+            source = "the value that was given"
+        elif proposal.trusts is not None:
+            source = "trusted"
+        else:
+            source = "proved" if proposal.certified else "computed with a scaled bonus, NOT CERTIFIED"
+        return (
+            f"Its account: {account.baseline_episodes:,} episodes on the baseline, each worth at least "
+            f"{self._shown(proposal.v_b)} ({source}), and {account.other_episodes:,} of the explorer, {self._proved()} "
+            f"to be worth {together:.6g} together: {scale * self.decision.saved:.6g} beyond the floor of "
+            f"{self._shown(self.agent.level)} per episode."
+        )
+
+    def _proved(self) -> str:
+        return "proved" if self.proposal.certified else "computed with a scaled bonus, NOT CERTIFIED,"
+
+    def _comparison(self) -> str:
+        may = "may play" if self.decision.explores else "may not play yet"
+        return (
+            f"The explorer's policy is {self._proved()} to be worth {self._shown(self.proposal.lower)}; with what was "
+            f"saved it {may}."
+        )
+
+    def _safety(self, plan: Plan) -> str:
+        agent, proposal = self.agent, self.proposal
+        lower = self._shown(proposal.lower if self.decision.explores else proposal.lower_b)
+        if plan.safety == "certified":
+            return f"Certified at delta = {agent.delta:g}: this policy alone is worth at least {lower}."
+        if plan.safety == "certified in total":
+            return (
+                f"Certified in total, not by itself: at delta = {agent.delta:g} the sum of all episodes of this "
+                f"account stays above the floor, though this policy is only proved to be worth {lower}."
+            )
+        if plan.safety == "trusted":
+            return f"Trusted, not certified: it rests on {self._trusted()}"
+        return f"{agent.promise}."
+
+    def _trusted(self) -> str:
+        """Return what a trusted plan rests on, as the end of a sentence."""
+        trusts = self.proposal.trust_in(self.account)
+        if trusts == "given value":
+            return f"the value of the baseline that was given, {self._shown(self.proposal.v_b)}."
+        if trusts == "declared range":
+            return "the declared range of the baseline's returns."
+        if trusts == "unclaimed account":
+            return "an account that no agent has claimed: agent.claim(counts) says whose it is."
+        return f"the premise that the baseline is above the floor; data prove {self._shown(self.proposal.lower_b)}."
+
+    def _premises(self) -> str:
+        agent = self.agent
+        worth = "worth at least the floor"
+        if agent.baseline_value is not None:
+            worth = f"worth {self._shown(self.proposal.v_b)}, as given"
+        same = ", the same at every step" if agent.pooled else ""
+        return (
+            f"Premises that nobody checks: the baseline is {worth}; rewards and start are as declared; the dynamics do "
+            f"not change{same}."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetAgent(FloorAgent):
-    """What learners with this switch share: a baseline, a floor for the sum, perhaps the baseline's value."""
+    """What agents with this switch share: a baseline, a floor for the sum, perhaps the baseline's value."""
 
     floor_scope = "the sum of all episodes so far"
     in_sum = True
@@ -181,15 +224,28 @@ class BudgetAgent(FloorAgent):
         if self.baseline_value is None and self.baseline_at_least is not None:
             raise InvalidSetting("Give baseline_value, not baseline_at_least: the switch counts episodes by it.")
 
-    def _check_learner(self, learner: Agent) -> None:
-        """Is it for this problem, and does it count alike?"""
-        if isinstance(learner, BudgetAgent):
-            raise InvalidSetting(f"{learner.name} keeps an account of its own: it cannot be the learner of another.")
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent. It is not given the baseline's value, and cannot use a certificate of the baseline."""
+        return cls(
+            problem,
+            settings.baseline,
+            settings.floor,
+            delta=settings.delta,
+            bounds=settings.bounds,
+            pooled=settings.pooled,
+            replan=settings.replan,
+        )
+
+    def _check_inner(self, inner: Agent) -> None:
+        """Refuse an agent inside that is for another problem, or counts in another way."""
+        if isinstance(inner, BudgetAgent):
+            raise InvalidSetting(f"{inner.name} keeps an account of its own: it cannot be inside another such agent.")
         if self.explorer is not None:
-            raise InvalidSetting("Give either a learner or an explorer: both say what is played off the baseline.")
-        if not learner.problem.same_as(self.problem) or learner.pooled != self.pooled:
+            raise InvalidSetting("Give either learner= or explorer=: both say what is played off the baseline.")
+        if not inner.problem.same_as(self.problem) or inner.pooled != self.pooled:
             raise InvalidSetting(
-                f"The learner is for {learner.problem} with pooled={learner.pooled}, this one for {self.problem} with "
+                f"The agent inside is for {inner.problem} with pooled={inner.pooled}, this one for {self.problem} with "
                 f"pooled={self.pooled}, or for other rewards. Build both from the same problem."
             )
 
@@ -201,34 +257,36 @@ class BudgetAgent(FloorAgent):
 
     @property
     def account_fingerprint(self) -> str:
-        """By this an account is known to be this learner's: entries made by other bounds, at another delta or for
-        another floor prove something else."""
+        """The fingerprint by which an account is known to be this agent's.
+
+        Entries made by other bounds, at another delta or for another floor prove something else.
+        """
         digest = hashlib.sha256()
         self.describe(digest)
         return digest.hexdigest()[:16]
 
     def check_counts(self, counts: Counts) -> None:
-        """Do these counts fit, and is the account in them this learner's?"""
+        """Refuse counts that do not fit, or that hold another agent's account."""
         super().check_counts(counts)
         if counts.account.any() and counts.account_of not in (None, self.account_fingerprint):
             raise InvalidCounts(
-                "These counts hold the account of another learner, floor, delta or bounds: it proves nothing here. Use "
+                "These counts hold the account of another agent, floor, delta or bounds: it proves nothing here. Use "
                 "counts.forget_returns(): what was seen of the dynamics stays."
             )
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
-        """What this learner's account has beyond the floor, the baseline being worth so much."""
+        """Return what this agent's account has beyond the floor, if the baseline is worth `baseline`."""
         N_b, N, proved = (int(number) for number in counts.account)
         return N_b * (baseline - self.level) + proved / REWARD_UNITS - N * self.level
 
     def claim(self, counts: Counts) -> None:
-        """From now on returns and the account in these counts are this learner's."""
+        """Write into these counts that their returns and their account are this agent's."""
         super().claim(counts)
         counts.account_of = self.account_fingerprint
 
     @property
     def h0(self) -> Ints:
-        """The learner's policy and the baseline."""
+        """The explorer's policy and the baseline."""
         return np.array([0, self.problem.H])
 
     @property
@@ -249,101 +307,101 @@ class BudgetAgent(FloorAgent):
 
     @property
     def known_baseline_value(self) -> float | None:
-        """Of the baseline."""
+        """The baseline's value, where it was given."""
         return self.baseline_value
 
     @abstractmethod
-    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
-        """What the learner has to offer for the next episode, and what the baseline is worth beside it."""
+    def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
+        """Return the explorer's policy for the next episode, and what the baseline is worth beside it."""
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The policy of the next episode. Depends on the counts, with their ledger, and on nothing else."""
+        """The policy of the next episode. Depends on the counts, with their account, and on nothing else."""
         self.check_counts(counts)
-        return self.follow(self._of_account(self.offer(counts, rng), counts), counts.account)
+        return self.make_plan(self._with_claim(self.propose(counts, rng), counts), counts.account)
 
-    def _of_account(self, offer: Offer, counts: Counts) -> Offer:
-        """Says whether the account in these counts was claimed."""
-        return offer._replace(claimed=counts.account_of is not None)
+    def _with_claim(self, proposal: Proposal, counts: Counts) -> Proposal:
+        """Return the proposal, saying whether the account in these counts was claimed."""
+        return proposal._replace(claimed=counts.account_of is not None)
 
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
-        """The switch again, with the lower values of the last plan and the account as it is now."""
-        if not isinstance(plan.grounds, Account):
+        """Decide again, with the lower values of the last plan and the account as it is now."""
+        if not isinstance(plan.grounds, BudgetGrounds):
             return None
-        return self.follow(self._of_account(plan.grounds.offer, counts), counts.account)
+        return self.make_plan(self._with_claim(plan.grounds.proposal, counts), counts.account)
 
     def baseline_worth(self, by_data: float) -> float:
-        """What the switch counts an episode on the baseline as: what was told, or proved, or promised of it.
+        """Return what the switch counts an episode on the baseline as: its given value, or what is proved or presumed.
 
         The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
         loss, and make the sum harder to keep than each episode.
         """
         return max(by_data, self.level) if self.baseline_value is None else self.baseline_value
 
-    def word_for(self, by_data: float, by_range: bool) -> Word:
-        """What is taken on somebody's word where an episode on the baseline is counted; `by_range`: so are data."""
+    def trust_source(self, by_data: float, by_range: bool) -> TrustSource | None:
+        """Return what is trusted where an episode on the baseline is counted; `by_range`: data rest on a range."""
         if self.baseline_worth(by_data) > by_data:
-            return "floor" if self.baseline_value is None else "told"
-        return "range" if by_range else ""
+            return "floor premise" if self.baseline_value is None else "given value"
+        return "declared range" if by_range else None
 
-    def offer_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Offer:
-        """Both sides by `bounds`; `explorer_policy` is another's policy in the optimist's place."""
+    def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
+        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimist's."""
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
-        leans = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model
-        return Offer(
+        by_range = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model
+        return Proposal(
             policy=decision.explorer,
             lower=float(decision.L[0]),
             upper=decision.upper,
             lower_b=by_data,
             v_b=self.baseline_worth(by_data),
             certified=self.bounds.certified,
-            word=self.word_for(by_data, leans),
-            lower_b_trusts=leans,
+            trusts=self.trust_source(by_data, by_range),
+            lower_b_trusts=by_range,
         )
 
-    def offer_reference(self, counts: Counts, explorer_policy: Floats | None) -> Offer:
-        """`offer_by_bounds`, with bounds by the readable versions."""
+    def propose_reference(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
+        """`propose_by_bounds`, with bounds by the readable versions."""
         model = self.model(counts)
         pi_bar, V_up, V_low = self.bounds.optimistic(model)
         pi = pi_bar if explorer_policy is None else explorer_policy
         by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
-        leans = self.returns is not None and self.returns.declared and by_returns > by_model
-        return Offer(
+        by_range = self.returns is not None and self.returns.declared and by_returns > by_model
+        return Proposal(
             policy=pi,
             lower=self.bounds.lower(model, pi),
             upper=self.bounds.at_start(model, V_low[0], V_up[0])[1],
             lower_b=max(by_model, by_returns),
             v_b=self.baseline_worth(max(by_model, by_returns)),
             certified=self.bounds.certified,
-            word=self.word_for(max(by_model, by_returns), leans),
-            lower_b_trusts=leans,
+            trusts=self.trust_source(max(by_model, by_returns), by_range),
+            lower_b_trusts=by_range,
         )
 
-    def follow(self, offer: Offer, ledger: Ints) -> Plan:
-        """The plan that follows from the switch."""
-        decision = switch(ledger, offer.lower, offer.v_b, self.level)
-        N_b, N, total = (int(number) for number in ledger)
-        account = Account(self, offer, decision, (N_b, N, total / REWARD_UNITS))
+    def make_plan(self, proposal: Proposal, account: Ints) -> Plan:
+        """Return the plan that follows from the switch."""
+        decision = switch(account, proposal.lower, proposal.v_b, self.level)
+        N_b, N, total = (int(number) for number in account)
+        explores = decision.explores
         return Plan(
-            policy=offer.policy if decision.learner else self.baseline,
-            source="optimistic" if decision.learner else "baseline",
-            h=0 if decision.learner else self.problem.H,
-            rho=1.0 if decision.learner else 0.0,
-            lower=offer.lower if decision.learner else offer.lower_b,
-            upper=offer.upper,
-            candidates=[offer.lower, offer.lower_b],
-            safety=self.safety_of(offer, decision, ledger),
-            grounds=account,
+            policy=proposal.policy if explores else self.baseline,
+            source="optimistic" if explores else "baseline",
+            h=0 if explores else self.problem.H,
+            rho=1.0 if explores else 0.0,
+            lower=proposal.lower if explores else proposal.lower_b,
+            upper=proposal.upper,
+            candidates=[proposal.lower, proposal.lower_b],
+            safety=self.safety_of(proposal, decision, account),
+            grounds=BudgetGrounds(self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS)),
             max_episodes=decision.max_episodes,
-            entry=max(offer.lower, 0.0),
+            entry=max(proposal.lower, 0.0),
         )
 
-    def safety_of(self, offer: Offer, decision: Switch, ledger: Ints) -> Safety:
-        """What the safety of the plan rests on."""
-        if not offer.certified:
+    def safety_of(self, proposal: Proposal, decision: Switch, account: Ints) -> Safety:
+        """Return what the safety of the plan rests on."""
+        if not proposal.certified:
             return "NOT CERTIFIED"
-        if not decision.learner:
-            return "certified" if offer.lower_b >= self.level and not offer.lower_b_trusts else "trusted"
-        if offer.lower >= self.level:
+        if not decision.explores:
+            return "certified" if proposal.lower_b >= self.level and not proposal.lower_b_trusts else "trusted"
+        if proposal.lower >= self.level:
             return "certified"
-        return "trusted" if offer.leans_on(ledger) else "certified in total"
+        return "certified in total" if proposal.trust_in(account) is None else "trusted"

@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent, plan_next
 from surefoot.agents.plan import Plan
-from surefoot.agents.rivals.budget_agent import BudgetAgent, Offer
+from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL
@@ -19,56 +19,59 @@ from surefoot.task.policy import EpisodicMixture, check_policy
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetExploration(BudgetAgent):
-    """Plays the baseline until it has saved enough for an episode of the learner, spends that, and saves again.
+    """Plays the baseline until it has saved enough for an episode of the explorer, spends that, and saves again.
 
     Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
     least k times the floor, provided the baseline's value is. A single episode may fall below: such episodes are
     counted as violations, and expected.
 
-    - learner: any counting learner; its policy is certified here, by `bounds`. By default BPI-UCBVI with these bounds
-    - baseline_value: what the baseline is worth, if the method is told; else its lower value from data is used. What
-      leans on somebody's word is trusted, not certified
-    - delta, bounds, pooled, replan, returns: as for every learner with a floor. A `Relative` floor needs baseline_value
+    - learner: the agent inside, any that plans from counts; its policy is certified here, by `bounds`. By default
+      BPI-UCBVI with these bounds
+    - baseline_value: what the baseline is worth, if that is known; else its lower value from data is used. What rests
+      on a value asserted by the user is trusted, not certified
+    - delta, bounds, pooled, replan, returns: as for every agent with a floor. A `Relative` floor needs baseline_value
     """
 
     name = "Budget-Exploration"
 
     _: KW_ONLY
-    learner: Agent | None = None
+    learner: Agent | None = None  # the agent inside; the field's name is part of an account's fingerprint
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.learner is None:
             return
         if not isinstance(self.learner, Agent):
-            raise InvalidSetting(f"learner is {self.learner!r}, expected a learner such as sf.UCBVI(...).")
+            raise InvalidSetting(f"learner is {self.learner!r}, expected an agent such as sf.UCBVI(...).")
         if not isinstance(self.bounds, KL):
             raise InvalidSetting(
-                "The paper's bounds are proved for its own optimistic policy alone, not for another learner's. Use "
+                "The paper's bounds are proved for its own optimistic policy alone, not for another agent's. Use "
                 "bounds=sf.KL()."
             )
-        self._check_learner(self.learner)
+        self._check_inner(self.learner)
         if isinstance(self.learner, SpliceAgent) and self.learner.rule.by_coin:
             raise InvalidSetting(f"{self.learner.name} tosses a coin for whole episodes, which is no Markov policy.")
 
     @property
     def most_episodes(self) -> int | None:
-        """What the learner inside covers."""
+        """The number of episodes that the proof of the agent inside covers."""
         return self.learner.most_episodes if isinstance(self.learner, CountingAgent) else None
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """The learner's policy; None for the optimist's, which the kernels find themselves."""
+        """The policy of the agent inside; None for the optimist's, which the kernels find themselves."""
         if self.learner is None:
             return super().explored(counts, rng)
         policy = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng).policy
         if isinstance(policy, EpisodicMixture):
-            raise InvalidSetting("The learner tosses a coin for whole episodes: that is no policy that can be bounded.")
-        return check_policy(policy, self.problem, "the learner's policy")
+            raise InvalidSetting(
+                "The agent inside tosses a coin for whole episodes: that is no policy that can be bounded."
+            )
+        return check_policy(policy, self.problem, "the policy of the agent inside")
 
-    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
-        """By `bounds`."""
-        return self.offer_by_bounds(counts, self.explored(counts, rng))
+    def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
+        """Bound the explorer's policy by `bounds`."""
+        return self.propose_by_bounds(counts, self.explored(counts, rng))
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        return self.follow(self.offer_reference(counts, self.explored(counts, rng)), counts.account)
+        return self.make_plan(self.propose_reference(counts, self.explored(counts, rng)), counts.account)

@@ -1,7 +1,7 @@
-"""Conservative UCBVI (Garcelon et al. 2020): the same switch, with the learner's own lower values."""
+"""Conservative UCBVI (Garcelon et al. 2020): the same switch, with the lower values of the agent inside."""
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
@@ -9,11 +9,13 @@ from surefoot.agents.base import plan_next
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import Promise
-from surefoot.agents.rivals.budget_agent import BudgetAgent, Offer
+from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.rivals.ucbvi import UCBVI
+from surefoot.agents.settings import AgentSettings
 from surefoot.base.validation import freeze
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
 
 
 @final
@@ -24,24 +26,24 @@ class ConservativeUCBVI(BudgetAgent):
     Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
     least k times the floor, provided the baseline's value is. A single episode may fall below.
 
-    - baseline_value: V^b, which the method is told; what leans on it is trusted, not certified. Left out, the lower
-      value from data is used, and the rule is that of Budget-Exploration. `floor` may be `Relative(a)`: (1-a) V^b
+    - baseline_value: V^b, which the method knows; what rests on it is trusted, not certified. Left out, the lower value
+      from data is used, and the rule is that of Budget-Exploration. `floor` may be `Relative(a)`: (1-a) V^b
     - episodes: given, UCBVI is inside, with its own bonus as printed, in whose logarithm the number is. Left out, it is
       BPI-UCBVI with `bounds`, sharp by default
-    - learner: instead, any `UCBVI(...)` or `BPIUCBVI(...)`. Lower values of a learner's own need baseline_value
+    - learner: instead, the agent inside, any `UCBVI(...)` or `BPIUCBVI(...)`. Its own lower values need baseline_value
     """
 
     name = "conservative UCBVI"
 
     _: KW_ONLY
     episodes: int | None = None
-    learner: UCBVI | BPIUCBVI | None = None
+    learner: UCBVI | BPIUCBVI | None = None  # the agent inside; the field's name is part of an account's fingerprint
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.episodes is not None:
             if self.learner is not None:
-                raise InvalidSetting("Give either episodes, for UCBVI inside, or a learner.")
+                raise InvalidSetting("Give either episodes=, for UCBVI inside, or learner=.")
             K, delta, pooled = self.episodes, self.delta, self.pooled
             freeze(self, learner=UCBVI(self.problem, episodes=K, delta=delta, pooled=pooled), episodes=None)
         if self.learner is None:
@@ -49,20 +51,46 @@ class ConservativeUCBVI(BudgetAgent):
         if type(self.learner) not in (UCBVI, BPIUCBVI):
             raise InvalidSetting(
                 f"learner is {self.learner!r}, expected sf.UCBVI(...) or sf.BPIUCBVI(...): the switch relies on what "
-                "its plans prove. For another learner, whose policy is then certified here, use BudgetExploration."
+                "its plans prove. For another agent, whose policy is then certified here, use BudgetExploration."
             )
         if self.learner.delta > self.delta:
-            raise InvalidSetting(f"The learner's delta is {self.learner.delta:g}, above delta = {self.delta:g}.")
+            raise InvalidSetting(
+                f"The delta of the agent inside is {self.learner.delta:g}, above delta = {self.delta:g}."
+            )
         if self.baseline_value is None:
             raise InvalidSetting(
-                "A learner with lower values of its own spends all of delta: give baseline_value, which this method is "
-                "told, or use BudgetExploration."
+                "An agent inside with lower values of its own spends all of delta: give baseline_value=, which this "
+                "method must know, or use BudgetExploration."
             )
-        self._check_learner(self.learner)
+        self._check_inner(self.learner)
+
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent: it is given the baseline's value. With the printed constants UCBVI is inside."""
+        inside = None
+        if not settings.sharp:
+            inside = UCBVI(
+                problem,
+                episodes=settings.episodes,
+                delta=settings.delta,
+                scale=settings.bounds.scale,
+                pooled=settings.pooled,
+            )
+        return cls(
+            problem,
+            settings.baseline,
+            settings.floor,
+            baseline_value=settings.baseline_value,
+            delta=settings.delta,
+            bounds=settings.bounds,
+            pooled=settings.pooled,
+            replan=settings.replan,
+            learner=inside,
+        )
 
     @property
     def most_episodes(self) -> int | None:
-        """What the learner inside covers."""
+        """The number of episodes that the proof of the agent inside covers."""
         return None if self.learner is None else self.learner.most_episodes
 
     @property
@@ -73,24 +101,24 @@ class ConservativeUCBVI(BudgetAgent):
             return replace(inner, scope=self.floor_scope)
         return super().promise
 
-    def offer(self, counts: Counts, rng: np.random.Generator | None) -> Offer:
-        """By the learner's own plan, or by `bounds`."""
+    def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
+        """Take the lower value from the plan of the agent inside, or from `bounds`."""
         if self.learner is None:
-            return self.offer_by_bounds(counts, self.explored(counts, rng))
+            return self.propose_by_bounds(counts, self.explored(counts, rng))
         own = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
         assert self.baseline_value is not None
-        return Offer(
+        return Proposal(
             policy=own.policy,
             lower=own.lower,
             upper=own.upper,
             lower_b=0.0,  # nothing of delta is left to prove anything of the baseline
             v_b=self.baseline_value,
             certified=own.safety != "NOT CERTIFIED",
-            word="told",
+            trusts="given value",
         )
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, with bounds by the readable versions; a learner's own are readable as they are."""
+        """`plan`, with bounds by the readable versions; those of an agent inside are readable as they are."""
         if self.learner is not None:
             return self.plan(counts, rng)
-        return self.follow(self.offer_reference(counts, self.explored(counts, rng)), counts.account)
+        return self.make_plan(self.propose_reference(counts, self.explored(counts, rng)), counts.account)

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plan import Plan
-from surefoot.agents.rivals.lp_agent import Found, LPAgent, settle
+from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -26,8 +26,8 @@ def dope(
     across: Floats,
     slack: Callable[[Floats], float],
     basis: Ints | None,
-) -> Found:
-    """The policy DOPE plays next, and why its cost is within the budget.
+) -> LPResult:
+    """Return the policy DOPE plays next, and why its cost is within the budget.
 
     P and P' are both in the box, so |P - P'| <= 2b; centring a value at half its range gives |(P - P') V| <= H sum b
     (`across` is H, or what is left of it after step h). Step by step, then, V_c(pi; P) <= V_{c_bar}(pi; P') with c_bar
@@ -39,7 +39,7 @@ def dope(
     l, u = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)  # noqa: E741
     b_bar = b.sum(axis=-1)
     c_bar = c + across * b_bar  # pessimistic
-    r_bar = r + (H / kappa) * across * b_bar  # optimistic, and more so the less room the baseline leaves
+    r_bar = r + (H / kappa) * across * b_bar  # optimistic, and more so the less slack the baseline leaves
 
     more = slack(c_bar)
 
@@ -49,9 +49,10 @@ def dope(
     cheapest = cheapest_in_box(l, u, start, c_bar) + more
     if cheapest > C:  # too little data: what is left is trust in pi_b
         why = (
-            f"The programme is infeasible: no policy's pessimistic cost is below {cheapest:.6g}, the budget is {C:.6g}."
+            f"The linear program is infeasible: no policy's pessimistic cost is below {cheapest:.6g}, and the budget "
+            f"is {C:.6g}."
         )
-        return Found(pi_b, "baseline", prove(pi_b), why, basis)
+        return LPResult(pi_b, "baseline", prove(pi_b), why, basis)
     return settle(
         lambda budget: best_in_box(l, u, start, r_bar, c_bar, budget, basis), prove, pi_b, C, cheapest, more, basis
     )
@@ -63,9 +64,10 @@ class DOPE(LPAgent):
     """The best policy in the best model of the box, by pessimistic costs and optimistic rewards; else the baseline.
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within the budget, or its
-    value at or above the floor, provided the baseline's is. It is told what the baseline is worth. Constants as
-    printed, but with every union counted: what the published code leaves out of the logarithm, the box or the fallback
-    is put back. It plays no fixed number of baseline episodes first; an infeasible programme plays the baseline.
+    value at or above the floor, provided the baseline's is. It must know what the baseline is worth. Constants
+    are as printed, but with every union counted: what the published code leaves out of the logarithm, the box or the
+    fallback is put back. It plays no fixed number of baseline episodes first; an infeasible linear program plays the
+    baseline.
     """
 
     name = "DOPE"

@@ -1,23 +1,24 @@
-"""Learners that plan by a linear programme, for costs within a budget: what DOPE and OptPess-LP have in common."""
+"""Agents that plan by a linear program, for costs within a budget: what DOPE and OptPess-LP have in common."""
 
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from surefoot.agents.base import CostBudget, CountingAgent, check_problem, require_known
+from surefoot.agents.base import CostBudget, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plan import Plan, Safety, Source
 from surefoot.agents.premises import PremiseStatus
 from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
+from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_floor, require_integer, require_number
-from surefoot.bounds.boxes import Box
+from surefoot.bounds.boxes import Box, MaurerPontilBox
 from surefoot.bounds.model import Model, margin
 from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.numerics.lp import Occupancy, policy_from
@@ -25,20 +26,20 @@ from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem, signal
 
-TRIES = 4  # programmes, each with a little less to spend, until the policy found is proved to be within the budget
-NEARLY = 1e-6  # a programme with less room than that may be called infeasible
-SOLVER = 1e-9  # what the programme's budget is tightened by, for the solver's tolerance
+TRIES = 4  # linear programs, each with a little less to spend, until the policy found is proved to be within the budget
+NEARLY = 1e-6  # a linear program with less slack than that may be called infeasible
+SOLVER = 1e-9  # what the linear program's budget is tightened by, for the solver's tolerance
 
 
-class Found(NamedTuple):
+class LPResult(NamedTuple):
     """What a method found for the next episode."""
 
     policy: Floats
     source: Source
     cost: float  # pessimistic: proved of this policy
     why: str
-    basis: Ints | None  # where the next programme may begin
-    failed: bool = False  # did the solver give up on a programme that has a solution?
+    basis: Ints | None  # where the next linear program may begin
+    failed: bool = False  # did the solver give up on a linear program that has a solution?
 
 
 def settle(
@@ -49,12 +50,12 @@ def settle(
     cheapest: float,
     more: float,
     basis: Ints | None,
-) -> Found:
-    """The policy of the best programme whose cost is proved to be within C, by `prove` and not by the solver's word.
+) -> LPResult:
+    """Return the policy of the best linear program whose cost is within C; `prove` decides that, not the solver.
 
-    The programme gets a little less to spend, and again less if the solver's tolerance let it spend too much. `more`
-    is what rounding may add to a proved cost. Without a solution: pi_b; and the solver is to blame if some policy is
-    known to cost less than C, `cheapest`.
+    The linear program gets a little less to spend, and again less if the solver's tolerance let it spend too much.
+    `more` is what rounding may add to a proved cost. Without a solution the result is pi_b; and the solver has failed
+    if some policy is known to cost less than C, `cheapest`.
     """
     less = max(SOLVER, 2.0 * more)
     for _ in range(TRIES):
@@ -64,25 +65,26 @@ def settle(
         pi = policy_from(answer.q, pi_b)
         cost = prove(pi)
         if cost <= C:
-            return Found(pi, "optimistic", cost, f"The best of its programme: {answer.words.lower()}.", answer.basis)
+            why = f"It solves the linear program; the solver says {answer.words!r}."
+            return LPResult(pi, "optimistic", cost, why, answer.basis)
         less += 2.0 * (cost - C)
-    why = f"The programme has no solution that can be used; the solver says {answer.words!r}."
+    why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
     failed = answer.status != "infeasible" or C - cheapest > NEARLY
-    return Found(pi_b, "baseline", prove(pi_b), why, basis, failed)
+    return LPResult(pi_b, "baseline", prove(pi_b), why, basis, failed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LPAgent(CountingAgent):
-    """A learner whose expected cost stays within a budget in every episode, given a baseline that is within it.
+class LPAgent(AgentByName):
+    """An agent whose expected cost stays within a budget in every episode, given a baseline that is within it.
 
     The paper's mapping: `floor`, which is cost = 1 - r with budget H - floor; `baseline_value` is what the baseline is
-    worth. Or any cost in [0, 1] (H, S, A): `cost`, `budget`, and `baseline_cost`, what the baseline costs. One of the
-    two is told to the learner: these methods scale their optimism by the room it leaves. Safety does not lean on it.
+    worth. Or any cost in [0, 1] (H, S, A): `cost`, `budget`, and `baseline_cost`, what the baseline costs. The agent
+    must know one of the two: these methods scale their optimism by the slack it leaves. Safety does not depend on it.
 
     - episodes: how many there will be at most; the number is inside the logarithm of the bounds
     - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
     - scale: of the box, for experiments; other than 1 is NOT CERTIFIED
-    - delta, pooled, replan: as for every learner; by default it plans at growth 1.1
+    - delta, pooled, replan: as for every agent; by default it replans at growth 1.1
 
     A mask of possible transitions is not used: the methods do not know one.
     """
@@ -127,7 +129,7 @@ class LPAgent(CountingAgent):
             if self.baseline_value is None or given != (None, None, None):
                 raise InvalidSetting(
                     f"{self.name} with a floor needs baseline_value=, what the baseline is worth, and no costs: the "
-                    "method is told that value. StepMix and EpsMix are not."
+                    "method must know that value. StepMix and EpsMix need not."
                 )
             value = require_floor(self.baseline_value, H, "baseline_value")
             if isinstance(self.floor, Relative):
@@ -138,7 +140,7 @@ class LPAgent(CountingAgent):
             if self.budget is None or self.baseline_cost is None or self.baseline_value is not None:
                 raise InvalidSetting(
                     f"{self.name} with costs needs budget= and baseline_cost=, what the baseline costs, and no "
-                    "baseline_value: the method is told that cost."
+                    "baseline_value: the method must know that cost."
                 )
             assert self.cost is not None
             freeze(
@@ -155,8 +157,24 @@ class LPAgent(CountingAgent):
             )
             advice = "Lower the floor" if self.floor is not None else "Raise the budget"
             raise InvalidSetting(
-                f"{what}: {self.name} divides by the room between them. {advice}, or find a better baseline."
+                f"{what}: {self.name} divides by the slack between them. {advice}, or find a better baseline."
             )
+
+    @classmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent: it is given the baseline's value. Sharp bounds are those of Maurer and Pontil."""
+        box = MaurerPontilBox if settings.sharp else cls.boxes[0]
+        return cls(
+            problem,
+            settings.baseline,
+            settings.floor,
+            baseline_value=settings.baseline_value,
+            episodes=settings.episodes,
+            delta=settings.delta,
+            bounds=box(settings.bounds.scale),
+            pooled=settings.pooled,
+            replan=settings.replan,
+        )
 
     def _require_box(self) -> None:
         if type(self.bounds) not in self.boxes:
@@ -186,7 +204,7 @@ class LPAgent(CountingAgent):
 
     @property
     def kappa(self) -> float:
-        """C - C_b: what the baseline leaves of the budget. For a floor that is V^b - floor."""
+        """C - C_b: the slack that the baseline leaves in the budget. For a floor that is V^b - floor."""
         if self.baseline_value is not None:
             return self.baseline_value - self.level
         assert self.baseline_cost is not None
@@ -199,12 +217,12 @@ class LPAgent(CountingAgent):
         return self.floor
 
     def slack(self, c_bar: Floats) -> float:
-        """What rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
+        """Return what rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
         return self._rounding * max(1.0, float(c_bar.max()))
 
     @cached_property
     def _rounding(self) -> float:
-        """The same for costs of 1 at most."""
+        """The slack for rounding where costs are at most 1."""
         assert self.problem.start is not None
         row_sum_error = max(
             float(np.abs(rows.sum(axis=-1) - 1.0).max()) for rows in (self.baseline, self.problem.start)
@@ -212,13 +230,14 @@ class LPAgent(CountingAgent):
         return self.problem.H * margin(self.problem.H, row_sum_error)
 
     @cached_property
-    def _returns(self) -> tuple[float, float]:
-        """What an episode can return at the least and at the most."""
-        return float(self.problem.r.min(axis=(1, 2)).sum()), float(self.problem.r.max(axis=(1, 2)).sum())
+    def _possible(self) -> "PossibleReturns":
+        """The least and the most that an episode can return."""
+        r = self.problem.r
+        return PossibleReturns(float(r.min(axis=(1, 2)).sum()), float(r.max(axis=(1, 2)).sum()))
 
     @property
     def known_baseline_value(self) -> float | None:
-        """Of the baseline: its value, or H minus its cost."""
+        """The baseline's value, or H minus its cost."""
         if self.baseline_cost is not None:
             return self.problem.H - self.baseline_cost
         return self.baseline_value
@@ -230,7 +249,7 @@ class LPAgent(CountingAgent):
 
     @property
     def cost_budget(self) -> CostBudget | None:
-        """Where the promise is about costs."""
+        """The costs and their budget, where the promise is about costs."""
         return None if self.cost is None else CostBudget(self.cost, self.C)
 
     @property
@@ -243,23 +262,23 @@ class LPAgent(CountingAgent):
 
     @property
     def premise(self) -> PremiseStatus:
-        """It is told what the baseline is worth, or costs, and that there is room."""
+        """The user asserts what the baseline is worth, or costs, and that there is slack."""
         return "none needed" if self.C >= self.problem.H else "asserted by the user"
 
     def model(self, counts: Counts) -> Model:
-        """Estimates and visits."""
+        """Return the estimates and visits of these counts."""
         self.check_counts(counts)
         return Model(self.problem, counts, self.delta)
 
-    def make_plan(self, found: Found) -> Plan:
-        """The plan that follows from what was found, with its marks."""
+    def make_plan(self, found: LPResult) -> Plan:
+        """Return the plan that follows from what was found, and what its safety rests on."""
         H = self.problem.H
-        least, most = self._returns
+        least, most = self._possible.least, self._possible.most
         cost = min(found.cost, float(H))
-        # Of returns nothing is proved where costs are something else.
+        # Where costs are not 1 - r, they prove nothing of returns.
         lower = least if self.cost is not None else min(max(H - cost, least), most)
         baseline = found.source == "baseline"
-        mark: Safety = "certified" if cost <= self.C else "trusted"
+        safety: Safety = "certified" if cost <= self.C else "trusted"
         if found.failed:
             warnings.warn(f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3)
         return Plan(
@@ -270,66 +289,93 @@ class LPAgent(CountingAgent):
             lower=lower,
             upper=most,
             candidates=[lower],
-            safety=mark if self.bounds.certified else "NOT CERTIFIED",
-            grounds=Reasons(self, found),
+            safety=safety if self.bounds.certified else "NOT CERTIFIED",
+            grounds=LPGrounds(self, found),
             cost=cost,
             basis=found.basis,
         )
 
     def __repr__(self) -> str:
-        told = (
+        known = (
             f"floor={self.level:g}, baseline_value={self.baseline_value:g}"
             if self.cost is None
             else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
         )
-        settings = f"{told}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
+        settings = (
+            f"{known}, episodes={self.episodes}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"
+        )
         return f"{type(self).__name__}({self.problem}, {settings}, replan={self.replan_rule})"
 
 
-class Reasons(NamedTuple):
-    """What a plan of theirs was made from."""
+class PossibleReturns(NamedTuple):
+    """Between which values every return lies."""
+
+    least: float
+    most: float
+
+
+class LPGrounds(NamedTuple):
+    """What a plan of DOPE or OptPess-LP was made from. Its explanation is written here, in one place."""
 
     agent: LPAgent
-    found: Found
+    found: LPResult
 
     def explain(self, plan: Plan) -> str:
-        """In words."""
-        agent, found = self.agent, self.found
-        what = "the baseline" if found.source == "baseline" else "the programme's policy"
-        unit = agent.problem.in_user_units
-        proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
+        """Explain the plan: what is played, what is certified, what was given, and the premises."""
+        lines = [self._next(), self._safety(plan)]
+        if plan.safety != "NOT CERTIFIED":
+            lines.append(self._premise(plan))
+        return "\n".join([*lines, self._given(), self._premises(), self._units()])
+
+    def _next(self) -> str:
+        what = "the baseline" if self.found.source == "baseline" else "the policy of the linear program"
+        return f"Next: {what} ({self.agent.name}). {self.found.why}"
+
+    def _safety(self, plan: Plan) -> str:
+        agent, unit = self.agent, self.agent.problem.in_user_units
         if agent.cost is None:
             proved, asked = f"returns at least {unit(plan.lower):.6g}", f"the floor is {unit(agent.level):.6g}"
-        told = f"costs, {agent.baseline_cost:.6g}" if agent.baseline_cost is not None else ""
-        if agent.baseline_value is not None:
-            told = f"is worth, {unit(agent.baseline_value):.6g}"
-        if plan.safety == "certified":
-            safety = f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
-        elif plan.safety == "trusted":
-            safety = f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is the owner's word."
         else:
-            safety = f"{agent.promise}."
+            proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
+        if plan.safety == "certified":
+            return f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
+        if plan.safety == "trusted":
+            return f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is asserted by the user."
+        return f"{agent.promise}."
+
+    def _premise(self, plan: Plan) -> str:
+        agent = self.agent
         where = "above the floor" if agent.cost is None else "within the budget"
-        by_data = found.source == "baseline" and plan.safety == "certified" and agent.premise == "asserted by the user"
-        known = "certified by data" if by_data else agent.premise
-        lines = [
-            f"Next: {what} ({agent.name}). {found.why}",
-            safety,
-            *([] if plan.safety == "NOT CERTIFIED" else [f"Baseline {where}: {known}."]),
-            f"Given: what the baseline {told}. Only how boldly {agent.name} explores depends on that; safety does not.",
-            f"Premises that nobody checks: at most {agent.episodes:,} episodes; rewards, costs and start as declared; "
-            "dynamics that do not change" + (", the same at every step." if agent.pooled else "."),
-        ]
-        H = agent.problem.H
-        lines.append(
-            f"Costs lie in 0..{H} an episode; pessimistic ones hold a bonus and may be above."
-            + f" Here they are 1 - r, and the floor is a budget of {agent.C:.6g}." * (agent.cost is None)
+        baseline_proved = self.found.source == "baseline" and plan.safety == "certified"
+        known = agent.premise
+        if baseline_proved and known == "asserted by the user":
+            known = "certified by data"
+        return f"Baseline {where}: {known}."
+
+    def _given(self) -> str:
+        agent = self.agent
+        if agent.baseline_value is not None:
+            given = f"is worth, {agent.problem.in_user_units(agent.baseline_value):.6g}"
+        else:
+            given = f"costs, {agent.baseline_cost:.6g}"
+        return f"Given: what the baseline {given}. How boldly {agent.name} explores depends on it; safety does not."
+
+    def _premises(self) -> str:
+        same = ", the same at every step" if self.agent.pooled else ""
+        return (
+            f"Premises that nobody checks: at most {self.agent.episodes:,} episodes are played; rewards, costs and "
+            f"start are as declared; the dynamics do not change{same}."
         )
-        return "\n".join(lines)
+
+    def _units(self) -> str:
+        text = f"Costs lie in 0..{self.agent.problem.H} per episode; pessimistic ones hold a bonus and may be above."
+        if self.agent.cost is None:
+            text += f" Here they are 1 - r, and the floor is a budget of {self.agent.C:.6g}."
+        return text
 
 
 def _require_cost(name: str, value: object) -> float:
-    """An expected cost: a number that is not negative. One above H is never reached."""
+    """Return an expected cost: a number that is not negative. One above H is never reached."""
     number = require_number(name, value, "the expected cost of an episode, a number >= 0")
     if not 0.0 <= number < math.inf:
         raise InvalidSetting(f"{name} is {number:g}, expected the expected cost of an episode, a number >= 0.")

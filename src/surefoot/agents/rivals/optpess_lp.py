@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.plan import Plan
-from surefoot.agents.rivals.lp_agent import Found, LPAgent, settle
+from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -25,12 +25,12 @@ def optpess_lp(
     from_centre: Floats,
     slack: Callable[[Floats], float],
     basis: Ints | None,
-) -> Found:
-    """The policy OptPess-LP plays next, and why its cost is within the budget.
+) -> LPResult:
+    """Return the policy OptPess-LP plays next, and why its cost is within the budget.
 
     Everything is evaluated in P_hat. |(P - P_hat) V| <= H sum b (`from_centre` is H, or half of what is left of it
-    after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar = c + S H beta. The programme is tried
-    only once pi_b itself looks cheap enough. `slack` is what rounding may add.
+    after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar = c + S H beta. The linear program is
+    solved only once pi_b itself looks cheap enough. `slack` is what rounding may add.
     """
     H, r, start, P_hat = model.H, model.problem.r, model.problem.start, model.P_hat
     assert start is not None
@@ -44,8 +44,8 @@ def optpess_lp(
 
     cost_b, limit = prove(pi_b), C - kappa / 2.0  # (C + C_b)/2
     if cost_b >= limit:
-        why = f"The baseline's pessimistic cost is {cost_b:.6g}; the programme is tried once it is below {limit:.6g}."
-        return Found(pi_b, "baseline", cost_b, why, basis)
+        why = f"The baseline's pessimistic cost is {cost_b:.6g}; the linear program needs one below {limit:.6g}."
+        return LPResult(pi_b, "baseline", cost_b, why, basis)
     return settle(
         lambda budget: best_occupancy(P_hat, start, r_bar, c_bar, budget, basis), prove, pi_b, C, cost_b, more, basis
     )
@@ -57,7 +57,7 @@ class OptPessLP(LPAgent):
     """The best policy of the estimated model, by pessimistic costs and optimistic rewards; else the baseline.
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's expected cost is within the budget, or its
-    value at or above the floor, provided the baseline's is. It is told what the baseline is worth.
+    value at or above the floor, provided the baseline's is. It must know what the baseline is worth.
     """
 
     name = "OptPess-LP"

@@ -98,14 +98,14 @@ class UCBVI(WithoutFloor):
         return NO_FLOOR if self.scale == 1.0 else Promise("not certified", scale=self.scale)
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """The optimistic policy, with its lower value."""
+        """Return the optimistic policy, with its lower value."""
         self.check_counts(counts)
-        policy, lower, upper = ucbvi(Model(self.problem, counts, self.delta), self.scale * self.log)
+        found = ucbvi(Model(self.problem, counts, self.delta), self.scale * self.log)
         assert self.problem.start is not None
         slack = self.problem.H * margin(self.problem.H, abs(float(self.problem.start.sum()) - 1.0))
-        mark: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
-        lower, upper = max(lower - slack, 0.0), min(upper + slack, float(self.problem.H))
-        return Plan(policy, "optimistic", 0, 1.0, lower, upper, [lower], mark)
+        safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
+        lower, upper = max(found.lower - slack, 0.0), min(found.upper + slack, float(self.problem.H))
+        return Plan(found.policy, "optimistic", 0, 1.0, lower, upper, [lower], safety)
 
     def __repr__(self) -> str:
         settings = f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"

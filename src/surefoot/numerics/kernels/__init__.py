@@ -1,6 +1,6 @@
 """Compiled kernels: arrays in, arrays out. They load on first use, because importing numba takes longer than the rest.
 
-`kernels.run_episodes(...)` works without further ado; the module behind a name is imported when the name is first read.
+`kernels.run_episodes(...)` works directly: the module behind a name is imported when the name is first read.
 """
 
 from importlib import import_module
@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from surefoot.numerics.kernels.bernstein import estimate_from as estimate_from
     from surefoot.numerics.kernels.episodes import ActivePlan as ActivePlan
     from surefoot.numerics.kernels.episodes import CountArrays as CountArrays
+    from surefoot.numerics.kernels.episodes import EpisodeArrays as EpisodeArrays
     from surefoot.numerics.kernels.episodes import KnownRewards as KnownRewards
+    from surefoot.numerics.kernels.episodes import PlanInputs as PlanInputs
     from surefoot.numerics.kernels.episodes import ReplanRule as ReplanRule
     from surefoot.numerics.kernels.episodes import TrueWorld as TrueWorld
+    from surefoot.numerics.kernels.episodes import empty_episode as empty_episode
     from surefoot.numerics.kernels.episodes import empty_loop_state as empty_loop_state
     from surefoot.numerics.kernels.episodes import empty_workspace as empty_workspace
     from surefoot.numerics.kernels.episodes import known_rewards_from as known_rewards_from
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from surefoot.numerics.kernels.evidence import Evidence as Evidence
     from surefoot.numerics.kernels.evidence import q_bounds as q_bounds
     from surefoot.numerics.kernels.evidence import refresh_all as refresh_all
+    from surefoot.numerics.kernels.kl import RewardArrays as RewardArrays
     from surefoot.numerics.kernels.kl import balls_from as balls_from
     from surefoot.numerics.kernels.mixing import Rule as Rule
     from surefoot.numerics.kernels.mixing import candidate_values as candidate_values
@@ -51,17 +55,20 @@ _MODULES = {
     "episodes": (
         "ActivePlan",
         "CountArrays",
-        "ReplanRule",
+        "EpisodeArrays",
         "KnownRewards",
+        "PlanInputs",
+        "ReplanRule",
         "TrueWorld",
+        "empty_episode",
         "empty_loop_state",
         "empty_workspace",
+        "known_rewards_from",
         "play_on",
         "run_episodes",
-        "known_rewards_from",
     ),
     "evidence": ("Evidence", "q_bounds", "refresh_all"),
-    "kl": ("balls_from",),
+    "kl": ("RewardArrays", "balls_from"),
     "mixing": ("Rule", "candidate_values", "choose", "exit_taken", "larger_weight", "mix_splices"),
     "pessimism": ("lower_values", "pessimistic"),
     "splices": ("bound_splices", "empty_splices"),

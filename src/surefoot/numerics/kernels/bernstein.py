@@ -17,13 +17,13 @@ class Estimate(NamedTuple):
     n_fresh: Ints  # (rows, S*A): n_sa when the pair was last brought up to date
     P_hat: Floats  # (rows, S, S*A), pairs last
     beta_n: Floats  # (rows, S*A)  beta(n) / n, infinite where n = 0
-    beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n already says everything there)
+    beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n is infinite there)
     r: Floats  # (H or 1, S*A)
-    x_sa: Ints  # of size 0: these bounds need known rewards
+    x_sa: Ints  # of size 0: these bounds require known rewards
     log_union: float  # log(SAH / delta'): fixed before the data
     scale: float  # of beta and beta*: 1.0 is the paper; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
-    margin: float  # of a backup: 0, the formula is kept to the letter and rounding is paid for at the start
+    margin: float  # of a backup: 0; the formula is the paper's, and a margin for rounding is taken off at the start
 
 
 @compiled
@@ -58,9 +58,9 @@ def q_bernstein(
     scratch: Floats,
     slot: int,
 ) -> None:
-    """Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
+    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
 
-    An empty V_up stands for V_{H+1} = 0: nothing to sum. Every slot needs both: the lower bound leans on V_up.
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. Every slot needs both: the lower bound depends on V_up.
     """
     P_hat = estimate.P_hat[row]
     m = hi - lo
@@ -102,7 +102,7 @@ def q_bernstein(
 
 
 def estimate_from(n_sas: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
-    """Room for the estimate of the counts n_sas (rows, S, A, S), which it shares; `refresh_all` fills the rest."""
+    """The estimate for the counts n_sas (rows, S, A, S), whose memory it shares; `refresh_all` fills it."""
     rows, S, A, _ = n_sas.shape
     return Estimate(
         n_sas=n_sas.reshape(rows, S * A, S),

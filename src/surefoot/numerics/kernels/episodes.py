@@ -1,6 +1,6 @@
 """The fused loop: plan, draw, count and evaluate exactly, without leaving compiled code.
 
-It draws from the Generator in the order of the plain loop (the coin if there is one, then action and next state of
+It draws from the Generator in the order of the reference loop (the coin if there is one, then action and next state of
 each step) and adds in the same order, so both give the same run to the last bit.
 """
 
@@ -29,15 +29,16 @@ from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, St
 from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.values import draw, start_value
 
-# Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since it; the
-# chosen candidate and its exit; is the value of the optimistic policy up to date; episodes counted) and of its values.
+# Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
+# plan; the chosen candidate and its exit; is the value of the optimistic policy up to date; episodes counted) and of
+# LoopState.values.
 LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 FAR = 2**62
 
 
 class TrueWorld(NamedTuple):
-    """The world that answers. One row per step, or one for all of them."""
+    """The world in which episodes are played. Its arrays have one row per step, or one for all steps."""
 
     P: Floats  # (rows, S, A, S)
     P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
@@ -45,11 +46,11 @@ class TrueWorld(NamedTuple):
     r_next: Floats  # (rows, S*A, S): rewards by next state; of size 0 where there are none
     start: Floats  # (S,)
     several: bool  # is the first state drawn?
-    random: bool  # is each reward 1 with the probability that r or r_next says, else 0?
+    random: bool  # is each reward 1 with the probability given by r or r_next, else 0?
 
 
 class KnownRewards(NamedTuple):
-    """The rewards a learner goes by, in units of 2^-20: what it was known_rewards, or, where unknown, what was paid."""
+    """The rewards an agent knows, in units of 2^-20. Where they are unknown, it counts what was paid."""
 
     r: Ints  # (rows, S*A)
     r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
@@ -57,14 +58,25 @@ class KnownRewards(NamedTuple):
 
 
 class ReplanRule(NamedTuple):
-    """When to plan anew: after max(1, share of the episodes so far), or when some pair's visits have grown."""
+    """When to replan: after max(1, share of the episodes so far), or when the visits of some pair have grown."""
 
-    share: float  # 0: every episode; infinite: never for this reason
-    growth: float  # infinite: never for this reason
+    share: float  # 0: every episode; infinite: never because of the number of episodes
+    growth: float  # factor of a pair's visits; infinite: never because of visits
+
+
+class PlanInputs(NamedTuple):
+    """All that plans are made from, and when to make the next one."""
+
+    evidence: Evidence
+    splices: Splices
+    start: Start
+    returns: BaselineReturns
+    rule: Rule
+    replan_rule: ReplanRule
 
 
 class LoopState(NamedTuple):
-    """The plan in force. All that must survive between calls beside evidence, tally and rng."""
+    """The plan in force. Together with evidence, tally and rng it is all that must survive between calls."""
 
     numbers: Ints  # (NUMBERS,)
     values: Floats  # (VALUES,)
@@ -76,25 +88,32 @@ class LoopState(NamedTuple):
         return int(self.numbers[EPISODES])
 
 
+class EpisodeArrays(NamedTuple):
+    """What happened in one episode; overwritten by the next one."""
+
+    states: Ints  # (H+1,)
+    actions: Ints  # (H,)
+    paid: Ints  # (H,) rewards as the agent counts them, in units of 2^-20
+
+
 class Workspace(NamedTuple):
-    """Room to work in; nothing on it is read before it is written, but for the last row of V."""
+    """Scratch arrays of the fused loop. Nothing in them is read before it is written, except for the last row of V."""
 
     L: Floats  # (C,) the candidates' lower values
     pi_bar: Floats  # (H, S, A) the optimistic policy as probabilities
     mixed: Floats  # (H, S, A) the step mixture of this episode
     q: Floats  # (S*A,)
     V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
-    states: Ints  # (H+1,)
-    actions: Ints  # (H,)
-    paid: Ints  # (H,) rewards as the learner goes by them, in units of 2^-20
-    room: Floats  # (3, S)
+    episode: EpisodeArrays
+    mixture_values: Floats  # (3, S) for `larger_weight`
 
 
 @compiled
 def reward(
     world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, rng: np.random.Generator
 ) -> int:
-    """What this transition pays, as the learner goes by it. A random reward is drawn whoever looks at it."""
+    """What this transition pays, as the agent counts it. A random reward is drawn even where the agent knows the mean:
+    the numbers drawn in a run do not depend on what the agent knows."""
     x = world.r[h % world.r.shape[0], pair]
     if world.r_next.shape[0] > 0:
         x = world.r_next[h % world.r_next.shape[0], pair, s_next]
@@ -113,12 +132,11 @@ def play(
     known_rewards: KnownRewards,
     pi: Floats,
     rng: np.random.Generator,
-    states: Ints,
-    actions: Ints,
-    paid: Ints,
+    episode: EpisodeArrays,
 ) -> None:
-    """One episode of pi: a uniform number for the first state if there are several, then at each step one for the
-    action, one for the next state, and one for the reward if it is random."""
+    """Play one episode of pi. It takes a uniform number for the first state if there are several, then at each step one
+    for the action, one for the next state, and one for the reward if it is random."""
+    states, actions, paid = episode.states, episode.actions, episode.paid
     A = pi.shape[2]
     states[0] = draw(world.start, rng.random() if world.several else 0.0)
     for h in range(pi.shape[0]):
@@ -129,10 +147,9 @@ def play(
 
 
 @compiled
-def count(
-    n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: int, states: Ints, actions: Ints, paid: Ints
-) -> bool:
-    """Add one episode to the counts. Did the visits of some pair reach their limit?"""
+def count(n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: int, episode: EpisodeArrays) -> bool:
+    """Add one episode to the counts, and say whether the visits of some pair reached their limit."""
+    states, actions, paid = episode.states, episode.actions, episode.paid
     rows = n_sa.shape[0]
     n_start[states[0]] += 1
     reached = False
@@ -148,8 +165,9 @@ def count(
 
 
 @compiled
-def refresh_visited(evidence: Evidence, A: int, states: Ints, actions: Ints) -> None:
+def refresh_visited(evidence: Evidence, A: int, episode: EpisodeArrays) -> None:
     """Bring up to date what depends on the pairs of one episode."""
+    states, actions = episode.states, episode.actions
     rows = evidence.n_sa.shape[0]
     for h in range(actions.shape[0]):
         refresh_pair(evidence, h % rows, states[h] * A + actions[h])
@@ -157,7 +175,7 @@ def refresh_visited(evidence: Evidence, A: int, states: Ints, actions: Ints) -> 
 
 @compiled
 def set_limits(evidence: Evidence, replan_rule: ReplanRule, loop_state: LoopState) -> None:
-    """How long the plan just made may stay in force: decided now, by what is known now."""
+    """Decide how long the plan just made may stay in force, from the counts it was made from."""
     numbers, limits = loop_state.numbers, loop_state.limits
     numbers[LEFT] = FAR
     if replan_rule.share < math.inf:
@@ -170,7 +188,7 @@ def set_limits(evidence: Evidence, replan_rule: ReplanRule, loop_state: LoopStat
 
 @compiled
 def one_hot(actions: Ints, pi: Floats) -> None:
-    """The deterministic policy of the actions (H, S) as probabilities (H, S, A)."""
+    """Write the deterministic policy that takes these actions (H, S) as probabilities (H, S, A)."""
     H, S, A = pi.shape
     for h in range(H):
         for s in range(S):
@@ -179,36 +197,28 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 
 
 @compiled
-def make_plan(
-    world: TrueWorld,
-    evidence: Evidence,
-    splices: Splices,
-    start: Start,
-    returns_b: BaselineReturns,
-    rule: Rule,
-    work: Workspace,
-    loop_state: LoopState,
-) -> None:
-    """Bound the candidates, choose, and evaluate exactly what will be played. Only what has changed is done again."""
+def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
+    """Bound the candidates, choose, and evaluate exactly what will be played; only what has changed is done again."""
+    evidence, splices, start, rule = inputs.evidence, inputs.splices, inputs.start, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     H, S, A = pi_b.shape
-    L, pi_bar, mixed, q, V, states, actions, _, room = work
+    L, pi_bar, mixed, q, V, states = work.L, work.pi_bar, work.mixed, work.q, work.V, work.episode.states
     first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, S)
     news = states if numbers[SINGLE] else states[:0]
     if numbers[SINGLE]:
-        refresh_visited(evidence, A, states, actions)
+        refresh_visited(evidence, A, work.episode)
     else:
         refresh_moved(evidence)
     refresh_start(start)
     if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
         one_hot(splices.pi_bar, pi_bar)
         numbers[KNOWN_BAR] = 0
-    floor = candidate_values(splices, start, returns_b, rule, L)
+    floor = candidate_values(splices, start, inputs.returns, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
     h = splices.h0[c]
     source = exit_taken(h, rho, H)
     if source == MIXTURE and rule.bisections > 0:
-        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, room)
+        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
     if not numbers[KNOWN_BAR] and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
         values[VALUE_BAR] = start_value(world.P_pairs, world.r, pi_bar, world.start, world.several, q, V)
         numbers[KNOWN_BAR] = 1
@@ -228,12 +238,7 @@ def make_plan(
 def run_episodes(
     world: TrueWorld,
     known_rewards: KnownRewards,
-    evidence: Evidence,
-    splices: Splices,
-    start: Start,
-    returns_b: BaselineReturns,
-    rule: Rule,
-    replan_rule: ReplanRule,
+    inputs: PlanInputs,
     tally: Tally,
     floor: float,
     episodes: int,
@@ -241,14 +246,16 @@ def run_episodes(
     work: Workspace,
     loop_state: LoopState,
 ) -> None:
-    """Play `episodes` more episodes, planning when the replan_rule says so."""
+    """Play `episodes` more episodes, replanning whenever the replan rule requires it."""
+    evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
+    returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
-    pi_bar, mixed, states, actions, paid = work.pi_bar, work.mixed, work.states, work.actions, work.paid
+    pi_bar, mixed, episode, paid = work.pi_bar, work.mixed, work.episode, work.episode.paid
     for _ in range(episodes):
         if numbers[LEFT] == 0:
-            make_plan(world, evidence, splices, start, returns_b, rule, work, loop_state)
-            set_limits(evidence, replan_rule, loop_state)
+            make_plan(world, inputs, work, loop_state)
+            set_limits(evidence, inputs.replan_rule, loop_state)
             numbers[SINGLE] = 0
             planned = True
         else:
@@ -256,53 +263,51 @@ def run_episodes(
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
         if source == OPTIMISTIC:
-            play(world, known_rewards, pi_bar, rng, states, actions, paid)
+            play(world, known_rewards, pi_bar, rng, episode)
         elif source == BASELINE:
-            play(world, known_rewards, pi_b, rng, states, actions, paid)
+            play(world, known_rewards, pi_b, rng, episode)
         elif rule.by_coin:
             if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
-                play(world, known_rewards, pi_bar, rng, states, actions, paid)
+                play(world, known_rewards, pi_bar, rng, episode)
             else:
-                play(world, known_rewards, pi_b, rng, states, actions, paid)
+                play(world, known_rewards, pi_b, rng, episode)
                 by_baseline = True
         else:
-            play(world, known_rewards, mixed, rng, states, actions, paid)
+            play(world, known_rewards, mixed, rng, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
-        reached = count(
-            evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, states, actions, paid
-        )
+        reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
         if by_baseline:
-            returns_b.seen[0] += 1
+            returns.seen[0] += 1
             for h in range(paid.shape[0]):
-                returns_b.seen[1] += paid[h]
+                returns.seen[1] += paid[h]
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
 
 
 class ActivePlan(NamedTuple):
-    """A plan in force, whoever made it: what is played, what it is worth, what its episodes are entered as."""
+    """A plan in force, of any agent: what is played, what it is worth, and how its episodes are counted."""
 
     first: Floats  # (H, S, A)
     second: Floats  # (H, S, A): with probability rho, by a coin at the start of each episode
     rho: float
     baseline: bool  # is `first` the baseline?
-    entry: int  # what other episodes enter in the ledger, in units of 2^-20; -1: no ledger is kept
-    value: float
-    kept: float
+    entry: int  # what an episode off the baseline adds to the account, in units of 2^-20; -1: there is no account
+    value: float  # the exact value of what is played
+    kept: float  # what is compared with the floor: the value, or minus the expected cost
     source: int
     h: int
 
 
 class CountArrays(NamedTuple):
-    """The arrays of the counts, which grow in place, and the visits that end the plan."""
+    """The arrays of the counts, which grow in place, and the numbers of visits that end the plan."""
 
     n_sas: Ints  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     n_start: Ints  # (S,)
-    record: Ints  # (2,)
-    ledger: Ints  # (3,)
+    baseline_returns: Ints  # (2,)
+    account: Ints  # (3,)
     limits: Ints  # (rows, S*A); of size 0 where growth does not matter
 
 
@@ -310,43 +315,44 @@ class CountArrays(NamedTuple):
 def play_on(
     world: TrueWorld,
     known_rewards: KnownRewards,
-    held: ActivePlan,
+    plan: ActivePlan,
     arrays: CountArrays,
     tally: Tally,
     floor: float,
     episodes: int,
     rng: np.random.Generator,
-    states: Ints,
-    actions: Ints,
-    paid: Ints,
+    episode: EpisodeArrays,
 ) -> int:
-    """Play this plan for so many episodes, or until some pair's visits reach their limit. How many were played?"""
-    A = held.first.shape[2]
+    """Play this plan for so many episodes, or until the visits of some pair reach their limit. Return how many were
+    played."""
+    A = plan.first.shape[2]
+    paid = episode.paid
     for done in range(episodes):
-        chosen_first = held.rho == 0.0 or (held.rho < 1.0 and not rng.random() < held.rho)
+        chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not rng.random() < plan.rho)
         if chosen_first:
-            play(world, known_rewards, held.first, rng, states, actions, paid)
+            play(world, known_rewards, plan.first, rng, episode)
         else:
-            play(world, known_rewards, held.second, rng, states, actions, paid)
-        add_episode(tally, held.value, held.kept, held.source, held.h, floor)
-        reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, states, actions, paid)
-        by_baseline = chosen_first and held.baseline
+            play(world, known_rewards, plan.second, rng, episode)
+        add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)
+        reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, episode)
+        by_baseline = chosen_first and plan.baseline
         if by_baseline:
-            arrays.record[0] += 1
+            arrays.baseline_returns[0] += 1
             for h in range(paid.shape[0]):
-                arrays.record[1] += paid[h]
-        if held.entry >= 0 and by_baseline:
-            arrays.ledger[0] += 1
-        elif held.entry >= 0:
-            arrays.ledger[1] += 1
-            arrays.ledger[2] += held.entry
+                arrays.baseline_returns[1] += paid[h]
+        if plan.entry >= 0 and by_baseline:
+            arrays.account[0] += 1
+        elif plan.entry >= 0:
+            arrays.account[1] += 1
+            arrays.account[2] += plan.entry
         if reached:
             return done + 1
     return episodes
 
 
 def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b: float) -> LoopState:
-    """No plan in force. `limits`: may growth end a plan? value_b: the baseline's exact value."""
+    """The state of a loop without a plan in force. `limits`: may growth end a plan? `value_b`: the baseline's exact
+    value."""
     numbers = np.zeros(NUMBERS, dtype=np.int64)
     numbers[EPISODES] = episodes
     values = np.zeros(VALUES)
@@ -355,7 +361,7 @@ def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b
 
 
 def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
-    """Rewards in units of 2^-20, rounded down."""
+    """The known rewards in units of 2^-20, rounded down."""
     after = np.zeros((0, 0, 0)) if r_next is None else r_next
     return KnownRewards(
         np.floor(r * REWARD_UNITS).astype(np.int64),
@@ -364,16 +370,23 @@ def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) 
     )
 
 
+def empty_episode(H: int) -> EpisodeArrays:
+    """Arrays for one episode of H steps."""
+    return EpisodeArrays(
+        states=np.zeros(H + 1, dtype=np.int64),
+        actions=np.zeros(H, dtype=np.int64),
+        paid=np.zeros(H, dtype=np.int64),
+    )
+
+
 def empty_workspace(H: int, S: int, A: int, C: int) -> Workspace:
-    """Room for the fused loop."""
+    """The scratch arrays of the fused loop, for C candidates."""
     return Workspace(
         L=np.zeros(C),
         pi_bar=np.zeros((H, S, A)),
         mixed=np.zeros((H, S, A)),
         q=np.zeros(S * A),
         V=np.zeros((H + 1, S)),
-        states=np.zeros(H + 1, dtype=np.int64),
-        actions=np.zeros(H, dtype=np.int64),
-        paid=np.zeros(H, dtype=np.int64),
-        room=np.zeros((3, S)),
+        episode=empty_episode(H),
+        mixture_values=np.zeros((3, S)),
     )

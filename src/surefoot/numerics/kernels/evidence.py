@@ -1,7 +1,7 @@
-"""Evidence: what a family of bounds reads of the data. Which family is decided by its type, when a kernel is compiled.
+"""Evidence: what a family of bounds reads of the data. Its type selects the family when a kernel is compiled.
 
-`q_bounds` and `refresh_pair` are one name for several kernels; numba picks by the evidence's type, so the backward pass
-and the fused loop are written once and compiled once per family, with no test of a flag inside.
+`q_bounds` and `refresh_pair` are one name for several kernels; numba picks one by the type of the evidence. So the
+backward pass and the fused loop are written once and compiled once per family, with no flag tested inside.
 """
 
 from typing import Any, TypeAlias
@@ -31,9 +31,10 @@ def q_bounds(
     scratch: Floats,
     slot: int,
 ) -> None:
-    """Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
+    """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
 
-    Slot 0 is the optimist's table; upper values of other slots are needed only where the lower ones lean on them.
+    Slot 0 is the table of the optimistic policy; upper values of other slots are needed only where the lower ones
+    depend on them.
     """
     _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
 
@@ -49,7 +50,7 @@ def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type:
 
 
 def refresh_pair(evidence: Evidence, row: int, pair: int) -> None:
-    """Bring up to date what depends on the counts of one pair."""
+    """Bring up to date what depends on the counts of one pair, for these bounds."""
     _REFRESHERS[type(evidence)](evidence, row, pair)
 
 
@@ -65,7 +66,7 @@ def _refresh_pair(evidence, row, pair):  # type: ignore[no-untyped-def]
 
 @compiled
 def refresh_all(evidence: Evidence) -> None:
-    """`refresh_pair` for every pair, after summing n_sa from n_sas."""
+    """Sum n_sa from n_sas, and call `refresh_pair` for every pair."""
     rows, pairs, S = evidence.n_sas.shape
     for row in range(rows):
         for pair in range(pairs):
@@ -78,7 +79,7 @@ def refresh_all(evidence: Evidence) -> None:
 
 @compiled
 def refresh_moved(evidence: Evidence) -> None:
-    """`refresh_pair` for the pairs whose counts have grown since."""
+    """Call `refresh_pair` for the pairs whose counts have grown since they were last refreshed."""
     rows, pairs = evidence.n_sa.shape
     for row in range(rows):
         for pair in range(pairs):

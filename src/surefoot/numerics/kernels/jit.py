@@ -14,7 +14,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 # Kernels inline each other across files, but numba looks for changes in a function's own file only: a changed bound
-# would live on in the old machine code of the loop. So the sources of all kernels are part of every cache key.
+# would remain in the old machine code of the loop. So the sources of all kernels are part of every cache key.
 _SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 ).hexdigest()
@@ -38,7 +38,7 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
     - `error_model="numpy"` lets x / 0 follow IEEE instead of raising, without which loops do not use SIMD.
     - `_nrt=False` (see numba.extending.register_jitable) switches off numba's allocator and with it the atomic
       reference counts around every array argument and slice, which cost more than the arithmetic on small worlds.
-      A kernel that allocates then fails to compile, so callers bring the room that kernels work in.
+      A kernel that allocates then fails to compile, so callers pass the scratch arrays that kernels work in.
     """
     dispatcher: Any = numba.njit(**OPTIONS)(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -38,13 +38,22 @@ class Balls(NamedTuple):
     r_next: Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
-    gathered: Floats  # (S,) room for the values of one pair's next states
+    gathered: Floats  # (S,) scratch for the values of one pair's next states
     log_union: float  # log(1 / delta_0): fixed before the data
     alpha: float  # of the Dirichlet mixture: fixed before the data
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
     margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
     uppers: bool  # are upper values of the other candidates needed, too?
+
+
+class RewardArrays(NamedTuple):
+    """What is known of the rewards, as `balls_from` takes it."""
+
+    known: Floats  # (H or 1, S*A)
+    by_next: Floats | None = None  # (H or 1, S*A, S): those that depend on the next state
+    unknown: Bools | None = None  # (H or 1, S*A)
+    x_sa: Ints | None = None  # (rows, S, A): sums of the rewards seen, where they are unknown
 
 
 @compiled
@@ -80,7 +89,8 @@ def coin_bounds(
 
 @compiled
 def refresh_kl(balls: Balls, row: int, pair: int) -> None:
-    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, and P_hat, of one pair; and its reward."""
+    """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, P_hat and the rewards of one pair up
+    to date."""
     n = balls.n_sa[row, pair]
     balls.n_fresh[row, pair] = n
     if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
@@ -107,7 +117,8 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
 
 @compiled
 def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
-    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over the m outcomes `succ`; and p_hat."""
+    """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over the m outcomes `succ`. It
+    also fills p_hat."""
     log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
     log_p = 0.0
     size = log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
@@ -127,8 +138,8 @@ def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin
     """min over the ball of sum_i p_i (sign V_i): min V + max over t > 0 of t expm1(-eps + sum p_hat_i log1p(d_i / t)).
 
     The maximiser solves u(t) + log(1 - w(t)) = 0 with u the exponent and w = sum p_hat_i d_i / (t + d_i), a decreasing
-    function of t; Newton in log t inside a bracket. The limit t -> 0 matters when the worst state was never seen. The
-    margin is taken off before clipping at what holds without data, min V: so a floor of 0 is still certified.
+    function of t: Newton's method in log t, within a bracket. The limit t -> 0 matters when the worst state was never
+    seen. The margin is taken off before clipping at min V, which holds without data: a floor of 0 is still certified.
     """
     low, high = sign * V[0], sign * V[0]
     for i in range(1, m):
@@ -194,10 +205,10 @@ def add(x: float, y: float, sign: float) -> float:
 def q_kl(
     balls: Balls, row: int, h: int, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats, slot: int
 ) -> None:
-    """Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1].
+    """Write Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1].
 
     Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0. Upper values of
-    other slots than 0 are computed only where somebody asks for them; else they are 0.
+    other slots than 0 are computed only where `uppers` is True; else they are 0.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead = V_up.shape[0] > 0
@@ -232,7 +243,7 @@ def q_kl(
 
 @compiled
 def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign: float) -> None:
-    """What the possible next states of a pair are worth, into `gathered`: r(s,a,s') + V(s'), rounded to safety."""
+    """Write the values of the possible next states of a pair into `gathered`: r(s,a,s') + V(s'), rounded to safety."""
     W = balls.gathered
     rows = balls.r_next.shape[0]
     for j in range(m):
@@ -245,8 +256,7 @@ def balls_from(
     n_sas: Ints,
     H: int,
     *,
-    rewards: tuple[Floats, Floats | None, Bools | None],
-    x_sa: Ints | None,
+    rewards: RewardArrays,
     support: Bools | None,
     log_union: float,
     alpha: float,
@@ -255,13 +265,12 @@ def balls_from(
     margin: float,
     uppers: bool,
 ) -> Balls:
-    """Room for the balls of the counts n_sas (rows, S, A, S), which it shares; `refresh_all` fills the rest.
+    """The balls for the counts n_sas (rows, S, A, S), whose memory they share; `refresh_all` fills the other arrays.
 
-    `rewards` are the known ones (H or 1, S*A), those by next state, and the mask of unknown ones. alpha = 0 stands for
-    one over the number of possible next states.
+    alpha = 0 stands for one over the number of possible next states.
     """
     rows, S, A, _ = n_sas.shape
-    known, after, unknown = rewards
+    known, after, unknown, x_sa = rewards.known, rewards.by_next, rewards.unknown, rewards.x_sa
     r_rows = H if unknown is not None and rows == H else len(known)
     succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
     if support is not None:

@@ -16,25 +16,25 @@ NEARLY_EQUAL = 2.0**-40
 class Rule(NamedTuple):
     """How a plan follows from the candidates' lower values."""
 
-    floor: float  # -inf: everything is certified, the optimist is played
-    mixes: bool  # False: the first certified candidate itself
+    floor: float  # -inf: everything is certified, and the optimistic policy is played
+    mixes: bool  # False: the first certified candidate is played as it is
     by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
-    max_loss: float = -1.0  # a relative floor: what share of the baseline's value may be given up; negative: none
+    max_loss: float = -1.0  # of a relative floor: which share of the baseline's value may be lost; negative: none
     offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
-    bisections: int = 0  # how often to halve the way to a larger weight of a step mixture
+    bisections: int = 0  # steps of the bisection for a larger weight of a step mixture
 
 
 @compiled
-def weight(safe: float, bold: float, floor: float) -> float:
-    """rho = (safe - floor) / (safe - bold), shrunk so that (1-rho) safe + rho bold >= floor holds exactly, not nearly.
+def weight(above: float, below: float, floor: float) -> float:
+    """rho = (above - floor) / (above - below), reduced so that (1-rho) above + rho below >= floor holds exactly.
 
-    Float rho alone puts the exact mixture below the floor in a third to a half of all cases. Neighbours that are hardly
-    apart are not worth a division: then the safe one.
+    Without that, the rounding of rho puts the exact mixture below the floor in a third to a half of all cases. Where
+    the neighbours are nearly equal, the weight is 0: the one above the floor is played.
     """
-    apart = safe - bold
+    apart = above - below
     if not apart > NEARLY_EQUAL:
         return 0.0
-    rho = (safe - floor) / apart
+    rho = (above - floor) / apart
     rho -= 8.0 * ROUNDING * rho + 2.0 * ROUNDING * floor / apart
     return min(max(rho, 0.0), 1.0)
 
@@ -43,9 +43,9 @@ def weight(safe: float, bold: float, floor: float) -> float:
 def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
     """Which candidate to play, the weight rho of its less conservative neighbour, and whether the floor is reached.
 
-    L holds the candidates' lower values, boldest first. The first one at or above the floor is taken; its bolder
-    neighbour is below, and rho = (L[c] - floor) / (L[c] - L[c-1]) puts the mixture of the two AT the floor
-    (Eq. stepmix1; for two candidates it is EpsMix's). Nothing certified: the last candidate, which is pi_b.
+    L holds the candidates' lower values, the least conservative first. The first one at or above the floor is taken;
+    its less conservative neighbour is below, and rho = (L[c] - floor) / (L[c] - L[c-1]) puts the mixture of the
+    two AT the floor (Eq. stepmix1; for two candidates it is EpsMix's). If none is certified: the last one, pi_b.
     """
     for c in range(L.shape[0]):
         if L[c] >= floor:
@@ -57,12 +57,12 @@ def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
 
 @compiled
 def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
-    """The candidates' lower values into L, and the floor they are held against.
+    """Write the candidates' lower values into L, and return the floor they are compared with.
 
-    The last candidate is pi_b: its own returns and the owner's word may say more of it than the model does. A floor of
-    (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of pi_b with something
-    worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's place. (In V^b, a V^b /
-    (V^b - x) decreases, so V^b <= U makes it larger.)
+    The last candidate is pi_b: its own returns, or a value asserted by the user, may bound it better than the model
+    does. A floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of
+    pi_b with something worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's
+    place. (In V^b, a V^b / (V^b - x) decreases, so V^b <= U makes it larger.)
     """
     b = L.shape[0] - 1
     for c in range(b + 1):
@@ -82,15 +82,16 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
 
 @compiled
 def larger_weight(
-    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, room: Floats
+    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, values: Floats
 ) -> float:
-    """A weight of at least rho whose step mixture, evaluated as the policy it is, is at the floor: bisection."""
+    """A weight of at least rho whose step mixture, evaluated as the policy it is, is at or above the floor. It is found
+    by bisection; `values` (3, S) are scratch arrays."""
     first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, splices.pi_b.shape[1])
     over = 1.0
     for _ in range(times):
         middle = 0.5 * (rho + over)
-        mixed_bound(evidence, splices, first_lo, first_hi, h, middle, room)
-        if start_bound(start, room[0], 1.0) >= floor:
+        mixed_bound(evidence, splices, first_lo, first_hi, h, middle, values)
+        if start_bound(start, values[0], 1.0) >= floor:
             rho = middle
         else:
             over = middle
@@ -99,7 +100,8 @@ def larger_weight(
 
 @compiled
 def exit_taken(h: int, rho: float, H: int) -> int:
-    """0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 it is pi_b that is played, certified or not."""
+    """Which exit a plan takes: 0 baseline, 1 mixture, 2 optimistic. With h = H and rho = 0 pi_b is played, certified or
+    not."""
     if h == 0:
         return OPTIMISTIC
     return BASELINE if h == H and rho == 0.0 else MIXTURE
@@ -107,7 +109,7 @@ def exit_taken(h: int, rho: float, H: int) -> int:
 
 @compiled
 def mix_splices(pi_b: Floats, pi_bar: Floats, h: int, rho: float, out: Floats) -> None:
-    """The step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1, then pi_bar.
+    """Write the step mixture (1-rho) pi^h + rho pi^{h-1} (Eq. stepmix2): pi_b, one mixed row h-1, then pi_bar.
 
     Equal entries of the mixed row are copied: rounding must not move them.
     """

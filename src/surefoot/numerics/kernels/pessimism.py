@@ -1,4 +1,4 @@
-"""Certified values of one policy, or of the policy that is certified to be worth most."""
+"""Certified values of one policy, or of the policy with the largest certified value."""
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from surefoot.numerics.kernels.splices import BLOCK, cache_aligned, read_policy
 def read_pessimistic(
     Q_low: Floats, n_sa: Ints, A: int, tie: float, s_lo: int, s_hi: int, pi_hat: Ints, V_low: Floats
 ) -> None:
-    """pi_hat(s) = argmax_a Q_low and its value. Actions within `tie` of the best: the most visited, then the first."""
+    """Compute pi_hat(s) = argmax_a Q_low and its value. Of the actions within `tie` of the best one, the most visited
+    is taken, then the first."""
     for s in range(s_lo, s_hi):
         first = (s - s_lo) * A
         most = Q_low[first]
@@ -27,10 +28,11 @@ def read_pessimistic(
 
 
 @compiled
-def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, room: Floats, scratch: Floats) -> None:
+def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, V_up: Floats, scratch: Floats) -> None:
     """One backward pass of lower values V_low (H+1, S): of the policy pi, or, where pi is empty, of the best pi_hat.
 
-    Evidence whose lower values lean on upper ones has no place here. `room` is (S,), `scratch` as for the splices.
+    It is not for evidence whose lower values depend on upper ones: V_up (S,) is only written, never read. `scratch` is
+    as for the splices.
     """
     H, S = V_low.shape[0] - 1, V_low.shape[1]
     A = evidence.n_sa.shape[1] // S
@@ -45,20 +47,20 @@ def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, ro
             end = min(s + per_block, S)
             q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, 1)
             if pi.shape[0] > 0:
-                read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, room, V_low[h])
+                read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, V_up, V_low[h])
             else:
                 read_pessimistic(scratch[1], evidence.n_sa[row], A, evidence.tie, s, end, pi_hat[h], V_low[h])
 
 
 def pessimistic(evidence: Evidence, H: int) -> tuple[Ints, Floats]:
-    """The actions (H, S) that are certified to be worth most, and their lower values (H+1, S)."""
+    """The actions (H, S) with the largest certified value, and their lower values (H+1, S)."""
     S = evidence.n_sas.shape[2]
     pi_hat = np.zeros((H, S), dtype=np.int64)
     return pi_hat, _values(evidence, np.zeros((0, 0, 0)), pi_hat)
 
 
 def lower_values(evidence: Evidence, pi: Floats) -> Floats:
-    """Lower values (H+1, S) of a policy (H, S, A)."""
+    """The lower values (H+1, S) of a policy (H, S, A)."""
     return _values(evidence, np.array(pi, order="C"), np.zeros((len(pi), evidence.n_sas.shape[2]), dtype=np.int64))
 
 

@@ -3,7 +3,7 @@
 A splice follows pi_b before row h0 and pi_bar from row h0 on. Below row h0 all splices share pi_bar's values, so a
 backward pass needs one table of Q per DISTINCT next value function, and slot 0 (pi_bar, h0 = 0) serves every splice
 whose tail has begun. What has not changed since the last pass is not evaluated again: values are compared bit by
-bit, so an incremental pass equals a full one exactly.
+bit, so an incremental pass gives exactly the values of a full one.
 """
 
 import math
@@ -23,11 +23,11 @@ class Splices(NamedTuple):
 
     h0: Ints  # (C,)
     pi_b: Floats  # (H, S, A)
-    explorer: Floats  # (H, S, A): another policy in the optimist's place; of size 0: the optimist
+    explorer: Floats  # (H, S, A): a policy in place of the optimistic one; of size 0: the optimistic one
     pi_bar: Ints  # (H, S) the optimistic action
     V_up: Floats  # (H+1, C, S)
     V_low: Floats  # (H+1, C, S)
-    changed: Bools  # (H+1, C): has this value function moved in the present pass?
+    changed: Bools  # (H+1, C): has this value function changed in the present pass?
     scratch: Floats  # (5, BLOCK or more)
 
 
@@ -35,9 +35,10 @@ class Splices(NamedTuple):
 def read_optimistic(
     Q_up: Floats, Q_low: Floats, A: int, tie: float, s_lo: int, s_hi: int, pi_bar: Ints, V_up: Floats, V_low: Floats
 ) -> tuple[bool, bool]:
-    """pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values: did the policy move, did they?
+    """Compute pi_bar(s) = argmax_a Q_up (the first index wins a tie) and its values. Return whether the policy changed,
+    and whether the values did.
 
-    V_up is the largest Q_up, also where it is another action's by less than the tie.
+    V_up is the largest Q_up, also where that of another action is larger by less than the tie.
     """
     policy_moved = False
     values_moved = False
@@ -63,7 +64,8 @@ def read_optimistic(
 def read_policy(
     Q_up: Floats, Q_low: Floats, pi: Floats, s_lo: int, s_hi: int, margin: float, V_up: Floats, V_low: Floats
 ) -> bool:
-    """V_up(s) = <pi(.|s), Q_up(s,.)> and V_low(s) = <pi(.|s), Q_low(s,.)> (Eq. ucbV, lcbV): did they move?
+    """Compute V_up(s) = <pi(.|s), Q_up(s,.)> and V_low(s) = <pi(.|s), Q_low(s,.)> (Eq. ucbV, lcbV). Return whether they
+    changed.
 
     A margin for the rounding of the sum is taken off the lower value, which never falls below the smallest Q_low of an
     action that is played; and the other way round for the upper one.
@@ -94,8 +96,8 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
     """One backward pass: pi_bar, and V_up, V_low of every candidate (`optimistic` and PolicyEva of all splices).
 
     `states` are those of the episode counted since the last pass; empty means that anything may have changed. At the
-    first step the states first_lo <= s < first_hi are evaluated: whoever starts in s1 reads nothing else there.
-    Returns whether pi_bar moved.
+    first step the states first_lo <= s < first_hi are evaluated: with one first state nothing else is read there.
+    Return whether pi_bar changed.
     """
     h0, pi_b, pi_bar, explorer = splices.h0, splices.pi_b, splices.pi_bar, splices.explorer
     V_up, V_low, changed, scratch = splices.V_up, splices.V_low, splices.changed, splices.scratch
@@ -157,18 +159,18 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
 
 @compiled
 def mixed_bound(
-    evidence: Evidence, splices: Splices, first_lo: int, first_hi: int, h: int, rho: float, room: Floats
+    evidence: Evidence, splices: Splices, first_lo: int, first_hi: int, h: int, rho: float, values: Floats
 ) -> None:
-    """V_low at the first step of the step mixture (1-rho) pi^h + rho pi^{h-1}, evaluated as the policy it is: room[0].
+    """Evaluate the step mixture (1-rho) pi^h + rho pi^{h-1} as the policy it is: V_low of the first step in values[0].
 
     A minimum of functions that are linear in rho is concave, so this is at least (1-rho) L(h) + rho L(h-1). The tail
-    from row h on is pi_bar's and is read from the last pass. `room` is (3, S).
+    from row h on is that of pi_bar and is read from the last pass. `values` is (3, S).
     """
     pi_b, pi_bar, explorer, scratch = splices.pi_b, splices.pi_bar, splices.explorer, splices.scratch
     H, S, A = pi_b.shape
     pooled = evidence.n_sa.shape[0] == 1 and H > 1
     per_block = max(1, BLOCK // A)
-    V, ahead, nothing = room[0], room[1], room[2]
+    V, ahead, nothing = values[0], values[1], values[2]
     for s in range(S):
         V[s] = splices.V_low[h, 0, s]
     for row in range(h - 1, -1, -1):
@@ -196,10 +198,10 @@ def mixed_bound(
                 for a in range(A):
                     p = pi_b[row, s, a]
                     if row == h - 1:
-                        bold = 1.0 if pi_bar[row, s] == a else 0.0
+                        p_bar = 1.0 if pi_bar[row, s] == a else 0.0
                         if explorer.shape[0] > 0:
-                            bold = explorer[row, s, a]
-                        p = (1.0 - rho) * p + rho * bold
+                            p_bar = explorer[row, s, a]
+                        p = (1.0 - rho) * p + rho * p_bar
                     if p > 0.0:
                         low += p * Q_low[(s - first) * A + a]
                         least = min(least, Q_low[(s - first) * A + a])
@@ -207,7 +209,7 @@ def mixed_bound(
 
 
 def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Splices:
-    """Room for the candidates' bounds; with an explorer, for it and its splices with pi_b."""
+    """Arrays for the bounds of the candidates; with an explorer, for it and its splices with pi_b."""
     H, S, A = pi_b.shape
     return Splices(
         h0=h0,
@@ -224,6 +226,6 @@ def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Spl
 def cache_aligned(rows: int, columns: int) -> Floats:
     """Zeros that begin on a cache line: the sums of a pass, which are read and written most, run half again as fast."""
     line = 64
-    room = np.zeros(rows * columns * 8 + line, dtype=np.uint8)
-    start = -room.ctypes.data % line
-    return room[start : start + rows * columns * 8].view(np.float64).reshape(rows, columns)
+    memory = np.zeros(rows * columns * 8 + line, dtype=np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + rows * columns * 8].view(np.float64).reshape(rows, columns)

@@ -1,4 +1,4 @@
-"""What is known beside the dynamics: where episodes start, and what the baseline's own returns say of its value."""
+"""What is known beside the dynamics: where episodes start, and bounds of the baseline's value from its own returns."""
 
 import math
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Start(NamedTuple):
     alpha: float
     scale: float
     margin: float
-    final: float  # taken off a lower value at the very end, where no backup took off a margin of its own
+    final: float  # taken off a lower value at the very end, where no backup has taken off a margin of its own
 
     @property
     def one(self) -> bool:
@@ -35,22 +35,22 @@ class Start(NamedTuple):
 
 
 class BaselineReturns(NamedTuple):
-    """Returns of whole baseline episodes, and the range they lie in: a coin's tosses with whole and other numbers."""
+    """Returns of whole baseline episodes, and the range they lie in: tosses of a coin, whole or fractional."""
 
     seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-20
     lowest: float  # no episode of the baseline can return less, or more than lowest + span
     span: float
-    rounding: float  # what rounding rewards down may have taken from a return
-    log_union: float  # infinite: returns are not evidence here
+    rounding: float  # how much a return may have lost because rewards are rounded down
+    log_union: float  # infinite: returns are not used as evidence
     scale: float
     margin: float
-    asserted: float  # what the owner says the baseline is worth at least; -inf: nothing
-    room: Floats  # (4,)
+    asserted: float  # the least value of the baseline that the user asserts; -inf: none
+    scratch: Floats  # (4,)
 
 
 @compiled
 def refresh_start(start: Start) -> None:
-    """Frequencies and radius of the unknown start."""
+    """Bring the frequencies and the radius of an unknown start up to date."""
     if start.kind != UNKNOWN:
         return
     S = start.n.shape[0]
@@ -90,7 +90,8 @@ def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
     if returns.span <= 0.0:
         return returns.lowest, returns.lowest + returns.rounding
     x = (returns.seen[1] / REWARD_UNITS - n * returns.lowest) / returns.span
-    low, up = coin_bounds(n, x, returns.log_union, returns.scale, returns.margin, returns.room[:2], returns.room[2:])
+    p, V = returns.scratch[:2], returns.scratch[2:]
+    low, up = coin_bounds(n, x, returns.log_union, returns.scale, returns.margin, p, V)
     low = returns.lowest + returns.span * low
     up = returns.lowest + returns.span * up + returns.rounding
     return low - returns.margin * (low > 0.0), up + returns.margin
@@ -99,7 +100,8 @@ def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
 def start_from(
     weights: Floats | None, n: Ints, log_union: float, alpha: float, scale: float, margin: float, final: float
 ) -> Start:
-    """Where episodes start; without weights they are unknown, and n (which it shares) says what was seen."""
+    """Where episodes start. Without weights the distribution is unknown, and n, whose memory it shares, counts the
+    first states seen."""
     known = weights is not None
     one = weights is not None and int(np.count_nonzero(weights)) == 1
     own = np.zeros(len(n)) if weights is None else np.array(weights)

@@ -1,4 +1,4 @@
-"""The account of a run: exact totals over all episodes, and one bin per point of the curve."""
+"""The tally of a run: exact totals over all episodes, and one bin per point of the curve."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.mixing import MIXTURE, OPTIMISTIC
 
-# Places in Tally.totals.
+# Indices of Tally.totals.
 DONE, VIOLATIONS, FIRST_MIXTURE, FIRST_OPTIMISTIC, EPISODES_BY_SOURCE = 0, 1, 2, 3, 4
 TOTALS = EPISODES_BY_SOURCE + 3
 
@@ -20,8 +20,10 @@ class Tally(NamedTuple):
 
     totals: Ints  # (TOTALS,)
     by_h: Ints  # (H+1,) episodes per h
-    smallest: Floats  # (2,) value, and what is held against the floor (the same, but for budgets of cost)
-    surplus: Floats  # (2,) the sum so far of what was above the floor minus what was below, and its smallest
+    smallest: (
+        Floats  # (2,) the smallest value, and the smallest of what is compared with the floor (of budgets: minus cost)
+    )
+    surplus: Floats  # (2,) the sum so far of what was above the floor minus what was below it, and its smallest value
     bin_sum: Floats
     bin_min: Floats
     bin_below: Ints
@@ -31,33 +33,33 @@ class Tally(NamedTuple):
 
     @property
     def done(self) -> int:
-        """Episodes entered so far."""
+        """The number of episodes so far."""
         return int(self.totals[DONE])
 
     @property
     def violations(self) -> int:
-        """Episodes below the floor."""
+        """The number of episodes below the floor."""
         return int(self.totals[VIOLATIONS])
 
     @property
     def first_mixture(self) -> int | None:
-        """The first episode that played a mixture."""
+        """The number of the first episode that played a mixture; None: there was none."""
         return int(self.totals[FIRST_MIXTURE]) if self.totals[FIRST_MIXTURE] >= 0 else None
 
     @property
     def first_optimistic(self) -> int | None:
-        """The first episode that played the optimist."""
+        """The number of the first episode that played the optimistic policy; None: there was none."""
         return int(self.totals[FIRST_OPTIMISTIC]) if self.totals[FIRST_OPTIMISTIC] >= 0 else None
 
     @property
     def by_source(self) -> Ints:
-        """Episodes per source, in the order of their numbers."""
+        """The number of episodes per source, in the order of the sources' numbers."""
         return self.totals[EPISODES_BY_SOURCE:]
 
 
 @compiled
 def add_episode(tally: Tally, value: float, kept: float, source: int, h: int, floor: float) -> None:
-    """Enter one episode; `kept` is held against the floor. A floor of nan counts no violations."""
+    """Add one episode; `kept` is compared with the floor. With a floor of nan no violations are counted."""
     k = tally.totals[DONE]
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
         tally.totals[FIRST_MIXTURE] = k
@@ -82,7 +84,7 @@ def add_episode(tally: Tally, value: float, kept: float, source: int, h: int, fl
 
 @compiled
 def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floor: float, episodes: int) -> None:
-    """`record` for so many episodes of the same value."""
+    """Do what `add_episode` does, for so many episodes of the same value."""
     k, left = tally.totals[DONE], episodes
     if source == MIXTURE and tally.totals[FIRST_MIXTURE] < 0:
         tally.totals[FIRST_MIXTURE] = k
@@ -111,7 +113,7 @@ def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floo
 
 
 def empty_tally(H: int, episodes: int, points: int) -> Tally:
-    """Room for a run of `episodes` episodes with at most `points` bins of equal width."""
+    """An empty tally for a run of `episodes` episodes, with at most `points` bins of equal width."""
     width = max(1, math.ceil(episodes / points))
     bins = math.ceil(episodes / width)
     totals = np.zeros(TOTALS, dtype=np.int64)

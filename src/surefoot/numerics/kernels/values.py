@@ -12,7 +12,7 @@ from surefoot.numerics.kernels.jit import compiled
 
 @compiled
 def policy_backup(P: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, q: Floats, V: Floats) -> None:
-    """V(s) = sum_a pi(a|s) (r(s,a) + sum_s' P(s'|s,a) V_next(s')) for the states lo <= s < hi of one step."""
+    """Compute V(s) = sum_a pi(a|s) (r(s,a) + sum_s' P(s'|s,a) V_next(s')) for the states lo <= s < hi of one step."""
     S, A = pi.shape
     reward = r[lo * A : hi * A]
     Q = q[: (hi - lo) * A]
@@ -42,7 +42,7 @@ def policy_value(P: Floats, r: Floats, pi: Floats, q: Floats, V: Floats) -> None
 
 @compiled
 def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, q: Floats, V: Floats) -> float:
-    """The value at the start, to the bit what `policy_value` gives there; with one first state the others are left out.
+    """The value at the start, with the same bits as `policy_value`; with one first state the others are left out.
 
     `start` (S,) are the probabilities of the first state.
     """
@@ -65,9 +65,9 @@ def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, 
 
 @compiled
 def draw(weights: Floats, u: float) -> int:
-    """The index that the uniform number u falls on.
+    """The index that the uniform number u selects.
 
-    Rounding can leave a row's sum a hair below 1 and u above it: then the last index with any weight.
+    Rounding can leave the sum of a row slightly below 1, and u above it: then it is the last index with any weight.
     """
     total = 0.0
     last = 0

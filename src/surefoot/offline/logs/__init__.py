@@ -1,1 +1,1 @@
-"""Logs of past episodes: open, check and count them, and write them."""
+"""Logs of past episodes: open, check, count and write them."""

@@ -1,5 +1,6 @@
-"""Is a log what it should be? Every episode is looked at; findings name the offending ones."""
+"""Check whether a log is what it should be: every episode is looked at, and findings name those with errors."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,51 +11,50 @@ from surefoot.offline.logs.reading import COLUMNS, FLAGS, OpenLog
 if TYPE_CHECKING:
     from surefoot.offline.logs.log_counts import LogCounts
 
-NAMED = 3  # offending episodes that a finding names
-ASKED = 30  # as many are asked for: one may offend in several rows
+NAMED = 3  # episodes with an error that a finding names
+ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
-
-WORDS = {  # what is wrong -> what there is so many of, and the rest of the sentence
-    "missing": ("row", " without {name}{some}. Fill it in, or leave those episodes out as a whole."),
-    "reward": ("reward", " infinite or not a number{some}. Remove them at their source."),
+MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
+    "missing": ("row", "Found {n} without {name}{some}. Fill it in, or leave out these episodes completely."),
+    "reward": ("infinite or NaN reward", "Found {n}{some}. Remove them at their source."),
     "duplicate": (
-        "row",
-        " repeating a step of their episode{some}. If files number their episodes anew, make the ids differ; if a row "
-        "is there twice, count it once.",
+        "repeated step",
+        "Found {n}{some}: the episode already has a row for this step. If each file numbers its episodes from the "
+        "start, make the ids differ; if a row occurs twice, keep it once.",
     ),
-    "gap": ("gap", " in the steps{some}: an episode must have each of its steps, from the first."),
-    "chain": ("broken chain", "{some}: the next_state of a step is not the state of the step that follows."),
-    "after": ("row", " after the end of their episode{some}: terminated is said of the last step alone."),
+    "gap": ("gap", "Found {n} in the steps{some}. An episode must have each of its steps, from the first."),
+    "chain": ("broken chain", "Found {n}{some}: the next_state of a step is not the state of the following step."),
+    "after": ("row", "Found {n} after the end of an episode{some}. Only the last step of an episode is terminated."),
     "short": (
-        "episode",
-        " stopping before step {final} without saying why{some}. If they ended, say so in a column terminated; if all "
-        "have fewer steps than the longest, give a shorter horizon.",
+        "incomplete episode",
+        "Found {n}{some}: step {final} is missing, and no flag says why. If such an episode ended, say so in a column "
+        "terminated; if all episodes are shorter than the longest one, give a shorter horizon.",
     ),
     "truncated": (
         "episode",
-        " cut (truncated) before step {final}{some}: what would have come is unknown. Give a horizon that all of them "
-        "reach. Leaving them out is sound only if the cut had nothing to do with how they went.",
+        "Found {n} cut off (truncated) before step {final}{some}. What would have followed is unknown: give a horizon "
+        "that all episodes reach. Leaving them out is sound only if the cut had nothing to do with how they went.",
     ),
 }
 
 
 def described(what: str, n: int, some: str, *, final: int = 0, name: str = "") -> str:
-    """What is wrong, how often, and in which episodes."""
-    noun, words = WORDS[what]
-    return how_many(n, noun) + words.format(some=some, final=final, name=name)
+    """Say what is wrong, how often, and in which episodes."""
+    noun, sentences = MESSAGES[what]
+    return sentences.format(n=how_many(n, noun), some=some, final=final, name=name)
 
 
 def how_many(n: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{n:,} {noun}{'s' * (n != 1)}"
+    """Write `1 row` or `2 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found in a log. An `error` makes it unusable, a `note` is worth knowing."""
+    """One thing found in a log. An `error` makes the log unusable, a `note` is worth knowing."""
 
     kind: str  # "error" or "note"
-    what: str  # such as "gap"
+    what: str  # such as "gap": a key of MESSAGES, or the subject of a note
     text: str
     episodes: tuple[int | str, ...] = ()  # some of those concerned
     count: int = 0  # how many rows or episodes are concerned
@@ -62,7 +62,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class LogReport:
-    """What `check_log` found."""
+    """The result of `check_log`."""
 
     where: str
     rows: int
@@ -72,29 +72,29 @@ class LogReport:
 
     @property
     def usable(self) -> bool:
-        """Is there no error among the findings?"""
+        """True if there is no error among the findings."""
         return not self.errors
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """What makes it unusable."""
+        """The findings that make the log unusable."""
         return tuple(finding for finding in self.findings if finding.kind == "error")
 
     @property
     def notes(self) -> tuple[Finding, ...]:
-        """What is worth knowing."""
+        """The findings that are worth knowing."""
         return tuple(finding for finding in self.findings if finding.kind == "note")
 
     def with_error(self, text: str) -> "LogReport":
-        """The same with one more error."""
+        """Return the same report with one more error."""
         return replace(self, findings=(*self.findings, Finding("error", "unusable", text)))
 
     def with_counts(self, counted: "LogCounts") -> "LogReport":
-        """The same with what a usable log holds."""
+        """Return the same report with the counts of a usable log."""
         return replace(self, counted=counted, findings=(*self.findings, *_about(counted)))
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the report as plain values for programs."""
         facts: dict[str, Any] = {"rows": self.rows, "episodes": self.episodes, "usable": self.usable}
         if self.counted is not None:
             log = self.counted
@@ -110,7 +110,7 @@ class LogReport:
             lines += [
                 sizes(log),
                 f"coverage {log.coverage:.1%}: {how_many(seen, 'pair')} (step, state, action) seen",
-                f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean return of an episode "
+                f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean return per episode "
                 f"{log.mean_return:.6g}",
             ]
         for finding in self.findings:
@@ -120,13 +120,15 @@ class LogReport:
 
 
 def sizes(log: "LogCounts") -> str:
-    """H, S and A in words."""
-    rest = " (one of them to rest in after an early end)" * (log.absorbing_state is not None)
-    return f"H = {how_many(log.H, 'step')}, S = {how_many(log.S, 'state')}{rest}, A = {how_many(log.A, 'action')}"
+    """Write H, S and A for the terminal."""
+    states = how_many(log.S, "state")
+    if log.absorbing_state is not None:
+        states += " (one of them absorbing, for episodes that end early)"
+    return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
 
 
 def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
-    """All findings that concern rows and episodes."""
+    """Return all findings that concern rows and episodes."""
     rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
     found = _missing(log)
     if not found:
@@ -135,39 +137,33 @@ def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
 
 
 def first_problem(log: OpenLog, horizon: int | None = None) -> str:
-    """The errors of a log in one message; for `count_log`, which saw only that totals do not add up."""
+    """Return the errors of a log in one message, for `count_log`, which saw only that totals do not add up."""
     report = audit(log, horizon)
-    texts = [finding.text for finding in report.errors] or ["its totals do not add up."]
+    texts = [finding.text for finding in report.errors] or ["The totals of its counts do not add up."]
     return f"{log.where}: {' '.join(texts)}"
 
 
 def _missing(log: OpenLog) -> list[Finding]:
-    """Values that are not there."""
-    found = []
+    """Find values that are missing."""
     names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
-    lacks = [f"count(*) - count({name}), min(episode, {ASKED}) FILTER ({name} IS NULL)" for name in names]
-    answer = log.row(f"SELECT {', '.join(lacks)} FROM log")
-    for i, name in enumerate(names):
-        n, some = answer[2 * i], answer[2 * i + 1]
-        if n:
-            text = described("missing", n, _named(some), name=name)
-            found.append(Finding("error", "missing", text, _episodes(some), int(n)))
-    return found
+    tests = {name: f"{name} IS NULL" for name in names}
+    return [
+        Finding("error", "missing", described("missing", n, _named(some), name=name), _episodes(some), n)
+        for name, n, some in _tested(log, "log", tests)
+    ]
 
 
 def _rewards(log: OpenLog) -> list[Finding]:
-    """Rewards that are no numbers."""
+    """Find rewards that are not finite numbers."""
     # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN (duckdb#25521).
-    bad = "NOT isfinite(reward)"
-    n, some = log.row(f"SELECT count(*) FILTER ({bad}), min(episode, {ASKED}) FILTER ({bad}) FROM log")
-    if not n:
-        return []
-    text = described("reward", n, _named(some))
-    return [Finding("error", "reward", text, _episodes(some), int(n))]
+    return [
+        Finding("error", what, described(what, n, _named(some)), _episodes(some), n)
+        for what, n, some in _tested(log, "log", {"reward": "NOT isfinite(reward)"})
+    ]
 
 
 def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
-    """Steps, states and ends within each episode, by one pass in order of steps."""
+    """Check steps, states and ends within each episode, by one pass in the order of steps."""
     (first, last) = log.row("SELECT min(step), max(step) FROM log")
     start = 1 if first == 1 else 0
     H = int(last) - start + 1 if horizon is None else horizon
@@ -180,48 +176,53 @@ def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
         "short": f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}",
         "truncated": f"after IS NULL AND truncated AND NOT terminated AND step < {final}",
     }
-    asked = ", ".join(f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test in tests.values())
-    found = log.row(
-        f"SELECT {asked} FROM (SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, "
+    rows = (
+        "(SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, "
         "lag(next_state) OVER w AS arrived, coalesce(lag(terminated) OVER w, false) AS ended "
         f"FROM log WHERE step <= {final} WINDOW w AS (PARTITION BY episode ORDER BY step))"
     )
-    findings = []
-    for i, what in enumerate(tests):
-        n, some = found[2 * i], found[2 * i + 1]
+    return [
+        Finding("error", what, described(what, n, _named(some), final=final), _episodes(some), n)
+        for what, n, some in _tested(log, rows, tests)
+    ]
+
+
+def _tested(log: OpenLog, rows: str, tests: Mapping[str, str]) -> Iterator[tuple[str, int, Any]]:
+    """For each test that some row meets, yield its name, how many rows meet it, and some of their episodes."""
+    asked = [f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test in tests.values()]
+    answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
+    for name, n, some in zip(tests, answer, answer, strict=True):
         if n:
-            text = described(what, n, _named(some), final=final)
-            findings.append(Finding("error", what, text, _episodes(some), int(n)))
-    return findings
+            yield name, int(n), some
 
 
 def _about(counted: "LogCounts") -> list[Finding]:
-    """What is worth knowing of a log that can be used."""
+    """Return notes about a log that can be used."""
     found = [Finding("note", "log", note) for note in counted.notes]
     book, paid = counted.codebook, counted.rewards
     starts = np.flatnonzero(counted.starts)
     if len(starts) > 1:
-        text = f"Episodes start in {len(starts)} states; a floor is then about the average over the start."
+        text = f"Episodes start in {len(starts)} states. A floor then refers to the average over the first states."
         found.append(Finding("note", "starts", text, count=len(starts)))
     if not counted.declared:
         low, high = counted.reward_range
         text = (
-            f"Rewards lie in {low:g}..{high:g}. Say which are possible with reward_range (--reward-range LOW HIGH) "
-            "before anything is certified."
+            f"Rewards in the log lie in {low:g}..{high:g}. Declare which rewards are possible with reward_range "
+            "(--reward-range LOW HIGH) before anything is certified."
         )
         found.append(Finding("note", "range", text))
     if counted.by_pair:
-        text = "Every pair always paid the same. If that is how it is, rewards are known where they were seen."
+        text = "Every pair always paid the same. If the process works this way, rewards are known where they were seen."
     elif counted.by_transition:
-        text = "Every transition always paid the same: rewards depend on the next state as well."
+        text = "Every transition always paid the same: rewards depend on the next state, too."
+    elif varied := int((paid.min < paid.max).sum()):
+        seen = int((paid.n > 0).sum())
+        text = f"Rewards vary ({varied:,} of {seen:,} pairs). Certificates will treat them as unknown."
     else:
-        varied = int((paid.min < paid.max).sum())
-        text = "Too few pairs were seen twice to tell whether rewards vary: they will be certified as unknown."
-    if not counted.by_transition and not counted.by_pair and varied:
-        text = f"Rewards vary ({varied:,} of {int((paid.n > 0).sum()):,} pairs): they will be certified as unknown."
+        text = "Too few pairs were seen twice to know whether rewards vary. Certificates will treat them as unknown."
     found.append(Finding("note", "rewards", text))
     names = [how_many(len(labels), name) for name, labels in (("state", book.states), ("action", book.actions))]
-    text = f"The {names[0]} and {names[1]} of the log are taken for all there are, unless you declare others."
+    text = f"The {names[0]} and {names[1]} in the log are assumed to be all that exist, unless you declare others."
     found.append(Finding("note", "labels", text))
     return found
 
@@ -231,8 +232,10 @@ def _episodes(some: Any) -> tuple[int | str, ...]:
 
 
 def _named(some: Any) -> str:
-    """`, such as in episodes 3, 17, 18`."""
+    """Write ` (episodes 3, 17, 18, ...)`."""
     named, all_of = _episodes(some), len(set(some or ()))
     if not named:
         return ""
-    return f" (episode{'s' * (len(named) > 1)} {', '.join(str(x) for x in named)}{', ...' * (all_of > NAMED)})"
+    noun = "episode" if len(named) == 1 else "episodes"
+    more = ", ..." if all_of > NAMED else ""
+    return f" ({noun} {', '.join(str(x) for x in named)}{more})"

@@ -1,4 +1,4 @@
-"""Codebook: which label each number of a state or an action stands for. All that is learnt from a log keeps it."""
+"""Codebook: which label each number of a state or an action stands for. Everything learnt from a log keeps it."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -8,75 +8,87 @@ from typing import Any, Self
 
 import numpy as np
 
+from surefoot.base.aliases import alias, either
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_json, strict_json, write_json
 from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 
 Label = int | str
-MOST_LABELS = 2**20  # no table of ours has room for that many states
-REST = "(ended)"  # how the state after an early end is shown; it has no label of its own
+MOST_LABELS = 2**20  # tables for more states than this would not fit into memory
+ABSORBING_LABEL = "(ended)"  # how the absorbing state is shown: it has no label of its own
 
 
 @dataclass(frozen=True, init=False)
 class Codebook(FrozenRecord):
-    """Number i of a state is `states[i]`, of an action `actions[i]`. With `rest` one more state comes last.
+    """State number i has the label `states[i]`, action number i the label `actions[i]`.
 
-    Integers 0, 1, 2, ... are their own numbers. Anything else is numbered in sorted order.
+    With `absorbing` there is one more state, the last one: the absorbing state that episodes stay in after an early
+    end. Integers 0, 1, 2, ... are their own numbers. All other labels are numbered in sorted order.
     """
 
     states: tuple[Label, ...]
     actions: tuple[Label, ...]
-    rest: bool = False
+    absorbing: bool = False
 
-    def __init__(self, states: Sequence[Label] | int, actions: Sequence[Label] | int, rest: bool = False) -> None:
-        """Labels, or how many there are (0, 1, 2, ...)."""
+    def __init__(
+        self,
+        states: Sequence[Label] | int,
+        actions: Sequence[Label] | int,
+        absorbing: bool | None = None,
+        *,
+        rest: bool | None = None,
+    ) -> None:
+        """Take the labels, or how many there are (0, 1, 2, ...). `rest` is the former name of `absorbing`."""
+        given = either("absorbing", absorbing, "rest", rest)
         freeze(
             self,
             states=_labels("states", states),
             actions=_labels("actions", actions),
-            rest=require_bool("rest", rest),
+            absorbing=False if given is None else require_bool("absorbing", given),
         )
+
+    rest = alias("absorbing")
 
     @property
     def S(self) -> int:
-        """States, that of rest included."""
-        return len(self.states) + self.rest
+        """The number of states, the absorbing one included."""
+        return len(self.states) + self.absorbing
 
     @property
     def A(self) -> int:
-        """Actions."""
+        """The number of actions."""
         return len(self.actions)
 
     def state(self, label: Label) -> int:
-        """The number of a state."""
+        """Return the number of the state with this label."""
         return _number("state", label, self.states)
 
     def action(self, label: Label) -> int:
-        """The number of an action."""
+        """Return the number of the action with this label."""
         return _number("action", label, self.actions)
 
     def state_label(self, s: int) -> Label:
-        """What state number s is called."""
-        return REST if self.rest and s == len(self.states) else self.states[s]
+        """Return the label of state number s."""
+        return ABSORBING_LABEL if self.absorbing and s == len(self.states) else self.states[s]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain lists."""
-        return {"states": list(self.states), "actions": list(self.actions), "rest": self.rest}
+        """Return plain lists. The key "rest" is part of the file format: it keeps its former name."""
+        return {"states": list(self.states), "actions": list(self.actions), "rest": self.absorbing}
 
     @classmethod
     def from_json(cls, path: str | Path, given: object) -> Self:
-        """What `as_json` gave; `path` is where it was found."""
+        """Read what `as_json` returned; `path` names the file in messages."""
         try:
             assert isinstance(given, dict)
             assert isinstance(given["states"], list)  # not how many there are: a file lists them
             assert isinstance(given["actions"], list)
-            return cls(given["states"], given["actions"], given["rest"])
+            return cls(given["states"], given["actions"], require_bool("rest", given["rest"]))
         except (AssertionError, KeyError, TypeError, InvalidSetting):
             raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
 
     def save(self, path: str | Path) -> None:
-        """Write as JSON, with a version and a content hash."""
+        """Write the codebook as JSON, with a version and a content hash."""
         write_json(path, "codebook", self.as_json())
 
     @classmethod
@@ -86,11 +98,13 @@ class Codebook(FrozenRecord):
 
     def __repr__(self) -> str:
         kinds = [f"{len(labels)} {name}" for name, labels in (("states", self.states), ("actions", self.actions))]
-        return f"Codebook({', '.join(kinds)}{', and one of rest' * self.rest})"
+        if self.absorbing:
+            kinds.append("and an absorbing state")
+        return f"Codebook({', '.join(kinds)})"
 
 
 def coded(name: str, seen: AnyArray, declared: Sequence[Label] | int | None) -> tuple[tuple[Label, ...], Ints]:
-    """The labels of a column's values, and the number of each value. `declared` are all the labels there are.
+    """Return the labels of a column's values, and the number of each value. `declared` are all labels that exist.
 
     Undeclared integers are their own numbers where they are >= 0 and at least half of 0..max occurs; other labels are
     numbered in sorted order.
@@ -116,22 +130,22 @@ def coded(name: str, seen: AnyArray, declared: Sequence[Label] | int | None) -> 
 
 
 def _brief(n: int) -> str:
-    """A whole number of any length; Python does not write the longest ones."""
+    """Write a whole number of any length; Python itself refuses to write the longest ones."""
     return str(n) if abs(n) < 10**30 else f"a number of {int(n).bit_length()} bits"
 
 
 def _short(label: object) -> str:
-    """A label in a message; a file may hold any text."""
+    """Write a label for a message: a file may hold text of any length."""
     return _brief(label) if type(label) is int else repr(label if not isinstance(label, str) else label[:60])[:80]
 
 
 def _shown(labels: Sequence[Label]) -> str:
     some = ", ".join(_short(label) for label in labels[:5])
-    return some + ", ..." * (len(labels) > 5)
+    return f"{some}, ..." if len(labels) > 5 else some
 
 
 def _labels(name: str, given: Sequence[Label] | int) -> tuple[Label, ...]:
-    """One label each, all whole numbers or all text."""
+    """Check the labels: all are whole numbers or all are text, and each occurs once."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
             raise InvalidSetting(f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones.")
@@ -143,7 +157,7 @@ def _labels(name: str, given: Sequence[Label] | int) -> tuple[Label, ...]:
     if len(kinds) != 1 or not kinds <= {int, str} or len(set(labels)) != len(labels):
         raise InvalidSetting(
             f"{name} are {_shown(labels) or 'none'}, expected at least one label, all whole numbers or all text, "
-            "each of them once."
+            "and each of them once."
         )
     return labels
 
@@ -156,12 +170,12 @@ def _number(kind: str, label: Label, labels: tuple[Label, ...]) -> int:
 
 
 def codebook_text(codebook: Codebook) -> AnyArray:
-    """As it lies in an .npz file."""
+    """Return the codebook as it is stored in an .npz file."""
     return np.array(json.dumps(codebook.as_json()))
 
 
 def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
-    """What `codebook_text` wrote, under the name `codebook`."""
+    """Read what `codebook_text` wrote under the name `codebook`."""
     try:
         given = strict_json(str(arrays["codebook"]))
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""LogCounts: what a log says, counted. Nothing that is learnt from a log needs more than this."""
+"""LogCounts: the counts of a log. Every method that learns from a log needs no more than this."""
 
 import json
 import math
@@ -20,13 +20,13 @@ from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_tex
 from surefoot.task.counts import Counts
 from surefoot.task.problem import LONGEST, Problem, Units
 
-LARGEST = 2**28  # entries of a dense (H, S, A, S): 2 GiB
-MOST_STEPS = 2**42  # of a log: sums of rewards, in units of 2^-20, are exact up to here
+LARGEST = 2**28  # entries of a dense array (H, S, A, S): 2 GiB
+MOST_STEPS = 2**42  # up to so many steps of a log, sums of rewards in units of 2^-20 are exact
 TABLES = ("place", "n", "n_fold", "low", "high")
 
 
 class Rewards(NamedTuple):
-    """What each pair was paid, in the log's units: arrays (H, S, A); NaN where it was never seen."""
+    """The rewards of each pair in the log's units: arrays (H, S, A), NaN where the pair was never seen."""
 
     mean: Floats
     min: Floats
@@ -35,10 +35,10 @@ class Rewards(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples of 2^-20."""
+    """The sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples of 2^-20."""
 
     x_sa: Ints
-    x_fold: Ints  # over the episodes of fold h at step h alone
+    x_fold: Ints  # at step h over the episodes of fold h only
     rest_of_sum: Ints  # what was rounded off, in multiples of 2^-40
 
 
@@ -46,12 +46,12 @@ class Sums(NamedTuple):
 class LogCounts(FrozenRecord):
     """The counts of a log, made by `count_log`.
 
-    - counts: how often each next state followed each pair, for a learner that starts warm
-    - folds: (H, S, A, S), step h counted in the episodes of fold h alone, for VI-LCB
+    - counts: how often each next state followed each pair, for the warm start of an agent
+    - folds: (H, S, A, S), step h counted in the episodes of fold h only, for VI-LCB
     - rewards: mean, min, max and n of each pair (H, S, A), in the log's units
     - starts: (S,) how often each state was the first
-    - codebook: what the numbers of states and actions stand for
-    - problem(): what the log says of the task, to learn in
+    - codebook: the labels of states and actions
+    - problem(): the task that the log describes, to learn in
     """
 
     H: int
@@ -60,64 +60,66 @@ class LogCounts(FrozenRecord):
     rows: int
     seed: int
     reward_range: tuple[float, float]  # rewards are rescaled to [0, 1] by it
-    declared: bool  # is that the range that is possible, and not merely the one that was seen?
-    notes: tuple[str, ...]  # what the reader of the log should know
+    declared: bool  # is it the range of all possible rewards, and not only of those that were seen?
+    notes: tuple[str, ...]  # what the user of the log should know
     place: Ints  # which transitions occurred: flat indices into (H, S, A, S), ascending
     n: Ints  # how often
     n_fold: Ints  # how often in the episodes of fold h
-    low: Floats  # the lowest reward paid there
+    low: Floats  # the lowest reward of each transition
     high: Floats
     sums: Sums | None  # None: each transition always paid the same
-    last_ends: int = 0  # episodes that terminated at the last step, where there is no state of rest for them
+    last_ends: int = 0  # episodes that terminated at the last step, where there is no absorbing state for them
 
     @property
     def S(self) -> int:
-        """States, that of rest included."""
+        """The number of states, the absorbing one included."""
         return self.codebook.S
 
     @property
     def A(self) -> int:
-        """Actions."""
+        """The number of actions."""
         return self.codebook.A
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(H, S, A, S)."""
+        """The shape (H, S, A, S) of the dense counts."""
         return self.H, self.S, self.A, self.S
 
     @property
     def units(self) -> Units:
-        """How rewards were rescaled to [0, 1]."""
+        """The units that rewards were rescaled from, to [0, 1]."""
         return Units(*self.reward_range)
 
     @property
-    def nothing(self) -> float:
-        """What is paid at rest, rescaled to [0, 1]: nothing, in the user's units."""
+    def zero_reward(self) -> float:
+        """The reward of the absorbing state, rescaled to [0, 1]: it is zero in the user's units."""
         return float(self.units.of_a_step(np.zeros(())))
+
+    nothing = alias("zero_reward")
 
     @property
     def absorbing_state(self) -> int | None:
-        """The state after an early end, where there is one: for `sf.Learner(..., rest=...)`."""
-        return self.S - 1 if self.codebook.rest else None
+        """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
+        return self.S - 1 if self.codebook.absorbing else None
 
     rest = alias("absorbing_state")
 
     @property
     def counts(self) -> Counts:
-        """All of it, made anew each time, because a learner adds to its counts.
+        """The counts of the whole log. Each call makes new ones, because an agent adds to its counts.
 
-        Sums of rewards are among them where the range of rewards is known.
+        They hold the sums of rewards if the range of rewards is known.
         """
         return self._counts(self.n, "x_sa")
 
     @property
     def fold_counts(self) -> Counts:
-        """Step h counted in the episodes of fold h alone, with the sums of their rewards."""
+        """The counts of step h in the episodes of fold h only, with the sums of their rewards."""
         return self._counts(self.n_fold, "x_fold")
 
     @property
     def folds(self) -> Ints:
-        """(H, S, A, S): step h counted in the episodes of fold h alone."""
+        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only."""
         return self.fold_counts.n_sas
 
     def _counts(self, n: Ints, sums: str) -> Counts:
@@ -132,7 +134,7 @@ class LogCounts(FrozenRecord):
         return full.reshape(self.shape)
 
     def _by_pair(self, values: AnyArray, dtype: type = np.int64) -> AnyArray:
-        """Sums over next states, always in the same order."""
+        """Return the sums over next states, always added in the same order."""
         total: AnyArray = np.zeros(self.H * self.S * self.A, dtype=dtype)
         np.add.at(total, self.place // self.S, values)
         return total.reshape(self.H, self.S, self.A)
@@ -140,17 +142,17 @@ class LogCounts(FrozenRecord):
     def _sums(self, n: Ints, name: str) -> Ints:
         if self.sums is not None:
             return np.asarray(getattr(self.sums, name))
-        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as learners sum rewards
+        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as agents sum rewards
         return np.asarray(self._by_pair(n * whole))
 
     @cached_property
     def starts(self) -> Ints:
-        """(S,) how often each state was the first."""
+        """How often each state was the first, (S,)."""
         return read_only(self._by_pair(self.n)[0].sum(axis=-1))
 
     @cached_property
     def rewards(self) -> Rewards:
-        """Mean, min, max and n of each pair."""
+        """The mean, min, max and n of each pair."""
         n = self._by_pair(self.n)
         shape = self.H, self.S, self.A
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
@@ -169,24 +171,24 @@ class LogCounts(FrozenRecord):
 
     @property
     def mean_return(self) -> float:
-        """Of an episode, in the log's units: what the logged policy earned."""
+        """The mean return per episode of the logged policy, in the log's units."""
         paid = self.rewards
         return float(np.where(paid.n > 0, paid.mean * paid.n, 0.0).sum()) / self.episodes
 
     @property
     def by_pair(self) -> bool:
-        """Was every pair, at each step, always paid the same? Not known where most were paid but once."""
+        """True if every pair, at each step, always paid the same. False if most pairs were seen only once."""
         n = self.rewards.n
         return bool(((n == 0) | (self.rewards.min == self.rewards.max)).all()) and _repeated(n)
 
     @property
     def by_transition(self) -> bool:
-        """Did every transition, at each step, always pay the same?"""
+        """True if every transition, at each step, always paid the same. False if most were seen only once."""
         return self.sums is None and _repeated(self.n)
 
     @property
     def coverage(self) -> float:
-        """The share of pairs (step, state, action) that occur, of those that can (the first states only, at first)."""
+        """The share of the pairs (step, state, action) that occur. At the first step only first states are possible."""
         n = self.rewards.n[:, : len(self.codebook.states)]
         can = np.ones(n.shape, dtype=np.bool_)
         can[0] = (self.starts[: n.shape[1]] > 0)[:, None]
@@ -200,27 +202,28 @@ class LogCounts(FrozenRecord):
         stationary: bool = False,
         start: ArrayLike | None = None,
     ) -> Problem:
-        """What a learner may know: sizes, rewards, start. What is yours to vouch for is said in the notes of a report.
+        """Return what an agent may know: sizes, rewards, start. A report lists what you assert by it as premises.
 
-        - rewards: your table (S, A) or (H, S, A) in the log's units. Without one, what the log paid is taken where each
-          pair (or each transition) always paid the same: then you vouch that it always does, and what was never seen
-          counts as the lowest reward of the range: lower values hold, upper ones do not (`rewards_at_least`). Rewards
-          that vary, or of which too few were seen twice, are unknown: certified as such.
-        - unknown: certify rewards as unknown although they did not vary.
+        - rewards: your table (S, A) or (H, S, A) in the log's units. Without one, the rewards of the log are used if
+          each pair (or each transition) always paid the same: then you assert that it always does. A pair that was
+          never seen counts as the lowest reward of the range, so lower values hold and upper values do not
+          (`rewards_at_least`). Rewards that vary, or of which too few were seen twice, are unknown, and certificates
+          treat them so.
+        - unknown: treat rewards as unknown although they did not vary.
         - stationary: neither dynamics nor rewards depend on the step.
         - start: the probabilities of the first states. Several first states without them are an unknown start.
         """
         if not self.declared:
             raise InvalidSetting(
-                f"Rewards lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Say which are possible when the "
-                "log is counted: count_log(..., reward_range=(low, high)), or --reward-range LOW HIGH. Bounds for a "
-                "narrower range prove nothing."
+                f"Rewards in the log lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Declare which rewards "
+                "are possible when the log is counted: count_log(..., reward_range=(low, high)), or --reward-range LOW "
+                "HIGH. Bounds for a narrower range prove nothing."
             )
         if stationary and self.last_ends:
             raise InvalidLog(
-                f"{self.last_ends:,} episodes terminated at the last step, and none before it: where they went is not "
-                "known, and steps together would say that they go on. Leave stationary out, or, if the flag only marks "
-                "the last step, count the log without the column terminated."
+                f"{self.last_ends:,} episodes terminated at the last step, and none before it. Counts pooled over "
+                "steps would say that they continue. Leave stationary out, or, if the flag only shows the last step, "
+                "count the log without the column terminated."
             )
         units, S, A = self.units, self.S, self.A
         first: dict[str, Any] = {"start": start}
@@ -240,11 +243,10 @@ class LogCounts(FrozenRecord):
             known = {"r": np.zeros((S, A)), "unknown": np.ones((S, A), dtype=np.bool_)}
         support: Bools | None = None
         if self.absorbing_state is not None:
-            nothing = self.nothing
             if "r" in known:
-                known["r"][..., self.absorbing_state, :] = nothing
+                known["r"][..., self.absorbing_state, :] = self.zero_reward
             else:
-                known["r_next"][..., self.absorbing_state, :, :] = nothing
+                known["r_next"][..., self.absorbing_state, :, :] = self.zero_reward
             if "unknown" in known:
                 known["unknown"][self.absorbing_state] = False
             support = np.ones((S, A, S), dtype=np.bool_)
@@ -254,7 +256,7 @@ class LogCounts(FrozenRecord):
         return Problem(**known, **first, **claims, H=self.H, units=units, support=support)
 
     def _table(self, rewards: ArrayLike) -> Floats:
-        """The user's table, rescaled; the state of rest may be left out of it."""
+        """Return the user's table, rescaled. The absorbing state may be left out of it."""
         table = as_floats("rewards", rewards, InvalidModel)
         S, A = len(self.codebook.states), self.A
         if table.shape not in ((S, A), (self.S, A), (self.H, S, A), (self.H, self.S, A)):
@@ -274,24 +276,24 @@ class LogCounts(FrozenRecord):
         return full
 
     def _compare(self, table: Floats) -> None:
-        """Where the log's rewards do not vary they must be those of the table."""
+        """Check that rewards which do not vary in the log are those of the table."""
         if not self.by_pair:
             return
         paid, S = self.rewards, min(table.shape[-2], len(self.codebook.states))
-        said = np.broadcast_to(table[..., :S, :], (self.H, S, self.A))
-        bad = np.argwhere((paid.n[:, :S] > 0) & ~(np.abs(paid.min[:, :S] - said) <= 1e-6 * self.units.scale))
+        given = np.broadcast_to(table[..., :S, :], (self.H, S, self.A))
+        bad = np.argwhere((paid.n[:, :S] > 0) & ~(np.abs(paid.min[:, :S] - given) <= 1e-6 * self.units.scale))
         if bad.size:
             h, s, a = (int(i) for i in bad[0])
             raise InvalidLog(
                 f"The table says that action {self.codebook.actions[a]!r} in state {self.codebook.state_label(s)!r} "
-                f"pays {said[h, s, a]:g} at step {h}, but the log always paid {paid.min[h, s, a]:g} "
+                f"pays {given[h, s, a]:g} at step {h}, but the log always paid {paid.min[h, s, a]:g} "
                 f"({paid.n[h, s, a]:,} times). Is the table in the order of the codebook?"
             )
 
     def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> tuple[Floats, bool]:
-        """What was paid at each place of (H, *shape), rescaled; 0, the lowest there is, where nothing was. Was that so?
+        """Return the rewards (H, *shape), rescaled; 0, the lowest one, where nothing was seen; and whether that occurs.
 
-        The state of rest is left out of account: what it pays is known.
+        Unseen pairs of the absorbing state do not matter: its reward is known.
         """
         size = int(np.prod(shape))
         paid = self.units.of_a_step(self.low)
@@ -312,12 +314,12 @@ class LogCounts(FrozenRecord):
         return self._filled(np.where(np.isfinite(low), low, np.nan).reshape(shape), 0)
 
     def _filled(self, paid: Floats, states: int) -> tuple[Floats, bool]:
-        """0 for NaN; and whether any of these is in a state of the process's own. `states` is the axis of those."""
+        """Put 0 for NaN, and return whether any NaN is in a state that is not absorbing. `states` is their axis."""
         own = paid if self.absorbing_state is None else np.delete(paid, self.absorbing_state, axis=states)
         return np.nan_to_num(paid, nan=0.0), bool(np.isnan(own).any())
 
     def save(self, path: str | Path) -> None:
-        """Write as .npz: plain arrays and JSON, with a version and a content hash."""
+        """Write the counts as .npz: plain arrays and JSON, with a version and a content hash."""
         about = {
             "episodes": self.episodes,
             "rows": self.rows,
@@ -356,11 +358,11 @@ class LogCounts(FrozenRecord):
                 **{name: arrays[name] for name in TABLES},
             )
         except (KeyError, TypeError, ValueError):
-            raise InvalidFile(f"{path}: what it says of the log is damaged. Restore a copy.") from None
+            raise InvalidFile(f"{path}: what it says about the log is damaged. Restore a copy.") from None
         return found._checked(path)
 
     def _checked(self, path: str | Path) -> Self:
-        """Do the tables belong together? Sizes and totals first: what comes later makes room by them, and adds up."""
+        """Check that the tables fit together: sizes and totals first, because later checks allocate by them."""
         size, pairs = math.prod(self.shape), (self.H, self.S, self.A)
         tables = [getattr(self, name) for name in TABLES]
         kinds = [np.int64] * 3 + [np.float64] * 2
@@ -392,7 +394,7 @@ class LogCounts(FrozenRecord):
             )
         )
         if not sound:
-            raise InvalidFile(f"{path}: its tables do not belong together: the file is damaged. Restore a copy.")
+            raise InvalidFile(f"{path}: its tables do not fit together. The file is damaged: restore a copy.")
         return self
 
     def __post_init__(self) -> None:
@@ -404,12 +406,12 @@ class LogCounts(FrozenRecord):
 
 
 def _repeated(n: Ints) -> bool:
-    """Are most rows of places that were seen twice or more? Where nothing is, nothing can be seen to vary."""
+    """Return whether most rows are of places that were seen twice or more: only there can rewards be seen to vary."""
     return 2 * int(n[n > 1].sum()) >= int(n.sum())
 
 
 def require_size(shape: tuple[int, ...], labels: Mapping[str, int]) -> None:
-    """Refuse counts that no machine of ours can hold."""
+    """Refuse counts that would not fit into memory."""
     if int(np.prod([int(x) for x in shape], dtype=object)) > LARGEST:
         sizes = ", ".join(f"{name} = {size:,}" for name, size in labels.items())
         raise InvalidLog(

@@ -1,8 +1,8 @@
-"""Minari both ways: a dataset with finitely many states and actions becomes a log, and a log becomes a dataset.
+"""Minari in both directions: a dataset with finitely many states and actions becomes a log, a log becomes a dataset.
 
-What Minari says of its data is compared with what comes back. Its arrow and parquet formats lose the steps of long
-episodes without a word (Farama-Foundation/Minari#351); `to_minari` writes hdf5. Either way takes about 2 ms an episode:
-Minari is for exchange, a Parquet log for work.
+The sizes that Minari states are compared with the data that come back. Its arrow and parquet formats silently lose the
+steps of long episodes (Farama-Foundation/Minari#351), so `to_minari` writes hdf5. Each direction takes about 2 ms per
+episode: use Minari to exchange data, and a Parquet log to work with it.
 """
 
 import math
@@ -13,17 +13,18 @@ from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_json
+from surefoot.base.sql import quote_text
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.logs.checking import audit
 from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log, readable
-from surefoot.offline.logs.writing import copy_out, quoted, require_log_place
+from surefoot.offline.logs.writing import copy_out, require_log_place
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,23 +34,24 @@ TABLE = (
     "episode BIGINT, step BIGINT, state BIGINT, action BIGINT, reward DOUBLE, next_state BIGINT, "
     "terminated BOOLEAN, truncated BOOLEAN"
 )
+SORTED = ("episode", "state", "action", "reward", "next_state", "terminated", "truncated")
 CHUNK = 1 << 16  # rows at a time
-MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # of a dataset: to read that many would take hours
-HARMLESS = ("short", "truncated")  # findings that a dataset can hold as they are: its episodes may have any length
+MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # larger datasets would take hours to read
+HARMLESS = ("short", "truncated")  # findings that do not matter here: episodes of a dataset may have any length
 
 
 def from_minari(dataset: Any, out: str | Path) -> Path:
-    """Write a Minari dataset as a flat log, .parquet or .csv; returns where.
+    """Write a Minari dataset as a flat log, .parquet or .csv, and return its path.
 
-    `dataset` is the id of a local one (nothing is downloaded), or a dataset object. States and actions keep the
-    environment's own numbers, episodes those of the dataset. The file is written whole or not at all, and only if as
-    many episodes and steps came back as the dataset says it has.
+    `dataset` is the id of a local dataset (nothing is downloaded), or a dataset object. States and actions keep the
+    numbers of the environment, episodes those of the dataset. The file is written whole or not at all, and only if as
+    many episodes and steps were read as the dataset states.
     """
     target = require_log_place(out)
     with _extra():
         found = _loaded(dataset) if isinstance(dataset, str) else dataset
         try:
-            where, episodes, steps = f"Minari dataset {found.id}", int(found.total_episodes), int(found.total_steps)
+            where, size = f"Minari dataset {found.id}", Size(int(found.total_episodes), int(found.total_steps))
             spaces = {"observation": found.observation_space, "action": found.action_space}
         except AttributeError:
             raise InvalidSetting(
@@ -59,7 +61,7 @@ def from_minari(dataset: Any, out: str | Path) -> Path:
         _require_discrete(where, spaces)
         if isinstance(dataset, str):
             _require_plain(where, _folder(dataset) / "main_data.hdf5")
-        _write(where, found, (episodes, steps), target)
+        _write(where, found, size, target)
     return target
 
 
@@ -75,14 +77,14 @@ def to_minari(
     memory: str = MEMORY,
     threads: int | None = None,
 ) -> Path:
-    """Write a log as a local Minari dataset (hdf5) for `minari.load_dataset(dataset_id)`; returns its folder.
+    """Write a log as a local Minari dataset (hdf5) for `minari.load_dataset(dataset_id)`, and return its folder.
 
     - log, columns, memory, threads: as in `count_log`. States and actions must be whole numbers.
-    - dataset_id: such as "shop/discounts-v0"; there must be none of that name.
-    - states, actions: how many there are (0, 1, 2, ...). Left out, up to the largest in the log.
+    - dataset_id: such as "shop/discounts-v0"; no dataset of this name may exist.
+    - states, actions: how many there are (0, 1, 2, ...). Default: up to the largest number in the log.
 
-    Minari numbers episodes 0, 1, 2, ... and steps from 0: episodes come in the order of their ids in the log. A log
-    with rows that do not belong together is refused. The dataset is there whole or not at all.
+    Minari numbers episodes 0, 1, 2, ... and steps from 0; episodes are in the order of their ids in the log. A log
+    whose rows do not fit together is refused. The dataset is written whole or not at all.
     """
     with _extra():
         target = _place(dataset_id)
@@ -97,7 +99,7 @@ def to_minari(
 
 @contextmanager
 def _extra() -> Iterator[None]:
-    """Minari, and the libraries that its formats need."""
+    """Import Minari; name what to install if it, or a library that its formats need, is missing."""
     try:
         import minari  # type: ignore[import-untyped]  # noqa: F401
 
@@ -109,7 +111,7 @@ def _extra() -> Iterator[None]:
 
 
 def _loaded(dataset_id: str) -> Any:
-    """The local dataset of this id."""
+    """Return the local dataset of this id."""
     import minari
 
     try:
@@ -118,13 +120,13 @@ def _loaded(dataset_id: str) -> Any:
         return minari.load_dataset(dataset_id, download=False)
     except FileNotFoundError:
         raise InvalidLog(
-            f"There is no local Minari dataset {dataset_id!r}. `minari list local` says which there are, and `minari "
-            f"download {dataset_id}` fetches one."
+            f"There is no local Minari dataset {dataset_id!r}. `minari list local` lists those that exist, and "
+            f"`minari download {dataset_id}` downloads it."
         ) from None
     except (ImportError, InvalidLog):
         raise
-    except Exception as reason:  # of Minari, Gymnasium, h5py or pyarrow: each has its own
-        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it whole?") from None
+    except Exception as reason:  # Minari, Gymnasium, h5py and pyarrow raise errors of their own
+        raise InvalidLog(f"Minari dataset {dataset_id!r} cannot be read: {_brief(reason)}. Is it complete?") from None
 
 
 def _brief(reason: Exception) -> str:
@@ -132,16 +134,16 @@ def _brief(reason: Exception) -> str:
 
 
 def _folder(dataset_id: str) -> Path:
-    """Where the data of a local dataset lie."""
+    """Return the folder with the data of a local dataset."""
     from minari.storage import get_dataset_path  # type: ignore[import-untyped]
 
     return Path(get_dataset_path(dataset_id)) / "data"
 
 
 def _require_spaces(dataset_id: str) -> None:
-    """Looked at before Minari reads it, which makes the environment that a dataset names where its spaces are missing.
+    """Check the spaces before Minari reads them: where they are missing, it makes the environment that a dataset names.
 
-    What an environment is called there may be any function of any module: to make it is to run code from a file.
+    That name may be any function of any module, so making the environment would run code from a file.
     """
     path = _folder(dataset_id) / "metadata.json"
     with opened(path, "Minari's metadata") as stream:
@@ -150,47 +152,47 @@ def _require_spaces(dataset_id: str) -> None:
         if not isinstance(about.get(space), str):
             raise InvalidLog(
                 f"Minari dataset {dataset_id!r}: its metadata lack the {space}, and the environment that it names is "
-                "not run to find out. Write the dataset again with its spaces."
+                "not run to find it out. Write the dataset again with its spaces."
             )
         kind = strict_json(about[space]).get("type")
         if kind != "Discrete":
             raise InvalidLog(
                 f"Minari dataset {dataset_id!r}: the {space.replace('_', ' ')} is {str(kind)[:60]}, expected "
-                "Discrete(n). Tabular learning needs finitely many states and actions: code them as numbers first."
+                "Discrete(n). Tabular learning needs finitely many states and actions: encode them as numbers first."
             )
     for name in ("total_episodes", "total_steps"):
         if not isinstance(about.get(name), int) or not 0 <= about[name] <= MOST[name]:
             raise InvalidLog(
-                f"Minari dataset {dataset_id!r}: its metadata say that {name} is {str(about.get(name))[:40]}, expected "
-                f"a whole number of at most {MOST[name]:,}."
+                f"Minari dataset {dataset_id!r}: its metadata state that {name} is {str(about.get(name))[:40]}, "
+                f"expected a whole number of at most {MOST[name]:,}."
             )
 
 
 def _require_plain(where: str, path: Path) -> None:
-    """Sizes first; and nothing that lies elsewhere: a link or an array of hdf5 may name any file of this machine."""
+    """Check sizes, and refuse data outside the file: a link or an array of hdf5 may name any file of this machine."""
     if not path.exists():
-        return  # of another format
+        return  # the dataset has another format
 
     import h5py  # type: ignore[import-untyped]
 
     def complaint(name: str, link: Any) -> str | None:
-        """None: look at the next one."""
+        """Say what is wrong with this entry. None: h5py visits the next one."""
         found = file[name] if isinstance(link, h5py.HardLink) else None
         if found is None or (isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)):
-            return f"{name[:60]!r} lies elsewhere, expected all data in one file"
+            return f"{name[:60]!r} is stored outside the file, expected all data in one file"
         takes = math.prod(found.shape or ()) * max(ENTRY, found.dtype.itemsize) if hasattr(found, "shape") else 0
         if takes > LARGEST:
-            most = f"expected at most {LARGEST / 2**30:.3g} GiB of one episode"
-            return f"{name[:60]!r} says that it takes {takes / 2**30:.3g} GiB, {most}"
+            most = f"expected at most {LARGEST / 2**30:.3g} GiB for one episode"
+            return f"{name[:60]!r} states that it takes {takes / 2**30:.3g} GiB, {most}"
         return None
 
     try:
         with h5py.File(path, "r") as file:
-            said = file.visititems_links(complaint)
-    except Exception as reason:  # h5py has one of each kind
-        said = _brief(reason)
-    if said is not None:
-        raise InvalidLog(f"{where} cannot be read: {said}. Is it whole?")
+            wrong = file.visititems_links(complaint)
+    except Exception as reason:  # h5py raises errors of many kinds
+        wrong = _brief(reason)
+    if wrong is not None:
+        raise InvalidLog(f"{where} cannot be read: {wrong}. Is it complete?")
 
 
 def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
@@ -200,32 +202,39 @@ def _require_discrete(where: str, spaces: Mapping[str, Any]) -> None:
         if not isinstance(space, Discrete):
             raise InvalidLog(
                 f"{where}: the {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many "
-                f"states and actions: code each {name} as one number first."
+                f"states and actions: encode each {name} as one number first."
             )
 
 
-def _write(where: str, dataset: Any, expected: tuple[int, int], target: Path) -> None:
-    """From episodes to a file, if all of them came."""
+def _write(where: str, dataset: Any, expected: "Size", target: Path) -> None:
+    """Write the episodes to a file, if all of them could be read."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
-        con.execute(f"SET temp_directory = {quoted(spill)}")
+        con.execute(f"SET temp_directory = {quote_text(spill)}")
         con.execute("SET enable_progress_bar = false")
         con.execute(f"CREATE TABLE log ({TABLE})")
-        came_back = _fill(con, where, dataset)
-        if came_back != expected:
+        found = _fill(con, where, dataset)
+        if found != expected:
             raise InvalidLog(
-                f"{where}: {came_back[1]:,} steps of {came_back[0]:,} episodes came back, but it says that it has "
-                f"{expected[1]:,} steps of {expected[0]:,} episodes. Minari's arrow and parquet formats lose the "
-                "steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
+                f"{where}: {found.steps:,} steps of {found.episodes:,} episodes were read, but it states that it has "
+                f"{expected.steps:,} steps of {expected.episodes:,} episodes. Minari's arrow and parquet formats lose "
+                "the steps of long episodes (Minari#351): get it as hdf5, or restore a copy."
             )
-        if not came_back[1]:
-            raise InvalidLog(f"{where} is empty: it has no step.")
+        if not found.steps:
+            raise InvalidLog(f"{where} is empty: it has no steps.")
         copy_out(con, target)
 
 
-def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> tuple[int, int]:
-    """All steps into the table `log`; how many episodes and steps there were."""
+class Size(NamedTuple):
+    """The size of a dataset."""
+
+    episodes: int
+    steps: int
+
+
+def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> Size:
+    """Insert all steps into the table `log`; return how many episodes and steps there were."""
     episodes = steps = held = 0
     parts: list[dict[str, AnyArray]] = []
 
@@ -244,24 +253,24 @@ def _fill(con: "duckdb.DuckDBPyConnection", where: str, dataset: Any) -> tuple[i
             flush()
             held = 0
     flush()
-    return episodes, steps
+    return Size(episodes, steps)
 
 
 def _episodes(where: str, dataset: Any) -> Iterator[Any]:
-    """The dataset's episodes; what its reader trips over, in words of ours."""
+    """Yield the episodes of a dataset, and turn the errors of its reader into ours."""
     found = iter(dataset.iterate_episodes())
     while True:
         try:
             episode = next(found)
         except StopIteration:
             return
-        except Exception as reason:  # of Minari, h5py or pyarrow: each has its own
-            raise InvalidLog(f"{where} cannot be read: {_brief(reason)}. Is it whole?") from None
+        except Exception as reason:  # Minari, h5py and pyarrow raise errors of their own
+            raise InvalidLog(f"{where} cannot be read: {_brief(reason)}. Is it complete?") from None
         yield episode
 
 
 def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
-    """One episode as columns, in the order of the table."""
+    """Return one episode as columns, in the order of the table."""
     rewards = np.asarray(episode.rewards)
     n = rewards.size
     shapes = {"observations": (n + 1,), "actions": (n,), "rewards": (n,), "terminations": (n,), "truncations": (n,)}
@@ -270,8 +279,8 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
         if array.shape != shapes[name] or n == 0:
             raise InvalidLog(
                 f"{where}: episode {episode.id} has {n} rewards and {name} of shape {array.shape}, expected at least "
-                "one step, one more observation than steps, and as many of everything else. The dataset is damaged, or "
-                "steps were lost (Minari#351): get it as hdf5, or restore a copy."
+                "one step, one more observation than steps, and one of everything else per step. The dataset is "
+                "damaged, or steps were lost (Minari#351): get it as hdf5, or restore a copy."
             )
     kinds = {"observations": "iu", "actions": "iu", "rewards": "fiub", "terminations": "biu", "truncations": "biu"}
     for name, array in arrays.items():
@@ -295,7 +304,7 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
 
 
 def _place(dataset_id: str) -> Path:
-    """The folder of a dataset that is not there yet."""
+    """Return the folder of a dataset that does not exist yet."""
     from minari.dataset.minari_dataset import parse_dataset_id  # type: ignore[import-untyped]
     from minari.storage import get_dataset_path
 
@@ -308,18 +317,18 @@ def _place(dataset_id: str) -> Path:
     target = Path(get_dataset_path(dataset_id))
     if target.exists():
         raise InvalidSetting(
-            f"There is a Minari dataset {dataset_id} already, in {target}. Choose another name or version, or delete "
+            f"A Minari dataset {dataset_id} exists already, in {target}. Choose another name or version, or delete "
             f"it first: minari delete {dataset_id}."
         )
     return target
 
 
 def _require_whole(log: OpenLog) -> None:
-    """Integers, and episodes that are chains of steps: a dataset holds each state once."""
+    """Require integers, and episodes that are chains of steps: a dataset holds each state once."""
     if log.text & {"state", "action"}:
         name = "state" if "state" in log.text else "action"
         raise InvalidLog(
-            f"{log.where}: {name} is text, and Minari's Discrete spaces hold whole numbers. Code them first, by a "
+            f"{log.where}: {name} is text, and Minari's Discrete spaces hold whole numbers. Encode it first, with a "
             "codebook (count_log(...).codebook) that you keep beside the dataset."
         )
     errors = [finding.text for finding in audit(log).errors if finding.what not in HARMLESS]
@@ -328,15 +337,20 @@ def _require_whole(log: OpenLog) -> None:
 
 
 def _spaces(log: OpenLog, states: int | None, actions: int | None) -> tuple["Discrete", "Discrete"]:
-    """Of the log's numbers, or of those that are declared."""
+    """Return the spaces of states and actions: of the numbers in the log, or of those that are declared."""
     from gymnasium.spaces import Discrete
 
-    low_s, high_s, low_a, high_a = log.row(
-        "SELECT least(min(state), min(next_state)), greatest(max(state), max(next_state)), min(action), max(action) "
-        "FROM log"
+    ends = log.values(
+        {
+            "lowest states": "least(min(state), min(next_state))",
+            "highest states": "greatest(max(state), max(next_state))",
+            "lowest actions": "min(action)",
+            "highest actions": "max(action)",
+        }
     )
     found = []
-    for name, low, high, declared in (("states", low_s, high_s, states), ("actions", low_a, high_a, actions)):
+    for name, declared in (("states", states), ("actions", actions)):
+        low, high = ends[f"lowest {name}"], ends[f"highest {name}"]
         if declared is None:
             start = min(int(low), 0)
             found.append(Discrete(int(high) - start + 1, start=start))
@@ -354,17 +368,17 @@ def _spaces(log: OpenLog, states: int | None, actions: int | None) -> tuple["Dis
 def _create(
     log: OpenLog, target: Path, spaces: tuple["Discrete", "Discrete"], about: dict[str, Any], author: str | None
 ) -> None:
-    """Build it in a unknown neighbour, which Minari does not list, and rename that."""
+    """Build the dataset in a hidden folder beside it, which Minari does not list, and rename that."""
     import minari
     from minari.dataset.minari_storage import MinariStorage  # type: ignore[import-untyped]
     from minari.namespace import create_namespace, list_local_namespaces  # type: ignore[import-untyped]
     from minari.storage import get_dataset_path
 
     rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
-    unknown = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
-    partial = unknown / target.name
+    hidden = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
+    partial = hidden / target.name
     try:
-        partial.mkdir()  # with the usual permissions; mkdtemp's folders are for their owner alone
+        partial.mkdir()  # with the usual permissions: only its owner can read a folder made by mkdtemp
         data = partial / "data"
         storage = MinariStorage.new(data, observation_space=spaces[0], action_space=spaces[1], data_format="hdf5")
         about["minari_version"] = minari.__version__
@@ -374,39 +388,39 @@ def _create(
         if (written.total_steps, written.total_episodes) != (rows, episodes):
             raise InvalidLog(
                 f"Minari wrote {written.total_steps:,} steps of {written.total_episodes:,} episodes, but {log.where} "
-                f"has {rows:,} of {episodes:,}. Nothing was kept. Is another version of Minari at hand?"
+                f"has {rows:,} of {episodes:,}. Nothing was kept. Try another version of Minari."
             )
         namespace = written.spec.namespace
         if namespace is not None and namespace not in list_local_namespaces():
             create_namespace(namespace)
         try:
             partial.rename(target)
-        except OSError as reason:  # somebody else made one in the meantime
+        except OSError as reason:  # another process made one in the meantime
             raise InvalidFile(f"{target} cannot be written: {reason}.") from None
     finally:
-        shutil.rmtree(unknown, ignore_errors=True)
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _buffers(log: OpenLog) -> Iterator[Any]:
-    """One episode after the other. DuckDB sorts, in bounded memory; a chunk of rows is held at a time."""
+    """Yield one episode after the other. DuckDB sorts, in bounded memory; a chunk of rows is held at a time."""
     from minari.data_collector import EpisodeBuffer  # type: ignore[import-untyped]
 
     for _, group in groupby(_sorted_rows(log), key=itemgetter(0)):
-        _, state, action, reward, arrived, terminated, truncated = zip(*group, strict=True)
+        columns = dict(zip(SORTED, zip(*group, strict=True), strict=True))
         yield EpisodeBuffer(
-            observations=np.array([*state, arrived[-1]], dtype=np.int64),
-            actions=np.array(action, dtype=np.int64),
-            rewards=np.array(reward, dtype=np.float64),
-            terminations=np.array(terminated, dtype=np.bool_),
-            truncations=np.array(truncated, dtype=np.bool_),
+            observations=np.array([*columns["state"], columns["next_state"][-1]], dtype=np.int64),
+            actions=np.array(columns["action"], dtype=np.int64),
+            rewards=np.array(columns["reward"], dtype=np.float64),
+            terminations=np.array(columns["terminated"], dtype=np.bool_),
+            truncations=np.array(columns["truncated"], dtype=np.bool_),
             infos={},
         )
 
 
 def _sorted_rows(log: OpenLog) -> Iterator[tuple[Any, ...]]:
-    wanted = "episode, state, action, reward, next_state, terminated, truncated"
+    """Yield the columns SORTED of all rows, by episode and step."""
     with readable(log.where):
-        found = log.con.execute(f"SELECT {wanted} FROM log ORDER BY episode, step")
+        found = log.con.execute(f"SELECT {', '.join(SORTED)} FROM log ORDER BY episode, step")
     while True:
         with readable(log.where):
             rows = found.fetchmany(CHUNK)

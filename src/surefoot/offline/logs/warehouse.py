@@ -1,7 +1,7 @@
-"""The same counts from a log that lies in a warehouse: one ibis expression, run where the rows are.
+"""The same counts from a log that is stored in a warehouse: one ibis expression, run where the rows are.
 
-What leaves the warehouse are smallest and largest values, counts and sums; and, in a refusal, the id of one offending
-episode of each kind. The expression has no SQL of one engine in it: it is tested on DuckDB and on Spark.
+Only smallest and largest values, counts and sums leave the warehouse, and, in a refusal, the id of one episode for each
+kind of error. The expression contains no SQL of one engine: it is tested on DuckDB and on Spark.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ibis.backends import BaseBackend  # type: ignore[import-untyped]
     from ibis.expr.types import Column, Table  # type: ignore[import-untyped]
 
-NEEDED = ("pandas", "pyarrow", "pyarrow_hotfix", "ibis")  # ibis runs nothing without the others, and says so late
+NEEDED = ("pandas", "pyarrow", "pyarrow_hotfix", "ibis")  # ibis needs the others to run anything, and says so late
 HEXADECIMAL = "0123456789abcdef"
 
 
@@ -40,13 +40,13 @@ def count_table(
     actions: Declared = None,
     reward_range: tuple[float, float] | None = None,
 ) -> LogCounts:
-    """Count a log that is a table of a warehouse; the same LogCounts that `count_log` makes of the same rows in a file.
+    """Count a log that is a table of a warehouse. `count_log` returns the same LogCounts for the same rows in a file.
 
     - con: any ibis connection: `ibis.duckdb.connect(...)`, `ibis.pyspark.connect(session)`
     - table: its name there, or `database.name`
 
-    All else as in `count_log`. Two or three short questions are asked beside `count_expression`: smallest and largest
-    values, how many episodes there are, and which ended early.
+    Everything else is as in `count_log`. Beside `count_expression` two or three short queries are run: smallest and
+    largest values, how many episodes there are, and which ended early.
     """
     ibis = _ibis()
     if not isinstance(con, import_module("ibis.backends").BaseBackend):
@@ -70,21 +70,21 @@ def count_expression(
     seed: int = 0,
     columns: Mapping[str, str] | None = None,
 ) -> "Table":
-    """The expression that counts; for those who want to read it, or to run it themselves.
+    """Return the expression that counts, for those who want to read it or to run it themselves.
 
         log = ibis.table({"episode": "int64", "step": "int64", ...}, name="log")  # bound to no engine
         con.execute(count_expression(log, H=3))  # on any
 
-    - H: steps of an episode; later rows are left out
+    - H: the steps of an episode; later rows are left out
     - first: the number of the first step in the table; it becomes 0
-    - reward_range: rewards are rescaled from it to [0, 1]
+    - reward_range: rewards are rescaled from this range to [0, 1]
 
-    One row for each step, state, action, next_state and terminated that occurred, and of it:
+    There is one row for each step, state, action, next_state and terminated that occurred, with the columns:
 
-    - n, n_fold: how often; and how often in the episodes of fold `step` alone (`surefoot.offline.logs.folds`)
+    - n, n_fold: how often it occurred, and how often in the episodes of fold `step` (`surefoot.offline.logs.folds`)
     - low, high: the lowest and highest reward
     - x_sa, x_fold: rescaled rewards in whole multiples of 2^-20, each rounded down, summed over the same rows as n and
-      n_fold. Whole numbers: the order in which an engine adds them is of no account.
+      n_fold. They are whole numbers, so the order in which an engine adds them does not matter.
     - rest_of_sum: what was rounded off, in whole multiples of 2^-40
     """
     ibis = _ibis()
@@ -102,26 +102,26 @@ def _ibis() -> ModuleType:
 
 
 def _found(con: "BaseBackend", table: str) -> "Table":
-    """The table of that name."""
+    """Return the table of this name."""
     *database, name = table.split(".")
     try:
         return con.table(name, database=".".join(database) or None)
-    except Exception as reason:  # each engine has its own
+    except Exception as reason:  # each engine raises its own
         raise InvalidLog(
-            f"There is no table {table!r} to be read: {_first_line(reason)} Expected a name that con.table() knows, or "
+            f"Table {table!r} cannot be read: {_first_line(reason)} Expected a name that con.table() knows, or "
             "'database.name'."
         ) from reason
 
 
 def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, str] | None) -> "Table":
-    """The columns under our names: step BIGINT, states and actions BIGINT or text, reward DOUBLE, flags BOOLEAN."""
+    """Give the columns our names and types: step int64, labels int64 or text, reward float64, flags boolean."""
     names, kinds = column_names(columns), dict(table.schema().items())
     there = {name.lower(): name for name in kinds}
     missing = [name for name in COLUMNS if names[name].lower() not in there]
     if missing:
         raise InvalidLog(
-            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Say what it is "
-            f"called: columns={{'{missing[0]}': ...}}."
+            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Give its "
+            f"name in the table: columns={{'{missing[0]}': ...}}."
         )
     called = {name: there[names[name].lower()] for name in (*COLUMNS, *FLAGS) if names[name].lower() in there}
     chosen: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, s
     if chosen["state"].type() != chosen["next_state"].type():
         raise InvalidLog(
             f"{where}: state is {kinds[called['state']]}, but next_state is {kinds[called['next_state']]}, expected "
-            "both of one kind. Which rows are different?"
+            "one type for both. Look for rows that differ."
         )
     return table.select(**chosen)
 
@@ -155,7 +155,7 @@ def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, s
 def _counted(
     ibis: ModuleType, log: "Table", H: int, first: int, reward_range: tuple[float, float], seed: int
 ) -> "Table":
-    """`count_expression` of a table that is typed."""
+    """Return `count_expression` of a table that already has our names and types."""
     low, high = reward_range
     rows = _with_folds(ibis, log.filter(log.step < first + H), H, seed)
     rows = rows.mutate(step=rows.step - first)
@@ -177,7 +177,7 @@ def _counted(
 
 
 def _with_folds(ibis: ModuleType, rows: "Table", H: int, seed: int) -> "Table":
-    """The rows and the fold of each one's episode. An id that is text is digested once, not at each of its steps."""
+    """Return the rows with the fold of their episodes. An id that is text is hashed once, not at each of its steps."""
     if not rows.episode.type().is_string():
         return _folded(rows.mutate(id=rows.episode), H, seed)
     ids = rows.select("episode").distinct()
@@ -187,17 +187,17 @@ def _with_folds(ibis: ModuleType, rows: "Table", H: int, seed: int) -> "Table":
 
 
 def _folded(table: "Table", H: int, seed: int) -> "Table":
-    """The fold of the column id, as `surefoot.offline.logs.folds` has it."""
+    """Add the fold of the column id, as `surefoot.offline.logs.folds` defines it."""
     keys, low, high = keys_of(seed), table.id & MASK, (table.id >> 31) & MASK
-    # Each in a step of its own, or engines are sent u twice, and what u is made of, and so on.
+    # Each in a step of its own: otherwise an engine is sent the expression of u twice, and so on.
     table = table.mutate(u=low * keys.k1 + high * keys.k2 + keys.k3)
     table = table.mutate(v=(table.u ^ (table.u >> 30)) & MASK)
     return table.mutate(fold=(table.v * H) >> 31)
 
 
 def _number(ibis: ModuleType, digest: "Column") -> "Column":
-    """The first digits of a digest as a number. Engines write it in hexadecimal, but not all can read that."""
-    # ibis takes what `find` gives for 64 bits and leaves out a cast to as many, but Spark's has 32, which overflow.
+    """Return the first digits of a digest as a number. All engines write hexadecimal digits, not all read them."""
+    # ibis assumes that `find` returns 64 bits and leaves out a cast to 64, but Spark returns 32, which overflow.
     digits = [
         ibis.literal(HEXADECIMAL).find(digest.left(place + 1).right(1)).cast("int32").cast("int64")
         * 16 ** (len(PLACES) - 1 - i)
@@ -208,23 +208,23 @@ def _number(ibis: ModuleType, digest: "Column") -> "Column":
 
 @dataclass(frozen=True)
 class Warehouse:
-    """A log in a warehouse, as a source of counts."""
+    """A log in a warehouse as a source of counts."""
 
     con: "BaseBackend"
     where: str
-    log: "Table"  # typed
-    table: Mapping[str, AnyArray] = field(default_factory=dict)  # what `count_expression` gave
+    log: "Table"  # with our names and types
+    table: Mapping[str, AnyArray] = field(default_factory=dict)  # the result of `count_expression`
 
     def ask(self, expression: "Table") -> dict[str, AnyArray]:
-        """The answer as named numpy arrays."""
+        """Return the answer as named numpy arrays."""
         try:
             found = self.con.execute(expression)
-        except Exception as reason:  # each engine has its own
+        except Exception as reason:  # each engine raises its own
             raise InvalidLog(f"{self.where} cannot be read: {_first_line(reason)}") from reason
         return {name: found[name].to_numpy() for name in found.columns}
 
     def glance(self, horizon: int | None, reward_range: tuple[float, float] | None) -> Glance:
-        """Ask for the smallest and largest step and reward, and whether every value is there."""
+        """Ask for the smallest and largest step and reward, and whether any value is missing."""
         log = self.log
         found = self.ask(
             log.aggregate(
@@ -238,19 +238,19 @@ class Warehouse:
         )
         rows = int(found["rows"][0])
         if not rows:
-            raise InvalidLog(f"{self.where} is empty: it has no row. Expected one row for each step of each episode.")
+            raise InvalidLog(f"{self.where} is empty: it has no rows. Expected one row for each step of each episode.")
         if min(int(found[name][0]) for name in log.columns) < rows:
             raise InvalidLog(self.complaint(None))
         steps, rewards = (tuple(found[name][0] for name in pair) for pair in (("first", "last"), ("low", "high")))
         return Glance.of(self, rows, steps, rewards, horizon, reward_range)
 
     def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
-        """As many ids as first steps."""
+        """Compare the number of ids with the number of first steps."""
         first = self.log.filter(self.log.step == glance.first)
         return bool(self.ask(first.aggregate(n=first.episode.nunique()))["n"][0] == started)
 
     def early_ends(self, glance: Glance, seed: int) -> list[tuple[int, int, int]]:
-        """A short table."""
+        """One query; the answer is a short table."""
         last = glance.first + glance.H - 1
         ended = _with_folds(_ibis(), self.log.filter(self.log.terminated, self.log.step < last), glance.H, seed)
         found = self.ask(ended.group_by(["step", "fold"]).aggregate(n=ended.count()))
@@ -258,28 +258,28 @@ class Warehouse:
         return list(zip([x - glance.first for x in step], fold, n, strict=True))
 
     def sums_of_rewards(self, glance: Glance, seed: int) -> Mapping[str, AnyArray]:
-        """By transition, as counted."""
+        """Return the sums by transition, as they were counted."""
         return {name: self.table[name] for name in (*KEYS[:3], *Sums._fields)}
 
     def complaint(self, H: int | None) -> str:
-        """Each kind of error, with how often it occurs and one offending episode."""
-        texts = self._missing() or [*self._rewards(), *self._chains(H)] or ["its totals do not add up."]
+        """Return each kind of error, with how often it occurs and one episode that has it."""
+        texts = self._missing() or [*self._rewards(), *self._chains(H)] or ["The totals of its counts do not add up."]
         return f"{self.where}: {' '.join(texts)}"
 
     def _missing(self) -> list[str]:
-        """Values that are not there."""
-        # As text, for on Spark ibis takes NaN for null; which it is not, and there are other words for it.
+        """Find values that are missing."""
+        # Compared as text, because on Spark ibis treats NaN as null; NaN has a message of its own.
         tests = {name: self.log[name].cast("string").isnull() for name in (*COLUMNS, *FLAGS)}
         return [described("missing", n, some, name=name) for name, n, some in self._tested(self.log, tests)]
 
     def _rewards(self) -> list[str]:
-        """Rewards that are no numbers."""
-        # Not isnan(): DuckDB 2.0 answers that from extremes that Parquet holds, which leave NaN out (duckdb#25521).
+        """Find rewards that are not finite numbers."""
+        # Not isnan(): DuckDB 2.0 answers it from the extremes stored in Parquet, which leave NaN out (duckdb#25521).
         strange = self.log.reward - self.log.reward != 0.0
         return [described(what, n, some) for what, n, some in self._tested(self.log, {"reward": strange})]
 
     def _chains(self, H: int | None) -> list[str]:
-        """Steps, states and ends within each episode, by one pass in order of steps."""
+        """Check steps, states and ends within each episode, by one pass in the order of steps."""
         ibis, log = _ibis(), self.log
         found = self.ask(log.aggregate(first=log.step.min(), last=log.step.max()))
         start = 1 if found["first"][0] == 1 else 0
@@ -304,14 +304,14 @@ class Warehouse:
         return [described(what, n, some, final=final) for what, n, some in self._tested(rows, tests)]
 
     def _tested(self, rows: "Table", tests: Mapping[str, "Column"]) -> Iterator[tuple[str, int, str]]:
-        """For each test that some row meets: its name, how many do, and one episode."""
+        """For each test that some row meets, yield its name, how many rows meet it, and one episode."""
         asked = {f"n_{name}": rows.count(where=test) for name, test in tests.items()}
         asked |= {f"some_{name}": rows.episode.min(where=test) for name, test in tests.items()}
         found = self.ask(rows.aggregate(**asked))
         for name in tests:
             n, some = int(found[f"n_{name}"][0]), found[f"some_{name}"][0]
             if n:
-                known = isinstance(some, str | int | np.integer)  # not so where the id itself is missing
+                known = isinstance(some, str | int | np.integer)  # unknown where the id itself is missing
                 yield name, n, f" (such as in episode {some})" if known else ""
 
 

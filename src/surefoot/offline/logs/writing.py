@@ -1,4 +1,4 @@
-"""A flat log written to disk: .parquet or .csv, whole or not at all."""
+"""Write a flat log to disk, as .parquet or .csv: the whole file or nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import replacing, require_place
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -15,15 +16,15 @@ FORMATS = {".parquet": "PARQUET", ".pq": "PARQUET", ".csv": "CSV"}
 
 
 def require_log_place(path: str | Path) -> Path:
-    """Can a log be written here, and in which format?"""
+    """Check that a log can be written here, and that the ending of the path names a format."""
     target = require_place(path)
     if target.suffix.lower() not in FORMATS:
-        raise InvalidFile(f"{target}: its ending says nothing about its kind. Expected one of {', '.join(FORMATS)}.")
+        raise InvalidFile(f"{target}: its ending names no known format. Expected one of {', '.join(FORMATS)}.")
     return target
 
 
 def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
-    """Columns of equal length as a log; returns where."""
+    """Write columns of equal length as a log, and return its path."""
     import duckdb
 
     target = require_log_place(path)
@@ -34,17 +35,12 @@ def write_log(path: str | Path, columns: Mapping[str, AnyArray]) -> Path:
     return target
 
 
-def quoted(text: str | Path) -> str:
-    """As SQL writes it."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
 def copy_out(con: "duckdb.DuckDBPyConnection", target: Path) -> None:
-    """What the connection calls `log`, to a neighbour of `target` that is then renamed."""
+    """Write the table `log` of the connection to a file beside `target`, which is then renamed."""
     import duckdb
 
     with replacing(target) as partial:
         try:
-            con.execute(f"COPY (SELECT * FROM log) TO {quoted(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
+            con.execute(f"COPY (SELECT * FROM log) TO {quote_text(partial)} (FORMAT {FORMATS[target.suffix.lower()]})")
         except duckdb.Error as reason:
             raise InvalidFile(f"{target} cannot be written: {str(reason).splitlines()[0]}") from None

@@ -1,4 +1,4 @@
-"""What a learner made of a log: a policy, what it is certified to be worth, and what is missing."""
+"""What a method learnt from a log: a policy, its certified value, and how much data is missing."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze, require_floor, require_number
 from surefoot.bounds.binding import Binding, estimated_rewards
@@ -16,55 +17,57 @@ from surefoot.offline.logs.codebook import Codebook
 from surefoot.task.counts import LARGEST_COUNT, Counts, check_counts
 from surefoot.task.problem import Problem
 
-MOST = 2.0**30  # times as many episodes: beyond, nobody will wait
-CLOSE = 1.02  # how closely the number of episodes that are missing is sought
+MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
+CLOSE = 1.02  # the precision of that search, as a factor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Learnt(FrozenRecord):
     """A policy learnt from a log.
 
-    On an event of probability at least 1 - delta its value is at least `lower`, whatever the data were: that is
+    On an event of probability at least 1 - delta its value is at least `lower`, whatever the data are. This is
     *certified*, under the premises of the problem and of the log (`docs/logs.md`). With a bonus or radius scaled by
-    hand nothing is, and `certified` says so.
+    hand nothing is certified, and `certified` is False.
     """
 
     method: str
     policy: Floats  # (H, S, A)
-    lower: float  # between 0 and H, as floors are given to learners
+    lower: float  # between 0 and H, like the floors of agents
     delta: float
-    certified: bool  # is the bound the proved one?
+    certified: bool  # is the bound proved?
     problem: Problem
     counts: Counts  # what it was learnt from
-    episodes: int  # of the log
+    episodes: int  # how many the log has
     binding: tuple[Binding, ...]  # the pairs that keep the lower value low, the worst first
-    again: Callable[[Counts], float] = field(repr=False)  # the lower value from other counts
+    recompute_lower: Callable[[Counts], float] = field(repr=False)  # the lower value from other counts
 
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
 
+    again = alias("recompute_lower")
+
     @property
     def certificate(self) -> Certificate:
-        """For the learner that takes the policy as its baseline: what is proved of it, and at which delta."""
+        """What is proved about the policy, and at which delta: for the agent that takes it as its baseline."""
         if not self.certified:
-            raise InvalidSetting("The bonus was scaled by hand: nothing is certified, so there is no certificate.")
+            raise InvalidSetting("The bonus was scaled by hand: nothing is certified, and there is no certificate.")
         return Certificate(self.lower, self.delta, fingerprint_of(self.policy, self.problem))
 
     @property
     def certified_value(self) -> float:
-        """`lower` in the user's units."""
+        """The certified lower value in the user's units."""
         return self.problem.in_user_units(self.lower)
 
     @property
     def estimate(self) -> float:
-        """What the policy is worth in the world that the counts suggest, in the user's units: not certified.
+        """The value of the policy in the world that the counts suggest, in the user's units. It is not certified.
 
-        Where nothing was seen, the worst is taken.
+        Where nothing was seen, the worst is assumed.
         """
-        problem, rows = self.problem, self.counts.n_sas.shape[0]
+        problem = self.problem
         V = np.zeros(problem.S)
         for h in reversed(range(problem.H)):
-            n_sas = self.counts.n_sas[h % rows]
+            n_sas = self.counts.n_sas[self.counts.row(h)]
             n = n_sas.sum(axis=-1)
             P_hat = n_sas / np.maximum(1, n)[..., None]
             Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where(n > 0, P_hat @ V, V.min())
@@ -73,86 +76,87 @@ class Learnt(FrozenRecord):
         return problem.in_user_units(float((seen if problem.start is None else problem.start) @ V))
 
     def _floor(self, floor: float) -> float:
-        """A floor between 0 and H; one in the user's units is told from it where it can be."""
+        """Check a floor between 0 and H; recognise one in the user's units where this is possible."""
         problem = self.problem
         value = require_number("floor", floor, f"a number between 0 and H = {problem.H}")
         if not 0.0 <= value <= problem.H and problem.units.own:
             low, high = (problem.in_user_units(end) for end in (0.0, float(problem.H)))
             raise InvalidSetting(
-                f"floor is {value:g}, expected one as learners take it, between 0 and H = {problem.H}. In your units "
-                f"returns lie in {low:g}..{high:g}: write problem.from_user_units({value:g})."
+                f"floor is {value:g}, expected a number between 0 and H = {problem.H}. In your units returns lie in "
+                f"{low:g}..{high:g}: write problem.from_user_units({value:g})."
             )
         return require_floor(value, problem.H)
 
     def clears(self, floor: float) -> bool:
-        """Is the policy certified to be worth the floor (as learners take it, between 0 and H)?"""
+        """Return whether the policy is certified to be worth the floor (between 0 and H)."""
         return self.certified and self.lower >= self._floor(floor)
 
     def episodes_needed(self, floor: float) -> float:
-        """About how many episodes like these would certify this floor: the same frequencies, seen more often.
+        """Estimate how many episodes like these would certify this floor: the same frequencies, seen more often.
 
-        Infinite where no number would. An estimate: what it rests on is what was seen, and it promises nothing.
+        The answer is infinite if no number would. It is an estimate from what was seen, not a promise.
         """
         level = self._floor(floor)
         n, low, high = float(self.episodes), 1.0, 1.0
         if self.lower >= level:
             return n
         most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.n_sas.max())) / 2)
-        while self.again(times(self.counts, high)) < level:
+        while self.recompute_lower(times(self.counts, high)) < level:
             low, high = high, 2.0 * high
             if high > most:
                 return math.inf
         while high > CLOSE * low:
             middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.again(times(self.counts, middle)) < level else (low, middle)
+            too_few = self.recompute_lower(times(self.counts, middle)) < level
+            low, high = (middle, high) if too_few else (low, middle)
         return math.ceil(n * high)
 
     def explain(self, floor: float | None = None, codebook: Codebook | None = None) -> str:
-        """What is certified, and, with a floor, whether it is cleared and what is missing.
+        """Say what is certified, and, with a floor, whether it is cleared and how much data is missing.
 
-        In the user's units; with a codebook, states and actions go by their labels.
+        Values are in the user's units; with a codebook, states and actions are named by their labels.
         """
         user = self.problem.in_user_units
         worth, sure = at_least(user(self.lower)), f"{1.0 - self.delta:g}"
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
-            f"{learnt}: certified to be worth at least {worth} an episode with probability {sure}"
+            f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}"
             + (" (which proves nothing: no return is lower)." if self.lower == 0.0 else ".")
             if self.certified
-            else f"{learnt}: NOT CERTIFIED, the bonus was scaled by hand. Its number is {worth}."
+            else f"{learnt}: NOT CERTIFIED, because the bonus was scaled by hand. Its number is {worth}."
         ]
         logged = logged_value(self.problem, self.counts)
-        estimates = f"Estimates, not certified: this policy is worth about {self.estimate:.6g} an episode"
+        estimates = f"Estimates, not certified: this policy is worth about {self.estimate:.6g} per episode"
         if not math.isnan(logged):
-            estimates += f", the logged one {user(logged):.6g}"
+            estimates += f", the logged policy {user(logged):.6g}"
         lines.append(f"{estimates}.")
         if floor is not None:
             lines += self._against(self._floor(floor), logged)
         if self.binding:
             pairs = [_named(pair, codebook) for pair in self.binding]
-            lines.append(f"What keeps the certificate low, the worst first: {'; '.join(pairs)}.")
+            lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
         return "\n".join(lines)
 
     def _against(self, floor: float, logged: float) -> list[str]:
         shown = f"{self.problem.in_user_units(floor):.6g}"
         asked = corollary(self.problem, self.delta, logged - floor)
         beside = (
-            f"the paper's corollary asks for {asked:,.0f} episodes, if the logged policy is worth that much"
+            f"the paper's corollary asks for {asked:,.0f} episodes, if the logged policy is worth its mean return"
             if asked < math.inf
-            else "the paper's corollary has no number: the log's own episodes are not above the floor"
+            else "the paper's corollary gives no number: the mean return of the log is not above the floor"
         )
         if not self.certified:
-            return [f"The floor of {shown} is NOT certified: nothing is, with a bonus scaled by hand."]
+            return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
         if self.lower >= floor:
             return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside})."]
         needed = self.episodes_needed(floor)
-        missing = f"About {needed:,.0f} episodes like these would do (an estimate); {beside}"
+        missing = f"About {needed:,.0f} episodes like these would be enough (an estimate); {beside}"
         if needed == math.inf:
             missing = (
-                "No number of episodes like these would do: too much of what the policy needs was never tried, or is "
-                f"not worth the floor; {beside}"
+                "No number of episodes like these would be enough: too many pairs that the policy needs were never "
+                f"tried, or it is not worth the floor; {beside}"
             )
-        return [f"The floor of {shown} is NOT cleared: this policy may be below it, for all that is proved. {missing}."]
+        return [f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}."]
 
     def __repr__(self) -> str:
         word = "certified" if self.certified else "NOT CERTIFIED"
@@ -160,7 +164,7 @@ class Learnt(FrozenRecord):
 
 
 def _named(pair: Binding, codebook: Codebook | None) -> str:
-    """A pair by its labels. Steps count from 0, as in the log."""
+    """Write a pair with its labels. Steps count from 0, as in the log."""
     step = "" if pair.step is None else f", step {pair.step}"
     state, action = pair.state, pair.action
     if codebook is not None:
@@ -169,9 +173,9 @@ def _named(pair: Binding, codebook: Codebook | None) -> str:
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:
-    """The mean return of the logged episodes, between 0 and H: an estimate of what the logged policy is worth.
+    """Return the mean return of the logged episodes, between 0 and H: an estimate of the logged policy's value.
 
-    NaN where counts are pooled over steps at which rewards differ: they do not say what was paid when.
+    It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
     """
     n_sa, rows = counts.n_sa, counts.n_sas.shape[0]
     known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
@@ -186,22 +190,20 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 
 
 def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
-    """What the pairs (S, A) were paid in all at this row of the counts, by the rewards of step h."""
-    S, A = problem.S, problem.A
+    """Return the total rewards of the pairs (S, A) in this row of the counts, by the rewards of step h."""
     n_sas, n_sa = counts.n_sas[row], counts.n_sas[row].sum(axis=-1)
     if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(S, A, S)
-        return np.asarray((n_sas * after).sum(axis=-1))
+        return np.asarray((n_sas * problem.r_next_at(h)).sum(axis=-1))
     paid = n_sa * problem.r[h]
     if problem.unknown_rows is not None and counts.x_sa is not None:
-        paid = np.where(problem.unknown[h % len(problem.unknown)], counts.x_sa[row] / REWARD_UNITS, paid)
+        paid = np.where(problem.unknown_at(h), counts.x_sa[row] / REWARD_UNITS, paid)
     return np.asarray(paid)
 
 
 def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
-    """A certified lower bound of what the LOGGED policy is worth, by the returns of its episodes, between 0 and H.
+    """Return a certified lower bound of the LOGGED policy's value, from the returns of its episodes, between 0 and H.
 
-    They lie between 0 and H and are i.i.d., if one way of choosing actions wrote the whole log. Needs counts by step.
+    Returns lie between 0 and H, and are i.i.d. if a single policy wrote the whole log. Counts by step are needed.
     """
     n = float(counts.n_start.sum())
     share = max(0.0, logged_value(problem, counts) - 1e-9) / problem.H
@@ -209,7 +211,7 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
 
 
 def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> float:
-    """How many trajectories the paper's Corollary (coro:off) asks for: 32 c^2 iota'^2 H^5 S A / kappa^2."""
+    """Return how many trajectories the paper's Corollary (coro:off) asks for: 32 c^2 iota'^2 H^5 S A / kappa^2."""
     if not kappa > 0.0:
         return math.inf
     H, S, A = problem.H, problem.S, problem.A
@@ -218,7 +220,7 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> f
 
 
 def times(counts: Counts, factor: float) -> Counts:
-    """The same frequencies, seen so many times as often."""
+    """Return counts with the same frequencies, each seen `factor` times as often."""
 
     def more(n: Ints) -> Ints:
         return np.asarray(np.rint(n * factor), dtype=np.int64)
@@ -231,7 +233,7 @@ def times(counts: Counts, factor: float) -> Counts:
 
 
 def require_log(counts: Counts, problem: Problem) -> None:
-    """Do these counts belong to the problem?"""
+    """Check that these counts belong to the problem."""
     if not isinstance(counts, Counts):
-        raise InvalidCounts(f"Expected Counts, such as log.counts, found {type(counts).__name__}.")
+        raise InvalidCounts(f"counts is a {type(counts).__name__}, expected Counts, such as log.counts.")
     check_counts(counts, problem, counts.pooled)

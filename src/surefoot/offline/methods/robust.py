@@ -1,7 +1,7 @@
 """Learning from all of a log, with the KL certificate: robust value iteration, behaviour cloning, SPIBB.
 
-The KL event (docs/certificates.md) speaks of the dynamics alone, so it certifies ANY policy, also one that was made
-from the very same data, and needs neither folds nor independence.
+The KL event (docs/certificates.md) concerns the dynamics only, so it certifies ANY policy, also one that was learnt
+from the same data, and needs neither folds nor independence.
 """
 
 import math
@@ -25,12 +25,12 @@ from surefoot.task.problem import Problem
 
 
 def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
-    """KL-robust pessimistic value iteration: the policy that is certified to be worth most.
+    """KL-robust pessimistic value iteration: return the policy with the highest certified value.
 
         Q_h(s,a) = r_h(s,a) + min over the ball of p V_{h+1},   pi_hat = argmax_a Q_h,   V_h = max_a Q_h
 
     On the KL event V_h <= V_h^{pi_hat} for all h and s, and no other policy has a higher certificate of this kind. Ties
-    as in VI-LCB. Counts may be pooled where the problem is stationary.
+    are broken as in VI-LCB. Counts may be pooled if the problem is stationary.
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
     actions, V_low = kernels.pessimistic(evidence, problem.H)
@@ -41,13 +41,13 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
 
 
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
-    """The lower value alone."""
+    """Return the lower value only."""
     evidence, level = _evidence(counts, problem, delta, bounds)
     return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H)[1][0])
 
 
-def robust_by_the_book(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
-    """`robust_vi`, readable: the policy (H, S, A) and V_low (H+1, S), without directed rounding."""
+def robust_reference(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
+    """The reference version of `robust_vi`: the policy (H, S, A) and V_low (H+1, S), without directed rounding."""
     model = Model(problem, counts, require_delta(delta))
     H, S = problem.H, problem.S
     policy, V_low = np.zeros((H, S, problem.A)), np.zeros((H + 1, S))
@@ -67,7 +67,7 @@ def certify(
     bounds: KL = KL(),  # noqa: B008  (frozen)
     method: str = "A given policy",
 ) -> Learnt:
-    """What a policy of yours is certified to be worth, by the log alone. It may have been made from this very log."""
+    """Certify the value of a policy of yours by the log alone. It may have been learnt from the same log."""
     pi = check_policy(policy, problem)
     evidence, level = _evidence(counts, problem, delta, bounds, pi)
     V_low = kernels.lower_values(evidence, pi)
@@ -82,21 +82,21 @@ def _lower_of(counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Fl
 def clone(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> Learnt:  # noqa: B008  (frozen)
     """Behaviour cloning: play what the log played, pi(a|s) = n_h(s,a) / n_h(s), and its certified value.
 
-    Where a state was not met at a step, what was played there at other steps; where it was never met, what was played
-    over all. So no action is played that the log never took.
+    In a state that was not visited at a step, the policy plays what was played there at other steps; in a state that
+    was never visited, what was played overall. So no action is played that the log never took.
     """
     require_log(counts, problem)
     return certify(cloned(counts, problem), counts, problem, delta, bounds, "Behaviour cloning")
 
 
 def cloned(counts: Counts, problem: Problem) -> Floats:
-    """The frequencies of actions, (H, S, A)."""
+    """Return the frequencies of actions, (H, S, A)."""
     n_sa = np.broadcast_to(counts.n_sa, (problem.H, problem.S, problem.A)).astype(np.float64)
-    anywhen, over_all = n_sa.sum(axis=0), n_sa.sum(axis=(0, 1))
-    if not over_all.any():
-        over_all = np.ones(problem.A)
-    anywhen = np.where(anywhen.any(axis=-1, keepdims=True), anywhen, over_all)
-    weights = np.where(n_sa.any(axis=-1, keepdims=True), n_sa, anywhen)
+    at_any_step, overall = n_sa.sum(axis=0), n_sa.sum(axis=(0, 1))
+    if not overall.any():
+        overall = np.ones(problem.A)
+    at_any_step = np.where(at_any_step.any(axis=-1, keepdims=True), at_any_step, overall)
+    weights = np.where(n_sa.any(axis=-1, keepdims=True), n_sa, at_any_step)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
@@ -110,9 +110,10 @@ def spibb(
 ) -> Learnt:
     """Safe policy improvement with baseline bootstrapping (Laroche et al. 2019, Pi_b-SPIBB), and its certified value.
 
-    Where a pair was seen fewer than `n_wedge` times the policy does what the log did (or `behaviour`, where you know
-    it); the rest of each state's probability goes to the action that is best by the frequencies seen. Its own guarantee
-    is about the loss against the logged policy and needs far larger n_wedge. Certified here is its value, by KL.
+    Where a pair was seen fewer than `n_wedge` times the policy plays what the log played (or `behaviour`, if you know
+    it); the remaining probability of each state goes to the action that is best by the observed frequencies. The
+    guarantee of the SPIBB paper limits the loss against the logged policy and needs a far larger n_wedge. What is
+    certified here is the value of the policy, by KL.
     """
     require_log(counts, problem)
     least = require_integer("n_wedge", n_wedge, 1, InvalidSetting)
@@ -122,12 +123,11 @@ def spibb(
 
 
 def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Floats:
-    """Pi_b-SPIBB, backwards in h."""
+    """Return the policy of Pi_b-SPIBB, computed backwards in h."""
     H, S, A = problem.H, problem.S, problem.A
-    rows = counts.n_sas.shape[0]
     pi, V = np.zeros((H, S, A)), np.zeros(S)
     for h in reversed(range(H)):
-        n_sas = counts.n_sas[h % rows]
+        n_sas = counts.n_sas[counts.row(h)]
         n_sa = n_sas.sum(axis=-1)
         p_hat = n_sas / np.maximum(1, n_sa)[..., None]
         Q = estimated_rewards(problem, counts, h, p_hat) + p_hat @ V
@@ -143,7 +143,7 @@ def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Fl
 def _evidence(
     counts: Counts, problem: Problem, delta: float, bounds: KL, pi: Floats | None = None
 ) -> tuple["kernels.Evidence", float]:
-    """The balls of all pairs, up to date."""
+    """Return the confidence balls of all pairs, up to date, and the checked delta."""
     if not isinstance(problem, Problem):
         raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
     if type(bounds) is not KL:
@@ -172,7 +172,7 @@ def _learnt(
     delta: float,
     bounds: KL,
     evidence: "kernels.Evidence",
-    again: Callable[..., float],
+    recompute_lower: Callable[..., float],
 ) -> Learnt:
     return Learnt(
         method=method,
@@ -184,5 +184,5 @@ def _learnt(
         counts=counts,
         episodes=int(counts.n_start.sum()) or int(counts.n_sas.sum()) // problem.H,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
-        again=partial(again, problem=problem, delta=delta, bounds=bounds),
+        recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
     )

@@ -16,32 +16,32 @@ from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
-TIE = 1e-12  # values closer than this tie
-PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: from this c on V is a lower bound
+TIE = 1e-12  # values closer than this are equal
+PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: V is a lower bound for this c and larger ones
 
 
 def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float = 1.0) -> Learnt:
-    """Value iteration with lower confidence bounds, from folds: step h sees the episodes of fold h alone.
+    """Value iteration with lower confidence bounds, from folds: step h uses the episodes of fold h only.
 
         b_h(s,a) = c sqrt(H^2 iota / max(1, n_h(s,a))),        iota = log(HSA/delta)
         Q_h      = max(0, r_h + p_hat_h V_{h+1} - b_h),        p_hat = n(s,a,.) / max(1, n(s,a))
         pi_hat   = argmax_a Q_h (ties: the more visited action, then the first),   V_h = max_a Q_h
 
-    Why V_1 <= V^{pi_hat} with probability at least 1 - delta. V_{h+1} is made of the folds after h, which are other
+    Why V_1 <= V^{pi_hat} with probability at least 1 - delta. V_{h+1} comes from the folds after h, which are other
     episodes: given the visits of (h,s,a), the next states are i.i.d. and V_{h+1} is a fixed function into [0, H]. By
     Hoeffding P(p_hat V > P V + t) <= exp(-2 n t^2 / H^2), so t = H sqrt(iota / (2n)) fails for one of the HSA pairs
     with probability at most delta, and any c >= 1/sqrt(2) makes b >= t. Then Q_h <= r + P V_{h+1}, and by induction
-    V_h <= V_h^{pi_hat}. The paper leaves c open; c = 1 is the default. A smaller one than 1/sqrt(2) is NOT CERTIFIED.
+    V_h <= V_h^{pi_hat}. The paper leaves c open; c = 1 is the default. A value below 1/sqrt(2) is NOT CERTIFIED.
 
-    What this rests on beside the premises of every certificate from a log: the episodes are i.i.d., of one behaviour
-    policy that did not change with what it saw, and neither their number nor their ids depend on how they went.
+    Premises beside those of every certificate from a log: the episodes are i.i.d., from one behaviour policy that did
+    not change with what it saw, and neither their number nor their ids depend on how they went.
 
-    Rewards may have been read off the same log, where they do not vary: a pair that was not seen in its own fold has
-    Q = 0 whatever its reward (b >= 1 there), so no other fold's episodes enter V_{h+1} by way of r.
+    Rewards that do not vary may have been read from the same log: a pair that was not seen in its own fold has Q = 0
+    whatever its reward (b >= 1 there), so the episodes of other folds do not enter V_{h+1} through r.
 
     `folds` are n_sas (H, S, A, S), such as `count_log(...).folds`; where rewards are unknown, `fold_counts`, which has
-    their sums (then r + V is averaged, which lies in [0, H] as well). Where the problem says that only one next state
-    is possible nothing is estimated: p_hat is that state and b = 0 (for known rewards). An unknown start has a ball of
+    their sums (then r + V is averaged, which lies in [0, H] as well). Where the problem allows only one next state
+    nothing is estimated: p_hat is that state and b = 0 (for known rewards). An unknown start has a confidence ball of
     its own, and iota = log((HSA + 1)/delta).
     """
     if not isinstance(problem, Problem):
@@ -50,12 +50,14 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     if counts.pooled:
         raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
     if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
-        raise InvalidCounts("Rewards of this problem are unknown, and an array has none. Give log.fold_counts instead.")
+        raise InvalidCounts(
+            "Rewards of this problem are unknown, and an array holds no rewards. Give log.fold_counts instead."
+        )
     require_log(counts, problem)
     if int(counts.n_sas.sum()) > max(int(counts.n_start.sum()), 1) > 1:
         raise InvalidCounts(
             f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is proved for folds, in "
-            "which each episode is counted at one step: give log.folds, or log.fold_counts."
+            "which each episode is counted at one step only: give log.folds, or log.fold_counts."
         )
     level = require_delta(delta)
     weight = require_number("c", c, "a number >= 0; 1 is proved")
@@ -70,9 +72,9 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
         certified=weight >= PROVED,
         problem=problem,
         counts=counts,
-        episodes=int(counts.n_sas.sum()),  # each is in one fold
+        episodes=int(counts.n_sas.sum()),  # each episode is in one fold
         binding=_binding(counts, problem, policy, b),
-        again=partial(_lower, problem=problem, delta=level, c=weight),
+        recompute_lower=partial(_lower, problem=problem, delta=level, c=weight),
     )
 
 
@@ -81,7 +83,7 @@ def _lower(counts: Counts, problem: Problem, delta: float, c: float) -> float:
 
 
 def backward(counts: Counts, problem: Problem, delta: float, c: float) -> tuple[Floats, Floats, Floats]:
-    """pi_hat (H, S, A), V (H+1, S) and b (H, S, A): the listing above."""
+    """Return pi_hat (H, S, A), V (H+1, S) and b (H, S, A), by the formulas of `vi_lcb`."""
     H, S, A = problem.H, problem.S, problem.A
     iota = math.log(_events(problem) / delta)
     policy, V, b = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros((H, S, A))
@@ -98,50 +100,50 @@ def backward(counts: Counts, problem: Problem, delta: float, c: float) -> tuple[
 
 
 def _events(problem: Problem) -> int:
-    """Bounds that hold together: one for each pair, and one for an unknown start."""
+    """Return how many bounds must hold together: one for each pair, and one for an unknown start."""
     return problem.H * problem.S * problem.A + (problem.start is None)
 
 
 def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Where only one next state is possible and the reward is known, nothing is estimated.
+    """Estimate nothing where only one next state is possible and the reward is known: p_hat is sure, and b is 0.
 
-    Known before the log, that is: rewards read off it would carry other folds into V, so then only rest counts.
+    Known means before the log: rewards read from it would carry other folds into V. With such rewards only the
+    absorbing state is sure.
     """
     if problem.support_rows is None:
         return p_hat, b
-    here = problem.support[h % len(problem.support)]
-    sure = (here.sum(axis=-1) == 1) & ~problem.unknown[h % len(problem.unknown)]
+    here = problem.support_at(h)
+    sure = (here.sum(axis=-1) == 1) & ~problem.unknown_at(h)
     if problem.rewards_at_least:
         sure &= np.arange(problem.S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
     return np.where(sure[..., None], here.astype(np.float64), p_hat), np.where(sure, 0.0, b)
 
 
 def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints) -> Floats:
-    """r (S, A) where it is known; what was paid on average where it is not, or where it depends on the next state."""
+    """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
     if problem.r_next_rows is not None:
-        after = problem.r_next_rows[h % len(problem.r_next_rows)].reshape(p_hat.shape)
-        return np.asarray((p_hat * after).sum(axis=-1))
+        return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
     r = np.asarray(problem.r[h])
     if problem.unknown_rows is None:
         return r
     sums = np.zeros_like(r) if counts.x_sa is None else counts.x_sa[h] / REWARD_UNITS
-    return np.asarray(np.where(problem.unknown[h % len(problem.unknown)], sums / np.maximum(1, n_sa), r))
+    return np.asarray(np.where(problem.unknown_at(h), sums / np.maximum(1, n_sa), r))
 
 
 def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
-    """For each state the best action; of those within 1e-12 of the best the most visited one, then the first."""
+    """Return the best action of each state; among those within 1e-12 of it the most visited one, then the first."""
     ties = Q.max(axis=1, keepdims=True) - TIE <= Q
     return np.asarray(np.where(ties, n_sa, -1).argmax(axis=1))
 
 
 def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float:
-    """V_1 at the start, rounded to safety; an unknown start has its share of delta."""
+    """Return V_1 at the start, rounded down; an unknown start has its share of delta."""
     safe = np.maximum(0.0, V - problem.H**2 * MARGIN)
     return KL().lower_at_start(problem, counts.n_start, safe, math.log(_events(problem) / delta))
 
 
 def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tuple[Binding, ...]:
-    """The pairs whose b costs most, by how often the policy meets them in the estimated world."""
+    """Return the pairs whose b costs most, by how often the policy visits them in the estimated world."""
     H, S, A = problem.H, problem.S, problem.A
     reach = np.asarray(problem.start) if problem.start is not None else counts.n_start / max(1, counts.n_start.sum())
     costs = np.zeros((H, S, A))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.base.files import replacing, require_place
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.offline.logs.writing import quoted
 from surefoot.studies.analysis import summary
 from surefoot.studies.run.store import (
     FORMER_COLUMNS,
@@ -72,7 +72,7 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
                 f"read_parquet({files}, {READING}, filename = true, union_by_name = true)"
             )
             if target is not None:
-                con.execute(f"SET allowed_paths = [{quoted(target)}]")
+                con.execute(f"SET allowed_paths = [{quote_text(target)}]")
             con.execute("SET enable_external_access = false")
             con.execute("SET lock_configuration = true")
             _fill(con, "promises", {"filename": "VARCHAR", **PROMISE_COLUMNS}, promises)
@@ -134,7 +134,7 @@ def save_answer(folders: Sequence[Path], sql: str, path: str | Path) -> Path:
         raise InvalidFile(f"{target} is where the results themselves are. Choose another place.")
     with replacing(target) as partial, tables(folders, partial) as con:
         con.execute(f"CREATE TEMP TABLE answer AS {sql}")
-        con.execute(f"COPY answer TO {quoted(partial)} ({FORMATS[target.suffix.lower()]})")
+        con.execute(f"COPY answer TO {quote_text(partial)} ({FORMATS[target.suffix.lower()]})")
     return target
 
 

@@ -32,8 +32,8 @@ from surefoot.agents.premises import PremiseStatus
 from surefoot.agents.promise import Kind, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import opened, read_json, replacing, strict_json, write_json
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
-from surefoot.offline.logs.writing import quoted
 from surefoot.studies.run.former_promise import promise_from
 from surefoot.studies.run.trial import Trial, check_study_cells
 from surefoot.studies.spec.library import GROUPS
@@ -253,7 +253,7 @@ def write_trial(target: Path, trial: Trial) -> None:
         con.execute(f"CREATE TABLE trial ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
         con.execute(f"INSERT INTO trial VALUES ({', '.join('?' for _ in COLUMNS)})", [row[name] for name in COLUMNS])
         try:
-            con.execute(f"COPY trial TO {quoted(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
+            con.execute(f"COPY trial TO {quote_text(partial)} (FORMAT PARQUET, COMPRESSION ZSTD)")
         except duckdb.Error as reason:
             raise OSError(0, str(reason).splitlines()[0]) from None
         except RuntimeError:  # how DuckDB says Ctrl-C
@@ -285,7 +285,7 @@ def quiet_connection() -> "Iterator[duckdb.DuckDBPyConnection]":
 def listed(paths: Sequence[Path]) -> str:
     """Return a list of files as SQL writes it. Their names are taken literally, not as patterns."""
     names = (re.sub(r"[*?\[]", r"[\g<0>]", str(path)) for path in paths)
-    return "[" + ", ".join(map(quoted, names)) + "]"
+    return "[" + ", ".join(map(quote_text, names)) + "]"
 
 
 @dataclass(frozen=True)

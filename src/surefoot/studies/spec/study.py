@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import AGENTS
+from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
 from surefoot.offline.methods import METHODS
 from surefoot.studies.spec.claims import CLAIMS
@@ -39,7 +40,6 @@ from surefoot.studies.spec.fields import (
 from surefoot.task.problem import LONGEST
 from surefoot.worlds.registry import family
 
-BOUNDS = ("paper", "kl")
 # What each figure is: plots.py in the report, where a figure of every name is drawn and of no other (a test compares).
 FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations")
 USUAL_FIGURES = ("return", "regret", "ribbon", "certificates", "coverage")

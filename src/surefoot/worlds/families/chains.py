@@ -12,7 +12,7 @@ MOST_STATES = 5000
 
 
 def require_size(name: str, size: int) -> None:
-    """A dense array of larger chains would not fit."""
+    """Refuse larger chains: their dense arrays would not fit into memory."""
     if size > MOST_STATES:
         raise InvalidModel(f"{name} is {size}, expected at most {MOST_STATES}.")
 

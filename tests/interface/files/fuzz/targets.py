@@ -21,7 +21,7 @@ import numpy as np
 
 import surefoot as sf
 
-EPISODES, MARK = 10, "mark"
+EPISODES = 10
 DEEP = 20_000  # far beyond the depth at which Python's own readers give up
 ODD_TEXTS = ("", "\ud800", "\x00", "a" * 5000, "../../x", "[[red]]", "{", "NaN", "é", "'; DROP TABLE log; --", '"')
 ODD_NUMBERS = (0, -1, 1, 2, 3, 7, 2**31, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 2**64, 10**18, 10**299, 10**400)
@@ -505,19 +505,27 @@ def _agent() -> sf.StepMix:
     return sf.StepMix(_problem(), sf.uniform(2, 3, 2), 0.5)
 
 
-def _make_learning(folder: Path) -> None:
-    from surefoot.live.learn import State
+def _learning() -> tuple[object, object]:
+    """A run before its first episode, and what it is recognised by."""
+    from surefoot.live.saved_state import RunIdentity, State
+    from surefoot.numerics import kernels
 
-    state = State.fresh(_agent(), EPISODES, _counts(), None)
+    agent, none = _agent(), sf.Counts.zeros(_problem())
+    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES))
+    return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
+
+
+def _make_learning(folder: Path) -> None:
+    state, run = _learning()
+    state.counts = _counts()
     state.tally.totals[0] = 2
-    state.save(folder / "file.npz", MARK)
+    state.save(folder / "file.npz", run.fingerprint)
 
 
 def _read_learning(folder: Path) -> object:
-    from surefoot.live.learn import State
-
-    found = State.load(folder / "file.npz", _agent(), EPISODES, MARK, 0)
-    found.save(folder / "again.npz", MARK)
+    state, run = _learning()
+    found = state.load(folder / "file.npz", run)
+    found.save(folder / "again.npz", run.fingerprint)
     return repr(found.counts)
 
 
@@ -598,7 +606,7 @@ def _read_baseline(folder: Path) -> object:
 
 
 def _make_codebook(folder: Path) -> None:
-    sf.Codebook(["new", "loyal"], [10, 20], rest=True).save(folder / "file.json")
+    sf.Codebook(["new", "loyal"], [10, 20], absorbing=True).save(folder / "file.json")
 
 
 def _read_codebook(folder: Path) -> object:

@@ -1,6 +1,6 @@
-"""Writes docs/rivals-tables.md: the paper's last comparison, the DOPE paper's own worlds, and sums kept above a floor.
+"""Write docs/rivals-tables.md: the paper's last comparison, the DOPE paper's own worlds, and sums kept above a floor.
 
-    python docs/rivals_tables.py [--trials 3] [--only compare costs sums]
+    python tools/rivals_tables.py [--trials 3] [--only compare costs sums]
 
 About ten minutes on two cores.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 import surefoot as sf
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 DELTA = 0.1
 K = 5_000_000
 LONG = 20_000_000  # for OptPess-LP, which does not leave the baseline before K
@@ -26,7 +26,7 @@ PROTOTYPE = {  # world seeds 0-5 of a prototype: first episode off the baseline,
 
 
 def millions(values):
-    """Median and range, in millions; how many never."""
+    """The median and range, in millions, and how many never."""
     known = [value / 1e6 for value in values if value is not None]
     if not known:
         return "not by K"
@@ -34,15 +34,15 @@ def millions(values):
     return f"{statistics.median(known):.3f} ({min(known):.3f}–{max(known):.3f}){never}"
 
 
-def learners(world, baseline, floor, value):
-    """The paper's four, by the printed constants; StepMix and EpsMix with and without pooled counts."""
-    told = {"baseline_value": value, "delta": DELTA, "pooled": True, "replan": sf.Growth(1.03)}
-    yield "DOPE", sf.DOPE(world.problem, baseline, floor, episodes=K, **told)
-    yield "OptPess-LP", sf.OptPessLP(world.problem, baseline, floor, episodes=K, **told)
+def agents(world, baseline, floor, value):
+    """The paper's four agents, by the printed constants; StepMix and EpsMix with and without pooled counts."""
+    given = {"baseline_value": value, "delta": DELTA, "pooled": True, "replan": sf.Growth(1.03)}
+    yield "DOPE", sf.DOPE(world.problem, baseline, floor, episodes=K, **given)
+    yield "OptPess-LP", sf.OptPessLP(world.problem, baseline, floor, episodes=K, **given)
     for pooled in (True, False):
         settings = {"delta": DELTA, "pooled": pooled, "bounds": sf.Bernstein(), "replan": sf.Growth(1.03)}
         for kind in (sf.StepMix, sf.EpsMix):
-            yield kind.name + ", pooled" * pooled, kind(world.problem, baseline, floor, **settings)
+            yield f"{kind.name}, pooled" if pooled else kind.name, kind(world.problem, baseline, floor, **settings)
 
 
 def overtaken(dope, other):
@@ -52,17 +52,17 @@ def overtaken(dope, other):
 
 
 def compare(trials):
-    """The paper's homogeneous world."""
+    """The comparison in the paper's homogeneous world."""
     yield "## The paper's last comparison\n"
     yield (
         f"`random_mdp(4, 2, 3, seed, stationary=True)`, eta 5, floor V^b - 0.2, delta = {DELTA}, K = {K:,}, constants "
-        f"as printed (certified), growth 1.03, {trials} trials a world. In millions: median (range). DOPE and "
-        "OptPess-LP pool their counts and are told V^b; StepMix and EpsMix are not told. The prototype's range is of "
+        f"as printed (certified), growth 1.03, {trials} trials per world. In millions: median (range). DOPE and "
+        "OptPess-LP pool their counts and know V^b; StepMix and EpsMix do not. The prototype's range is of "
         "world seeds 0-5. The last column: the episode from which DOPE's regret is the larger one (prototype: 1–1.25 "
         "pooled, 2–3.5 not).\n"
     )
     yield (
-        "| world | learner | told V^b | off the baseline | prototype | regret at K | prototype | violations "
+        "| world | agent | knows V^b | off the baseline | prototype | regret at K | prototype | violations "
         "| behind it |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -71,39 +71,40 @@ def compare(trials):
         baseline = sf.boltzmann(sf.solve(world).Q, 5.0)
         value = float(sf.policy_value(world, baseline)[0, world.s1])
         first = None
-        for name, agent in learners(world, baseline, value - 0.2, value):
+        for name, agent in agents(world, baseline, value - 0.2, value):
             runs = sf.simulate_many(world, agent, K, range(trials), jobs=-1)
             first = runs if first is None else first
             behind = [overtaken(mine, its) for mine, its in zip(first, runs, strict=True)] if runs is not first else []
             left, regret = PROTOTYPE.get(name, PROTOTYPE.get(name.replace("Eps", "Step"), ("", "")))
             off, lost = millions([run.off_baseline for run in runs]), millions([run.regret for run in runs])
             below = sum(run.violations for run in runs)
-            told = "yes" if runs[0].told else "no"
+            knows = "yes" if runs[0].told else "no"
             after = millions(behind) if behind and name != "OptPess-LP" else ""
-            yield f"| {seed} | {name} | {told} | {off} | {left} | {lost} | {regret} | {below} | {after} |"
+            yield f"| {seed} | {name} | {knows} | {off} | {left} | {lost} | {regret} | {below} | {after} |"
     yield ""
     left = []
     for seed in range(3):
         world = sf.random_mdp(4, 2, 3, seed, stationary=True)
         baseline = sf.boltzmann(sf.solve(world).Q, 5.0)
         value = float(sf.policy_value(world, baseline)[0, world.s1])
-        told = {"baseline_value": value, "delta": DELTA, "pooled": True, "replan": sf.Growth(1.03)}
-        agent = sf.OptPessLP(world.problem, baseline, value - 0.2, episodes=LONG, **told)
+        given = {"baseline_value": value, "delta": DELTA, "pooled": True, "replan": sf.Growth(1.03)}
+        agent = sf.OptPessLP(world.problem, baseline, value - 0.2, episodes=LONG, **given)
         left.append(sf.simulate(world, agent, LONG, 0).off_baseline)
     when = ", ".join(f"{k / 1e6:.2f}" for k in left)
     yield f"OptPess-LP with K = {LONG:,} leaves at {when} million (prototype 6.5–8.4).\n"
 
 
 def costs(trials):
-    """The DOPE paper's own worlds."""
+    """Costs in the DOPE paper's own worlds."""
     episodes = 1_000_000
     yield "## Costs within a budget: the DOPE paper's own worlds\n"
     yield (
-        "Budget H/2; the baseline is the best policy with a fifth of it, so it costs H/10, and that is told. delta = "
-        f"0.05, {episodes:,} episodes, pooled counts, growth 1.1, one run each. `best` is the constrained optimum.\n"
+        "Budget H/2; the baseline is the best policy with a fifth of it, so it costs H/10, and the agent "
+        f"knows that. delta = 0.05, {episodes:,} episodes, pooled counts, growth 1.1, one run each. `best` is the "
+        "constrained optimum.\n"
     )
     yield (
-        "| world | learner | constants | off the baseline | episodes over budget | largest cost | budget | return at "
+        "| world | agent | constants | off the baseline | episodes over budget | largest cost | budget | return at "
         "the end | baseline | best |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
@@ -113,8 +114,8 @@ def costs(trials):
         best, poor = sf.constrained_optimum(world, budget), sf.constrained_optimum(world, budget / 5)
         for kind, boxes in ((sf.DOPE, sf.BernsteinBox), (sf.OptPessLP, sf.HoeffdingBox)):
             for box in (boxes(), sf.MaurerPontilBox()):
-                told = {"cost": world.cost, "budget": budget, "baseline_cost": budget / 5, "episodes": episodes}
-                agent = kind(world.problem, poor.policy, bounds=box, pooled=True, **told)
+                given = {"cost": world.cost, "budget": budget, "baseline_cost": budget / 5, "episodes": episodes}
+                agent = kind(world.problem, poor.policy, bounds=box, pooled=True, **given)
                 run = sf.simulate(world, agent, episodes, 0)
                 left = "never" if run.off_baseline is None else f"{run.off_baseline:,}"
                 end = f"{run.curve.mean[-1]:.4f} | {poor.value:.4f} | {best.value:.4f}"
@@ -127,28 +128,28 @@ def costs(trials):
 
 
 def sums(trials):
-    """Cumulative constraints."""
+    """The agents that keep a cumulative constraint."""
     episodes = 5_000
     yield "## Sums kept above the floor\n"
     yield (
         "Budget-Exploration and conservative UCBVI promise the SUM of all episodes so far, not each. KL bounds, counts "
         f"pooled where the world is stationary, delta = 0.05, {10 * trials} runs of {episodes:,} episodes. `smallest "
         "sum`: the worst over all runs and episodes k of the sum of V - floor over the first k; below 0 the constraint "
-        "is broken. Episodes below the floor, and regret: means a run.\n"
+        "is broken. Episodes below the floor, and regret: means per run.\n"
     )
-    yield "| world | learner | told V^b | runs that kept the sum | smallest sum | episodes below | regret | off at |"
+    yield "| world | agent | knows V^b | runs that kept the sum | smallest sum | episodes below | regret | off at |"
     yield "|---|---|---|---|---|---|---|---|"
     for name in ("trap-long", "dosing", "river-swim"):
         world = sf.world(name)
         pi_b, floor = world.baseline, world.suggested_floor
         same = {"pooled": world.stationary}
-        told = {"baseline_value": sf.policy_value(world, pi_b)[0] @ world.start, **same}
+        given = {"baseline_value": sf.policy_value(world, pi_b)[0] @ world.start, **same}
         agents = (
             sf.StepMix(world.problem, pi_b, floor, **same),
             sf.BudgetExploration(world.problem, pi_b, floor, **same),
-            sf.BudgetExploration(world.problem, pi_b, floor, **told),
-            sf.ConservativeUCBVI(world.problem, pi_b, floor, episodes=episodes, **told),
-            sf.ConservativeUCBVI(world.problem, pi_b, floor, **told),
+            sf.BudgetExploration(world.problem, pi_b, floor, **given),
+            sf.ConservativeUCBVI(world.problem, pi_b, floor, episodes=episodes, **given),
+            sf.ConservativeUCBVI(world.problem, pi_b, floor, **given),
             sf.BPIUCBVI(world.problem, **same),
         )
         names = ("StepMix", "Budget-Exploration", "Budget-Exploration", "conservative UCBVI", "the same, KL inside")
@@ -171,18 +172,18 @@ PARTS = {"compare": compare, "costs": costs, "sums": sums}
 
 
 def main():
-    """All parts, or some of them."""
+    """Write all parts, or print some of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    lines = ["# Rivals, measured\n", "Written by `python docs/rivals_tables.py`; what the learners are: rivals.md.\n"]
+    lines = ["# Rivals, measured\n", "Written by `python tools/rivals_tables.py`; what the agents are: rivals.md.\n"]
     for name in options.only:
         for line in PARTS[name](options.trials):
-            print(line, flush=True)  # noqa: T201  (it takes minutes)
+            print(line, flush=True)  # it takes minutes
             lines.append(line)
     if options.only == list(PARTS):
-        (HERE / "rivals-tables.md").write_text("\n".join(lines).rstrip() + "\n")
+        (DOCS / "rivals-tables.md").write_text("\n".join(lines).rstrip() + "\n")
 
 
 if __name__ == "__main__":

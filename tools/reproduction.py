@@ -1,7 +1,7 @@
-"""Writes docs/reproduction: tables, figures and the report of studies that were run in full.
+"""Write docs/reproduction: tables, figures and the report of studies that were run in full.
 
     surefoot run online --out out/full/online
-    python docs/reproduction.py out/full
+    python tools/reproduction.py out/full
 
 Everything but the times is made from the results alone; a note.txt in a folder (on how it was timed, say) comes along.
 """
@@ -17,13 +17,13 @@ from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
 from surefoot.studies.run.store import study_folders
 
-HERE = Path(__file__).parent / "reproduction"
+PAGES = Path(__file__).parents[1] / "docs" / "reproduction"
 WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}
 POINTS = 100  # of a curve, in the table that is kept
 
 
 def tables(results, place):
-    """One row a trial, and thinned curves."""
+    """Write one row per trial, and thinned curves."""
     columns = ("panel", "learner", "trial", "episodes", "floor", "baseline", "optimum", "violations", "regret")
     more = ("min_value", "mean_value", "off_baseline", "first_optimistic", "on_baseline", "on_mixture", "on_optimistic")
     with (place / "trials.csv").open("w", newline="") as stream:
@@ -45,9 +45,9 @@ def tables(results, place):
 
 
 def section(folder):
-    """One study: its claims, its numbers, its figures."""
+    """The section of one study: its claims, its numbers, its figures."""
     results = read_results(folder)
-    study, place = results.study, HERE / results.study.name
+    study, place = results.study, PAGES / results.study.name
     place.mkdir(parents=True, exist_ok=True)
     tables(results, place)
     yield f"## {study.name}: {study.title}\n"
@@ -65,7 +65,7 @@ def section(folder):
     for verdict in judge(results):
         numbers = verdict.numbers if isinstance(verdict.numbers, str) else "<br>".join(verdict.numbers)
         yield f"| {verdict.claim} | {WORDS[verdict.holds]} | {numbers} |"
-    yield "\n| panel | learner | violations a run | regret (baseline alone) | off the baseline at | optimistic at |"
+    yield "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline at | optimistic at |"
     yield "|---|---|---|---|---|---|"
     for row in summary(results):
         firsts = (row["off_baseline"], row["first_optimistic"])
@@ -81,20 +81,20 @@ def section(folder):
 
 
 def main():
-    """All folders that are given."""
+    """Write the pages of all folders that are given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="a folder of folders of results")
     given = parser.parse_args().results
-    shutil.rmtree(HERE, ignore_errors=True)
+    shutil.rmtree(PAGES, ignore_errors=True)
     lines = [
         "# The paper, run in full\n",
-        "Written by `python docs/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
+        "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
         "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
         "from 0; medians over trials.\n",
     ]
     for folder in study_folders(given):
         lines += section(folder)
-    (HERE / "README.md").write_text("\n".join(lines).rstrip() + "\n")
+    (PAGES / "README.md").write_text("\n".join(lines).rstrip() + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writes docs/sharp-tables.md: sharp certificates beside the paper's bounds and the unconstrained optimist.
+"""Write docs/sharp-tables.md: sharp certificates beside the paper's bounds and the unconstrained optimist.
 
-    python docs/sharp_tables.py [--trials 20] [--only random lake hard]
+    python tools/sharp_tables.py [--trials 20] [--only random lake hard]
 
 About ten minutes on two cores.
 """
@@ -11,14 +11,14 @@ from pathlib import Path
 
 import surefoot as sf
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 DELTA = 0.1
 LONG = 400_000_000  # episodes with the paper's bounds, drawn in blocks
 HARD = ("trap", "trap-long", "trap-pit", "river-swim", "deep-sea", "inventory", "queue", "dosing", "offers")
 
 
 def spread(values):
-    """Median and range; '–' for never."""
+    """The median and range, or how many never."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return f"{len(values) - len(known)} of {len(values)} never"
@@ -27,13 +27,13 @@ def spread(values):
 
 
 def paper(kind, world, baseline, floor, pooled):
-    """The literal constants, one run, in blocks of 1 %."""
+    """One run with the literal constants, in blocks of 1 %."""
     settings = {"delta": DELTA, "pooled": pooled, "bounds": sf.Bernstein(), "replan": sf.Blocks(0.01)}
     return sf.simulate(world.averaged(), kind(world.averaged().problem, baseline, floor, **settings), LONG, 0)
 
 
 def never(episode):
-    """An episode's number, or that there is none."""
+    """The number of an episode, or "never"."""
     return "never" if episode is None else f"{episode:,}"
 
 
@@ -84,14 +84,14 @@ def random_worlds(trials):
 
 
 def table(world, baseline, floors, trials, episodes, pooled):
-    """All learners in one world."""
+    """The table of all agents in one world."""
     yield (
-        "| floor | learner | violating episodes | off baseline | optimistic | last value / V* | paper's bounds: off, "
+        "| floor | agent | violating episodes | off baseline | optimistic | last value / V* | paper's bounds: off, "
         "optimistic |"
     )
     yield "|---|---|---|---|---|---|---|"
     best = sf.solve(world).value
-    learners = (
+    agents = (
         ("StepMix", sf.StepMix, {}),
         ("EpsMix", sf.EpsMix, {}),
         ("StepMix, returns", sf.StepMix, {"returns": sf.Returns()}),
@@ -99,7 +99,7 @@ def table(world, baseline, floors, trials, episodes, pooled):
     )
     for floor in floors:
         shown = f"{world.in_user_units(floor):.4g}"
-        for name, kind, more in learners:
+        for name, kind, more in agents:
             agent = kind(world.problem, baseline, floor, delta=DELTA, pooled=pooled, **more)
             runs = sf.simulate_many(world, agent, episodes, range(trials), jobs=2)
             last = [float(run.curve.mean[-1]) / best for run in runs]
@@ -120,12 +120,12 @@ def table(world, baseline, floors, trials, episodes, pooled):
         optimist = sf.BPIUCBVI(world.problem, delta=DELTA, pooled=pooled)
         runs = sf.simulate_many(world, optimist, episodes, range(trials), floor=floor, jobs=2)
         below = spread([run.violations for run in runs])
-        yield f"| {shown} | the optimist, no floor | {below} a trial | 0 | 0 | | |"
+        yield f"| {shown} | the optimist, no floor | {below} per trial | 0 | 0 | | |"
     yield ""
 
 
 def lake(trials):
-    """FrozenLake."""
+    """The tables of FrozenLake."""
     world = sf.from_gymnasium("FrozenLake-v1", horizon=50).with_support()
     best = sf.solve(world)
     baseline = 0.8 * best.policy + 0.2 / world.A
@@ -141,9 +141,11 @@ def lake(trials):
 
 
 def hard(trials):
-    """Hard worlds of ours."""
+    """The tables of our hard worlds."""
     yield "## Worlds in which a wrong guess hurts\n"
-    yield f"Usual baselines and floors, counts pooled in stationary worlds, delta = {DELTA}, {trials} trials.\n"
+    yield (
+        f"Usual baselines and floors, counts pooled where the world is stationary, delta = {DELTA}, {trials} trials.\n"
+    )
     for name in HARD:
         world = sf.world(name)
         value = world.in_user_units(world.at_start(sf.policy_value(world, world.baseline)[0]))
@@ -156,17 +158,17 @@ PARTS = {"random": random_worlds, "lake": lake, "hard": hard}
 
 
 def page(parts, trials):
-    """The whole page."""
+    """The page as text; each line is printed when it is known."""
     lines = [
         "# Sharp certificates, measured",
         "",
-        "Written by `python docs/sharp_tables.py`. All learners here are certified (scale 1). The paper's bounds are",
-        "its own constants; where rewards depend on the next state they are told the means.",
+        "Written by `python tools/sharp_tables.py`. All agents here are certified (scale 1). The paper's bounds are",
+        "its own constants; where rewards depend on the next state they are given the means.",
         "",
     ]
     for part in parts:
         for line in PARTS[part](trials):
-            print(line, flush=True)  # noqa: T201  (it takes minutes)
+            print(line, flush=True)  # it takes minutes
             lines.append(line)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -178,4 +180,4 @@ if __name__ == "__main__":
     chosen = parser.parse_args()
     text = page(chosen.only, chosen.trials)
     if chosen.only == list(PARTS):
-        (HERE / "sharp-tables.md").write_text(text)
+        (DOCS / "sharp-tables.md").write_text(text)

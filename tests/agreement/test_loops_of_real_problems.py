@@ -27,7 +27,7 @@ def build(kind, case, pooled, replan, **changes):
     return kind(case.problem, case.baseline, settings.pop("floor", case.floor), **settings)
 
 
-def assert_drivers_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
+def assert_loops_agree(world, agent, assert_same_run, episodes=EPISODES, **settings):
     """The run, after comparing both; counts are compared array by array, beyond their ==."""
     fused = sf.simulate(world, agent, episodes, seed=3, **settings)
     plain = sf.simulate_reference(world, agent, episodes, seed=3, **settings)
@@ -47,7 +47,7 @@ def test_plain_is_fused(kind, pooled, case_of, assert_same_run):
     for replan in RULES:
         for learner in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI):
             agent = build(learner, case, pooled, replan)
-            run = assert_drivers_agree(case.world, agent, assert_same_run, floor=case.floor)
+            run = assert_loops_agree(case.world, agent, assert_same_run, floor=case.floor)
             if learner in (sf.StepMix, sf.EpsMix):
                 assert run.sources["mixture"] > 0, (learner, replan)
                 seen = {source: n + run.sources[source] for source, n in seen.items()}
@@ -71,7 +71,7 @@ def test_plain_is_fused_with_every_setting(kind, setting, case_of, assert_same_r
                 if setting == "bisections" and learner is sf.EpsMix:
                     continue
                 agent = build(learner, case, pooled, replan, **SETTINGS[setting](case))
-                run = assert_drivers_agree(case.world, agent, assert_same_run)
+                run = assert_loops_agree(case.world, agent, assert_same_run)
                 without = sf.simulate(case.world, build(learner, case, pooled, replan), EPISODES, seed=3)
                 changed.append(run.regret != without.regret and run.off_baseline is not None)
     assert any(changed)
@@ -83,7 +83,7 @@ def test_plain_is_fused_with_the_papers_bounds(replan, case_of, assert_same_run)
     case = case_of("plain", False)
     for learner in (sf.StepMix, sf.EpsMix, sf.StepNoMix, sf.BPIUCBVI):
         agent = build(learner, case, False, replan, bounds=sf.Bernstein(1e-4))
-        run = assert_drivers_agree(case.world, agent, assert_same_run, episodes=600, floor=case.floor)
+        run = assert_loops_agree(case.world, agent, assert_same_run, episodes=600, floor=case.floor)
         assert run.off_baseline is not None
 
 
@@ -95,7 +95,7 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     agent = build(sf.EpsMix, case, pooled, replan, returns=sf.Returns())
     first = sf.simulate(case.world, agent, 60, seed=8)
     before = first.counts.copy()
-    run = assert_drivers_agree(case.world, agent, assert_same_run, episodes=60, counts=first.counts)
+    run = assert_loops_agree(case.world, agent, assert_same_run, episodes=60, counts=first.counts)
     assert first.counts == before
     assert run.counts.episodes == 120
     assert before.baseline_returns[0] > 0

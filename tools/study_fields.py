@@ -1,6 +1,6 @@
 """Write docs/study-fields.md: every field that a study's file may have.
 
-python docs/study_fields.py
+A test compares the page with what this would write: `make docs`.
 """
 
 import json
@@ -10,7 +10,7 @@ from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import REQUIRED
 from surefoot.studies.spec.study import TABLES
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 HEADINGS = {
     "": "At the top",
     "quick": "`[quick]`",
@@ -25,7 +25,7 @@ def page():
     lines = [
         "# Every field of a study's file",
         "",
-        "Written by `python docs/study_fields.py`; what studies are: studies.md.",
+        "Written by `make docs`; what studies are: studies.md.",
     ]
     for table, fields in TABLES.items():
         lines += ["", f"## {HEADINGS[table]}", "", "| field | meaning | if left out |", "|---|---|---|"]
@@ -41,4 +41,4 @@ def page():
 
 
 if __name__ == "__main__":
-    (HERE / "study-fields.md").write_text(page())
+    (DOCS / "study-fields.md").write_text(page())

@@ -1,6 +1,6 @@
-"""Writes docs/logs-tables.md: the paper's offline setting, and what each method makes of the same logs.
+"""Write docs/logs-tables.md: the paper's offline setting, and what each method makes of the same logs.
 
-    python docs/logs_tables.py [--logs 10]
+    python tools/logs_tables.py [--logs 10]
 
 About five minutes on two cores.
 """
@@ -16,16 +16,16 @@ import surefoot as sf
 from surefoot.offline.logs.folds import folds_of
 from surefoot.offline.methods.learnt import corollary
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 FLOOR = 2.2
-DELTA = 0.1  # in all: half for what is learnt from the log, half for the learner
+DELTA = 0.1  # in all: half for what is learnt from the log, half for the agent
 EPISODES = 2_000
 PAPER_EPISODES = 20_000_000
 SEEDS = (1, 0)  # of the world; in the first known rewards alone are nearly enough
 
 
 def a_log(world, mu, n, rng):
-    """States (n, H+1) and actions (n, H) of n episodes."""
+    """The states (n, H+1) and actions (n, H) of n episodes."""
     H, S, A = mu.shape
     states, actions = np.zeros((n, H + 1), dtype=int), np.zeros((n, H), dtype=int)
     states[:, 0] = world.s1
@@ -38,7 +38,7 @@ def a_log(world, mu, n, rng):
 
 
 def counted(world, states, actions, fold=None):
-    """Counts of the log; of step h in fold h alone, where folds are given."""
+    """The counts of the log; of step h in fold h alone, where folds are given."""
     n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=int)
     for h in range(world.H):
         rows = slice(None) if fold is None else fold == h
@@ -48,12 +48,12 @@ def counted(world, states, actions, fold=None):
 
 
 def spread(values):
-    """Mean, smallest and largest."""
+    """The mean, the smallest and the largest value."""
     return f"{statistics.fmean(values):.3f} ({min(values):.3f}–{max(values):.3f})"
 
 
 def methods(world, counts, folds):
-    """Each at half of delta."""
+    """What each method learns, at half of delta."""
     problem, delta = world.problem, DELTA / 2
     yield "VI-LCB (the paper's)", sf.vi_lcb(folds, problem, delta)
     yield "KL-robust value iteration", sf.robust_vi(counts, problem, delta)
@@ -62,12 +62,12 @@ def methods(world, counts, folds):
 
 
 def settings():
-    """The paper's four: behaviour eta and number of trajectories."""
+    """The paper's four settings: the behaviour's eta and the number of trajectories."""
     return [(eta, n) for eta in (10.0, 15.0) for n in (5000, 8000)]
 
 
 def learnt_in(world, eta, n, logs):
-    """For each method what it learnt from each log."""
+    """The behaviour policy, and for each method what it learnt from each log."""
     mu = sf.boltzmann(sf.solve(world).Q, eta)
     found = {}
     for seed in range(logs):
@@ -80,10 +80,10 @@ def learnt_in(world, eta, n, logs):
 
 
 def values(logs):
-    """True and certified value of each method's policy."""
+    """The true and the certified value of each method's policy."""
     yield "## What is learnt, and what it is certified to be worth\n"
     yield (
-        f"Worlds `random_mdp(5, 5, 3, seed)`, {logs} logs a row, delta = {DELTA / 2}: mean (smallest–largest). "
+        f"Worlds `random_mdp(5, 5, 3, seed)`, {logs} logs per row, delta = {DELTA / 2}: mean (smallest–largest). "
         f"*Cleared*: in how many logs the certificate is at or above the floor of {FLOOR}. *Corollary*: how many "
         "trajectories the paper asks for.\n"
     )
@@ -105,8 +105,8 @@ def values(logs):
                 yield where + row
 
 
-def learners(learnt, counts):
-    """How a learner may start from it."""
+def agents(learnt, counts):
+    """The ways in which an agent may start from it."""
     for kind in (sf.StepMix, sf.EpsMix):
         yield f"{kind.name}, KL, with the log's counts", EPISODES, sf.hand_over(learnt, FLOOR, kind, counts=counts)
         yield f"{kind.name}, KL, from nothing", EPISODES, sf.hand_over(learnt, FLOOR, kind)
@@ -116,49 +116,49 @@ def learners(learnt, counts):
 
 def started(logs):
     """StepMix and EpsMix from the policies of VI-LCB and of robust value iteration."""
-    yield "\n## Learners that start from it\n"
+    yield "\n## Agents that start from it\n"
     yield (
-        f"Floor {FLOOR}, delta = {DELTA}: half for the log's certificate, half for the learner. Behaviour eta 10, "
+        f"Floor {FLOOR}, delta = {DELTA}: half for the log's certificate, half for the agent. Behaviour eta 10, "
         f"5,000 trajectories, {logs} logs, one run each; {EPISODES:,} episodes with KL, {PAPER_EPISODES:,} with the "
         "paper's bounds (planned in blocks). Where the certificate clears the floor, mixtures are certified from the "
         "first episode; VI-LCB's does not, so its policy is played on trust until data prove it. Regret: mean "
         "(smallest–largest); episodes: median (smallest–largest).\n"
     )
-    yield "| world | baseline from | learner | first off the baseline | first optimistic | regret | violations |"
+    yield "| world | baseline from | agent | first off the baseline | first optimistic | regret | violations |"
     yield "|---|---|---|---|---|---|---|"
     for world_seed in SEEDS:
         world = sf.random_mdp(5, 5, 3, seed=world_seed)
         _, found = learnt_in(world, 10.0, 5000, logs)
         for name in ("VI-LCB (the paper's)", "KL-robust value iteration"):
-            for learner, played in runs_from(world, found[name]).items():
+            for agent, played in runs_from(world, found[name]).items():
                 off = [[x for x in (run.first_mixture, run.first_optimistic) if x is not None] for run in played]
                 full = [run.first_optimistic for run in played]
                 regret = [max(0.0, run.regret) for run in played]
                 shown = f"{statistics.fmean(regret):,.1f} ({min(regret):,.1f}–{max(regret):,.1f})"
                 fell = sum(run.violations for run in played)
                 left = [min(some) if some else None for some in off]
-                yield f"| {world_seed} | {name} | {learner} | {span(left)} | {span(full)} | {shown} | {fell} |"
+                yield f"| {world_seed} | {name} | {agent} | {span(left)} | {span(full)} | {shown} | {fell} |"
 
 
 def runs_from(world, pairs):
-    """One run of each learner from each log."""
+    """One run of each agent from each log."""
     runs = {}
     for seed, (learnt, counts) in enumerate(pairs):
-        for learner, episodes, start in learners(learnt, counts):
+        for name, episodes, start in agents(learnt, counts):
             agent = start.agent
             if isinstance(agent.bounds, sf.Bernstein):
                 agent = replace(agent, replan=sf.Blocks())
             run = sf.simulate(world, agent, episodes, seed=seed, counts=start.counts, progress=False)
-            runs.setdefault(learner, []).append(run)
+            runs.setdefault(name, []).append(run)
     return runs
 
 
 def span(values):
-    """Median, smallest and largest of episodes; how many never."""
+    """The median, smallest and largest episode, and how many logs never have one."""
     known = [value for value in values if value is not None]
     if not known:
         return "never"
-    never = f", {len(values) - len(known)} never" * (len(known) < len(values))
+    never = f", {len(values) - len(known)} never" if len(known) < len(values) else ""
     return f"{statistics.median(known):,.0f} ({min(known):,}–{max(known):,}){never}"
 
 
@@ -169,10 +169,10 @@ def main():
     options = parser.parse_args()
     lines = [
         "# Learning from logs, measured\n",
-        "Written by `python docs/logs_tables.py`; what the methods are: logs.md.\n",
+        "Written by `python tools/logs_tables.py`; what the methods are: logs.md.\n",
     ]
     lines += [*values(options.logs), *started(options.logs)]
-    (HERE / "logs-tables.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (DOCS / "logs-tables.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

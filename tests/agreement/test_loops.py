@@ -132,7 +132,7 @@ def test_kernels_are_compiled_once(paper_world):
     for kernel in (episodes.run_episodes, splices.bound_splices, evidence.refresh_all):
         assert len(kernel.signatures) == 2, kernel
     public = (
-        episodes.record,
+        episodes.add_episode,
         mixing.choose,
         mixing.mix_splices,
         values.policy_value,

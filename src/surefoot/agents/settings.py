@@ -1,0 +1,40 @@
+"""AgentSettings: what an agent is given when it is built by its name, and how it is built from that."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+from surefoot.agents.base import CountingAgent
+from surefoot.agents.replanning import Replan
+from surefoot.base.arrays import Floats
+from surefoot.bounds import KL, Bounds, Certificate
+from surefoot.task.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class AgentSettings:
+    """The settings that a command or a study gives to every agent alike. Each agent takes those that it can use."""
+
+    baseline: Floats  # (H, S, A)
+    floor: float
+    baseline_value: float  # V^b: for the methods that must know it, and for no others
+    episodes: int  # how many will be played at most: inside the logarithm of some bounds
+    delta: float
+    bounds: Bounds
+    pooled: bool
+    replan: Replan | None = None
+    certificate: Certificate | None = None  # of the baseline
+
+    @property
+    def sharp(self) -> bool:
+        """Are the sharpest bounds meant that an agent has a proof for, and not the printed constants?"""
+        return isinstance(self.bounds, KL)
+
+
+class AgentByName(CountingAgent):
+    """An agent that can be built by its name. `AGENTS` in `surefoot.agents` is the one place where it is registered."""
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
+        """Build the agent with these settings."""

@@ -1,0 +1,230 @@
+"""The saved state of `learn`: what a run must remember, the file it is in, and by what a file is recognised."""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.agents.base import CountingAgent
+from surefoot.agents.bpi_ucbvi import BPIUCBVI
+from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.floors import Relative
+from surefoot.agents.identity import text_of
+from surefoot.agents.rivals.lp_agent import LPAgent
+from surefoot.agents.rivals.ucbvi import UCBVI
+from surefoot.assurance.watchdog import Watch, Watchdog
+from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts, check_counts
+
+SAVE_SECONDS = 30.0
+TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
+NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """Everything that decides how a run continues."""
+
+    agent: CountingAgent
+    environment: tuple[str, str]  # what it is called
+    floor: float | None
+    episodes: int
+    seed: int
+    counts: Counts  # those that it started from
+    dynamics: Floats | None  # the true ones, where they are known
+    watchdog: Watchdog | None = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest, which is in every saved file.
+
+        What is hashed, and in which words, must never change: see agents/identity.py.
+        """
+        agent, counts = self.agent.as_given, self.counts
+        problem = agent.problem
+        numbers = (self.floor, agent.floor, getattr(agent, "delta", None), getattr(agent, "baseline_at_least", None))
+        exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
+        about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
+        digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
+        for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        if counts.n_sas.any():
+            seen = (counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis)
+            for some in seen:
+                digest.update(b"-" if some is None else some.tobytes())
+        if self.dynamics is not None:
+            digest.update(self.dynamics.tobytes())
+        self.agent.describe(digest)
+        if self.watchdog is not None:
+            digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
+        return digest.hexdigest()
+
+
+@dataclass
+class State:
+    """What a run must remember: all of it is saved."""
+
+    counts: Counts
+    tally: "kernels.Tally"
+    earned: float = 0.0  # sum of observed returns, in the environment's units
+    watch: Watch | None = None  # what a watchdog has seen
+    complete: bool = True  # False while an episode is being entered: then it is not saved
+
+    def save(self, path: str | Path, fingerprint: str) -> None:
+        """Write the file, complete or not at all."""
+        arrays = {name: getattr(self.tally, name) for name in TALLY}
+        counts = {f"counts_{name}": array for name, array in self.counts.arrays().items()}
+        watch = {} if self.watch is None else self.watch.arrays()
+        write_arrays(path, "learning", {**arrays, **counts, **watch, "earned": self.earned, "mark": fingerprint})
+
+    def load(self, path: str | Path, run: RunIdentity) -> "State":
+        """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
+        _, arrays = read_arrays(path, {"learning": NEEDED})
+        if str(arrays["mark"]) != run.fingerprint:
+            raise InvalidFile(
+                f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
+                "episodes differ. Resume with what it was begun with, or choose another file. After a finished run, "
+                "continue with counts=."
+            )
+        for name in TALLY:
+            empty = getattr(self.tally, name)
+            if arrays[name].shape != empty.shape or arrays[name].dtype != empty.dtype:
+                raise InvalidFile(
+                    f"{path}: {name} has shape {arrays[name].shape}: the file is damaged. Restore a copy."
+                )
+            empty[...] = arrays[name]
+        problem, done, before = run.agent.problem, self.tally.done, self.counts.episodes
+        kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+        try:
+            counts = Counts.from_arrays(path, kept)
+            check_counts(counts, problem, run.agent.pooled)
+        except InvalidCounts as reason:
+            raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
+        both = [(counts, done + before)]
+        if counts.planned is not None:
+            both.append((counts.planned, int(counts.planned.n_sas.sum()) // problem.H))
+        fit = (_are_of(some, episodes, before, problem.H) for some, episodes in both)
+        if not 0 <= done <= run.episodes or not all(fit):
+            raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
+        earned = arrays["earned"]
+        if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
+            raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
+        watch = None if self.watch is None else _watch_from(self.watch, path, arrays, done)
+        return State(counts, self.tally, float(earned), watch)
+
+
+def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:
+    """Can these counts be of so many episodes, of which those `before` may have come without their first states?"""
+    starts = int(counts.n_start.sum())
+    by_baseline, earned = (int(number) for number in counts.baseline_returns)
+    return (
+        int(counts.n_sas.sum()) == episodes * H
+        and episodes - before <= starts <= episodes
+        and by_baseline <= episodes
+        and earned <= by_baseline * H * REWARD_UNITS
+    )
+
+
+def _watch_from(fresh: Watch, path: str | Path, arrays: dict[str, AnyArray], done: int) -> Watch:
+    """Return what the watchdog had seen after `done` episodes."""
+    nothing = np.zeros(0)
+    watch = fresh.restored(path, *(arrays.get(name, nothing) for name in fresh.arrays()))
+    if watch.episodes > done or not (watch.alarmed or watch.episodes == done):
+        raise InvalidFile(f"{path}: its watchdog has not seen {done} episodes: the file is damaged.")
+    return watch
+
+
+class StateFile:
+    """The file that the state of a run is saved in, now and then; or no file, where none is asked for."""
+
+    def __init__(self, path: str | Path | None, run: RunIdentity) -> None:
+        """Save this run there."""
+        self.path = path
+        self.run = run
+        self._fingerprint = run.fingerprint  # computed now: the counts that the run starts from will change
+        self._saved = time.perf_counter()
+
+    def begin(self, fresh: State, resume: bool) -> State:
+        """Return the state to start from: that in the file, or the fresh one."""
+        if self.path is None or not Path(self.path).exists():
+            return fresh
+        if not resume:
+            raise InvalidFile(
+                f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
+            )
+        return fresh.load(self.path, self.run)
+
+    def save(self, state: State) -> None:
+        """Save the state, unless an episode is just being entered."""
+        if self.path is not None and state.complete:
+            state.save(self.path, self._fingerprint)
+            self._saved = time.perf_counter()
+
+    def save_now_and_then(self, state: State) -> None:
+        """Save the state if that was last done some time ago."""
+        if time.perf_counter() - self._saved > SAVE_SECONDS:
+            self.save(state)
+
+
+def agent_text(agent: object) -> str:
+    """Return an agent's class and settings in the words of the first saved files; of a user's own agent, its `repr`."""
+    kind = type(agent)
+    if kind.__repr__ is object.__repr__:  # it holds an address, which is another one in every process
+        return kind.__qualname__
+    ours = str(getattr(kind.__repr__, "__module__", "")).startswith("surefoot.")
+    if ours and isinstance(agent, FloorAgent):
+        return f"{kind.__name__}({text_of(agent.problem)}, {_floor_agent_settings(agent)})"
+    if ours and isinstance(agent, LPAgent):
+        return f"{kind.__name__}({text_of(agent.problem)}, {_lp_agent_settings(agent)})"
+    if ours and isinstance(agent, BPIUCBVI):
+        return f"BPIUCBVI({text_of(agent.problem)}, {_shared_settings(agent)})"
+    if ours and isinstance(agent, UCBVI):
+        settings = f"episodes={agent.episodes}, delta={agent.delta:g}, scale={agent.scale:g}, pooled={agent.pooled}"
+        return f"UCBVI({text_of(agent.problem)}, {settings}, replan={text_of(agent.replan_rule)})"
+    return repr(agent)
+
+
+def _shared_settings(agent: FloorAgent | LPAgent | BPIUCBVI) -> str:
+    settings = f"delta={agent.delta:g}, bounds={text_of(agent.bounds)}, pooled={agent.pooled}"
+    return f"{settings}, replan={text_of(agent.replan_rule)}"
+
+
+def _floor_agent_settings(agent: FloorAgent) -> str:
+    floor = agent.floor
+    level = f"{100 * (1 - floor.max_loss):g} % of the baseline" if isinstance(floor, Relative) else f"{floor:g}"
+    settings = [f"floor={level}", _shared_settings(agent)]
+    value = getattr(agent, "baseline_value", None)
+    if agent.returns:
+        settings.append(f"returns={text_of(agent.returns)}")
+    if agent.baseline_at_least and value is None:
+        settings.append(f"baseline_at_least={agent.baseline_at_least}")
+    if agent.certificate:
+        settings.append(f"certificate={text_of(agent.certificate)}")
+    if agent.explorer:
+        # A function's own repr holds its address, which is another one in every process.
+        settings.append(f"explorer={getattr(agent.explorer, '__qualname__', text_of(agent.explorer))}")
+    if getattr(agent, "bisections", None):
+        settings.append(f"bisections={agent.bisections}")  # type: ignore[attr-defined]
+    inside = getattr(agent, "learner", None)
+    if inside:
+        settings.append(f"learner={getattr(inside, '__qualname__', agent_text(inside))}")
+    if value:
+        settings.append(f"baseline_value={value}")
+    return ", ".join(settings)
+
+
+def _lp_agent_settings(agent: LPAgent) -> str:
+    limits = (
+        f"floor={agent.level:g}, baseline_value={agent.baseline_value:g}"
+        if agent.cost is None
+        else f"budget={agent.budget:g}, baseline_cost={agent.baseline_cost:g}"
+    )
+    return f"{limits}, episodes={agent.episodes}, {_shared_settings(agent)}"
