@@ -1,4 +1,4 @@
-"""Microseconds an episode of the fused loop, exact evaluation included."""
+"""Microseconds per episode of the fused loop, exact evaluation included."""
 
 import math
 import time
@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from layout import splices_of
-from settings import LEARNERS, PHASES, SIZES, SMALL, Phase, Setting, head_start, label, learner, setting
+from settings import AGENTS, PHASES, SIZES, SMALL, Phase, Setting, agent_of, head_start, label, setting
 from table import Row, at_most, plain
 
 import surefoot as sf
 from surefoot.numerics import kernels
-from surefoot.simulation.loops import the_world
 
 ROUNDS = (4, 8)  # at least, at most
 SETTLED = 0.98  # a worst window that fell by less than 2 % in a round did not move
@@ -24,7 +23,7 @@ PROTOTYPE = {  # an untuned compiled prototype, for scale
 
 
 class Windows(NamedTuple):
-    """One entry per window of a run: microseconds an episode, and episodes by source."""
+    """One entry per window of a run: microseconds per episode, and episodes by source."""
 
     micros: np.ndarray
     sources: np.ndarray  # (windows, 3): baseline, mixture, optimistic
@@ -35,12 +34,12 @@ def time_of_episodes() -> list[Row]:
     for size in SIZES:
         where = setting(size)
         for phase in PHASES[size]:
-            rows += rows_of(size, phase, side_by_side(where, LEARNERS, phase, ROUNDS))
+            rows += rows_of(size, phase, side_by_side(where, AGENTS, phase, ROUNDS))
     return rows
 
 
 def side_by_side(where: Setting, names: tuple[str, ...], phase: Phase, rounds: tuple[int, int]) -> dict[str, Windows]:
-    """The learners take turns, and a round does the same work again, so the smallest time of each window is the one
+    """The agents take turns, and a round does the same work again, so the smallest time of each window is the one
     least disturbed. A worst window is the one place where a disturbance survives: go on until it has been still for
     two rounds."""
     n_sas = head_start(where, phase.head_start)
@@ -62,7 +61,7 @@ def side_by_side(where: Setting, names: tuple[str, ...], phase: Phase, rounds: t
 
 def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     """What `simulate` does for a splice agent, with a look at the clock after every window."""
-    world, agent = where.world, learner(name, where, phase.scale)
+    world, agent = where.world, agent_of(name, where, phase.scale)
     problem, replan_rule, counts = agent.problem, agent.replan_rule.rule, sf.Counts(n_sas)
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     evidence, start, returns_b = agent.evidence(counts)
@@ -75,7 +74,7 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     work = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
-    given = (the_world(world), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
+    given = (world.for_kernels(), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
     kernels.run_episodes(*given, 2, rng, work, loop_state)
 
@@ -89,7 +88,7 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
 
 
 def rows_of(size: tuple[int, int, int], phase: Phase, measured: dict[str, Windows]) -> list[Row]:
-    """The worst window of each learner; what it played there says which part of learning that was."""
+    """The worst window of each agent; what it played there says which part of learning that was."""
     rows = []
     optimist = measured["BPIUCBVI"].micros.mean()
     for name, run in measured.items():
@@ -103,7 +102,7 @@ def rows_of(size: tuple[int, int, int], phase: Phase, measured: dict[str, Window
         note = f"mean {run.micros.mean():.3g} = {run.micros.mean() / optimist:.2f} x BPI-UCBVI; worst window: {mix}"
         if (size, name) in PROTOTYPE:
             note += f"; prototype {PROTOTYPE[size, name]}"
-        item, where = f"{name}, an episode", f"{label(size)} {phase.name}"
+        item, where = f"{name}, per episode", f"{label(size)} {phase.name}"
         if (size, name) in TARGETS:
             rows.append(at_most(item, where, run.micros[worst], "us", TARGETS[size, name], note))
         else:

@@ -48,7 +48,7 @@ def against_rlberry() -> list[Row]:
         for size in SIZES:
             theirs, ours = in_turns(size, ask)
             for name, micros in ours.items():
-                note = f"theirs {theirs:.4g} us an episode, ours {micros:.3g} us (worst window of the worst phase)"
+                note = f"theirs {theirs:.4g} us per episode, ours {micros:.3g} us (worst window of the worst phase)"
                 rows.append(at_least(ITEM.format(name), label(size), theirs / micros, "x", TARGETS[name][size], note))
     return rows
 

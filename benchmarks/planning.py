@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from layout import is_aligned, splices_of
-from settings import LARGE, MIDDLE, SIZES, SMALL, Setting, head_start, label, learner, setting
+from settings import LARGE, MIDDLE, SIZES, SMALL, Setting, agent_of, head_start, label, setting
 from table import Row, at_most, plain
 
 import surefoot as sf
@@ -49,7 +49,7 @@ def cost_of_candidates() -> list[Row]:
         lines = {}
         for aligned in (True, False):
             # One scratch for both, or the ratio would compare two addresses.
-            scratch = splices_of(learner("StepMix", where, SCALE), aligned).scratch
+            scratch = splices_of(agent_of("StepMix", where, SCALE), aligned).scratch
             for name in ("StepMix", "BPIUCBVI"):
                 lines[name, aligned] = ready(name, where, n_sas, scratch)
         micros = in_turns(size, lines)
@@ -58,13 +58,13 @@ def cost_of_candidates() -> list[Row]:
 
 
 def cost_of_kl() -> list[Row]:
-    """Full passes with the KL certificates, after as many baseline episodes as a learner has when it matters."""
+    """Full passes with the KL certificates, after as many baseline episodes as an agent has when it matters."""
     rows = []
     for size, known, limit in ((SMALL, 300, {"StepMix": 40.0}), (LARGE, 300, {"BPIUCBVI": 60e3, "StepMix": 700e3})):
         where = setting(size)
         counts = sf.Counts(head_start(where, known))
         for name, target in limit.items():
-            agent = replace(learner(name, where, 1.0), bounds=sf.KL())
+            agent = replace(agent_of(name, where, 1.0), bounds=sf.KL())
             evidence, _, _ = agent.evidence(counts)
             kernels.refresh_all(evidence)
             splices = kernels.empty_splices(agent.h0, agent.pi_b)
@@ -87,7 +87,7 @@ def timed(line: Pass, passes: int) -> float:
 
 def ready(name: str, where: Setting, n_sas: np.ndarray, scratch: np.ndarray) -> Pass:
     """An empty `states` makes the kernel evaluate everything."""
-    agent = learner(name, where, SCALE)
+    agent = agent_of(name, where, SCALE)
     evidence, _, _ = agent.evidence(sf.Counts(n_sas))
     kernels.refresh_all(evidence)
     splices = kernels.empty_splices(agent.h0, agent.pi_b)._replace(scratch=scratch)

@@ -121,7 +121,7 @@ def memory() -> list[Row]:
     where = f"(5, 5, 3), {EPISODES:.0e} episodes"
     peak = run["peak"] / 1e6
     note = f"peak {peak:.0f} MB, interpreter with numpy, numba and surefoot {imports:.0f} MB"
-    pace = f"{run['seconds'] / EPISODES * 1e6:.3g} us an episode through simulate, single run"
+    pace = f"{run['seconds'] / EPISODES * 1e6:.3g} us per episode through simulate, single run"
     return [
         at_most("StepMix, memory above imports", where, peak - imports, "MB", MEMORY_MB, note),
         at_most("StepMix, wall time", where, run["seconds"], "s", MINUTE, pace),

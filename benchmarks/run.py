@@ -18,7 +18,7 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, paces, programmes, episodes, logs, peers",
+        help="compile, start, memory, taxi, planning, kl, replanning, linear-programs, episodes, logs, peers",
     )
     options = parser.parse_args()
     one_core()
@@ -58,12 +58,12 @@ def measure(with_peers: bool, only: list[str] | None) -> None:
 def items(with_peers: bool) -> dict:
     """Name -> function that returns rows, in the order they are measured."""
     import episodes
+    import linear_programs
     import logs
-    import paces
     import peers
     import planning
     import processes
-    import programmes
+    import replanning
 
     return {
         "compile": processes.compile_time,
@@ -72,8 +72,8 @@ def items(with_peers: bool) -> dict:
         "taxi": processes.taxi,
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
-        "paces": paces.time_of_paces,
-        "programmes": programmes.time_of_programmes,
+        "replanning": replanning.time_of_replanning,
+        "linear-programs": linear_programs.time_of_linear_programs,
         "episodes": episodes.time_of_episodes,
         "logs": logs.time_of_logs,
         "peers": peers.against_rlberry if with_peers else peers.not_asked_for,

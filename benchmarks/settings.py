@@ -1,4 +1,4 @@
-"""The worlds, the learners and the phases of learning that are measured."""
+"""The worlds, the agents and the phases of learning that are measured."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from surefoot.agents import SpliceAgent
 
 SMALL, MIDDLE, LARGE = (5, 5, 3), (20, 5, 10), (100, 5, 20)  # (S, A, H)
 SIZES = (SMALL, MIDDLE, LARGE)
-LEARNERS = ("BPIUCBVI", "EpsMix", "StepNoMix", "StepMix")
+AGENTS = ("BPIUCBVI", "EpsMix", "StepNoMix", "StepMix")
 DELTA = 0.1
 
 
@@ -35,7 +35,7 @@ PHASES = {
     MIDDLE: (
         Phase("from scratch, scale 1", 1.0, 0, 10, 2_000),
         # Informative bounds, so a visit moves values everywhere and little is skipped; and so many episodes known
-        # that the learner stays where it is, playing (and evaluating) a new mixture every time.
+        # that the agent stays where it is, playing (and evaluating) a new mixture every time.
         Phase("dense: scale 0.01, 10^9 episodes known", 1e-2, 10**9, 10, 1_000),
     ),
     LARGE: (
@@ -61,7 +61,7 @@ def setting(size: tuple[int, int, int]) -> Setting:
     return Setting(world, baseline, floor)
 
 
-def learner(name: str, where: Setting, scale: float) -> SpliceAgent:
+def agent_of(name: str, where: Setting, scale: float) -> SpliceAgent:
     bounds = sf.Bernstein(scale)
     if name == "BPIUCBVI":
         return sf.BPIUCBVI(where.world.problem, delta=DELTA, bounds=bounds)

@@ -1,8 +1,8 @@
 """Mutation testing: change one thing in one file, run that file's tests, and see whether any of them notices.
 
-    python faults/mutants/run.py                        # all modules, 2 at a time; goes on where it was stopped
-    python faults/mutants/run.py kernels/kl.py          # some modules
-    python faults/mutants/run.py --anew --workers 1     # from the beginning
+    python faults/mutants/run.py                          # all modules, 2 at a time; goes on where it was stopped
+    python faults/mutants/run.py numerics/kernels/kl.py   # some modules
+    python faults/mutants/run.py --restart --workers 1    # from the beginning
 
 modules.toml says which files are changed and which tests are theirs, equivalents.toml which changes no test can notice,
 and why; operators.py, which changes are made. Kernels run as plain Python (NUMBA_DISABLE_JIT=1): a mutant is then a
@@ -70,7 +70,7 @@ class Module(NamedTuple):
 
     @property
     def state(self) -> str:
-        """A hash of the file, its tests and the operators. Where another file has changed: --anew."""
+        """A hash of the file, its tests and the operators. Where another file has changed: --restart."""
         files = [SOURCE / self.path, HERE / "operators.py"]
         tests = {ROOT / test.split("::")[0] for test in self.tests}
         files += sorted(tests | {folder / "conftest.py" for test in tests for folder in test.parents})
@@ -165,12 +165,12 @@ def run(module: Module, mutants: list[Mutant], workers: int, seconds: int, resul
 class Results:
     """What became of each mutant, on disk: a run that was stopped goes on."""
 
-    def __init__(self, path: Path, anew: bool, survivors: bool) -> None:
+    def __init__(self, path: Path, restart: bool, survivors: bool) -> None:
         """`survivors`: what was killed before counts, whatever has changed since."""
         self.path, self.survivors = path, survivors
         self.states: dict[str, str] = {}
         self.found: dict[str, dict[str, str]] = {}
-        if path.exists() and not anew:
+        if path.exists() and not restart:
             saved = json.loads(path.read_text())
             self.states, self.found = saved["states"], saved["found"]
         self.saved = time.monotonic()
@@ -208,7 +208,9 @@ def read_modules(only: list[str]) -> list[Module]:
     modules = [Module(entry["path"], tuple(entry["tests"])) for entry in listed]
     unknown = set(only) - {module.path for module in modules}
     if unknown:
-        raise SystemExit(f"{', '.join(sorted(unknown))}: not in modules.toml. Expected paths such as kernels/kl.py.")
+        raise SystemExit(
+            f"{', '.join(sorted(unknown))}: not in modules.toml. Expected paths such as numerics/kernels/kl.py."
+        )
     return [module for module in modules if not only or module.path in only]
 
 
@@ -257,13 +259,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Change one thing at a time and see whether a test notices.")
     parser.add_argument("modules", nargs="*", help="paths below src/surefoot; all of modules.toml if none is given")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
-    parser.add_argument("--anew", action="store_true", help="forget earlier results")
+    parser.add_argument("--restart", "--anew", action="store_true", help="forget earlier results")
     parser.add_argument("--survivors", action="store_true", help="only what was not killed before")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutants", help="where results are kept")
     given = parser.parse_args()
     os.chdir(ROOT)
     gc.freeze()  # what is here stays: no child need look through it
-    results = Results(given.out / "results.json", given.anew, given.survivors)
+    results = Results(given.out / "results.json", given.restart, given.survivors)
     equivalents = read_equivalents()
     rows, wrong, began = [], 0, time.monotonic()
     for module in read_modules(given.modules):

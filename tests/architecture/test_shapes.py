@@ -155,7 +155,7 @@ def test_a_text_times_a_number_is_fine(tmp_path, text):
 
 
 def test_no_code_decides_by_a_sentence():
-    """A promise is data: rewording a label changes no verdict."""
+    """A promise is data: rewording a label changes no verdict. Only files of the former format are read by sentence."""
     found = Counter(place.file for place in SHAPES.by_sentence(SOURCE))
     assert above(found, LIMITS["decisions_by_sentence"]) == {}
     assert loose(found, LIMITS["decisions_by_sentence"]) == {}, "lower the limits: python tools/shapes.py --write"

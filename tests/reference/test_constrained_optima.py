@@ -1,4 +1,4 @@
-"""The optima of the three worlds with costs under a budget, by Lagrangian duality: no linear programme is needed."""
+"""The optima of the three worlds with costs under a budget, by Lagrangian duality: no linear program is needed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""DOPE's programme, planned before every episode: warm, cold, and the same programme by scipy."""
+"""DOPE's linear program, solved before every episode: warm, cold, and the same program by scipy."""
 
 import time
 
@@ -10,7 +10,7 @@ import surefoot as sf
 SIZES = (((4, 2, 3), 300_000, 400, 1.0), ((10, 4, 5), 3_000_000, 100, 20.0))
 
 
-def time_of_programmes() -> list[Row]:
+def time_of_linear_programs() -> list[Row]:
     rows = []
     for (S, A, H), seen, episodes, target in SIZES:
         where = f"({S}, {A}, {H})"
@@ -23,21 +23,21 @@ def time_of_programmes() -> list[Row]:
             at_most("DOPE: a plan, warm", where, warm * 1e3, "ms", target, note),
             plain("DOPE: a plan, cold", where, cold * 1e3, "ms", f"{cold / warm:.1f} times the warm one"),
             plain(
-                "the same programme by scipy, cold", where, other * 1e3, "ms", f"{other / warm:.1f} times the warm one"
+                "the same program by scipy, cold", where, other * 1e3, "ms", f"{other / warm:.1f} times the warm one"
             ),
         ]
     return rows
 
 
 def setting(S: int, A: int, H: int, seen: int) -> tuple[sf.DOPE, sf.TabularMDP, sf.Counts]:
-    """Counts of a uniform policy, enough for the programme to be feasible."""
+    """Counts of a uniform policy, enough for the linear program to be feasible."""
     world = sf.random_mdp(S, A, H, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
     value = float(sf.policy_value(world, baseline)[0, world.s1])
     visits = np.random.default_rng(0).multinomial(seen, world.P_rows[0])
     counts = sf.Counts(visits, H=H, s1=world.s1)
-    told = {"baseline_value": value, "episodes": 10**9, "pooled": True, "replan": sf.EveryEpisode()}
-    return sf.DOPE(world.problem, baseline, value - 0.5, **told), world, counts
+    given = {"baseline_value": value, "episodes": 10**9, "pooled": True, "replan": sf.EveryEpisode()}
+    return sf.DOPE(world.problem, baseline, value - 0.5, **given), world, counts
 
 
 def planned(agent: sf.DOPE, world: sf.TabularMDP, counts: sf.Counts, episodes: int, warm: bool) -> tuple[float, int]:
@@ -57,7 +57,7 @@ def planned(agent: sf.DOPE, world: sf.TabularMDP, counts: sf.Counts, episodes: i
 
 
 def by_scipy(agent: sf.DOPE, counts: sf.Counts, repeats: int) -> float:
-    """Median seconds of scipy's HiGHS on the programme as it is printed: z(h,s,a,s'), two rows of the box each."""
+    """Median seconds of scipy's HiGHS on the linear program as it is printed: z(h,s,a,s'), two rows of the box each."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 

@@ -1,4 +1,4 @@
-"""What replanning rules save: an episode with KL and growth 1.1, and 10^8 episodes in blocks."""
+"""What replanning rules save: one episode with KL and growth 1.1, and 10^8 episodes in blocks."""
 
 import time
 
@@ -11,15 +11,15 @@ EPISODES = 30_000
 MANY = 100_000_000
 
 
-def time_of_paces() -> list[Row]:
+def time_of_replanning() -> list[Row]:
     world = sf.random_mdp(*SMALL, seed=0)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
     grown = sf.StepMix(world.problem, baseline, 2.2, delta=0.1)
     literal = sf.StepMix(world.problem, baseline, 2.2, delta=0.1, bounds=sf.Bernstein(), replan=sf.Blocks(0.01))
     rows = []
     for name, agent, episodes, unit, per, target in (
-        ("StepMix, KL, growth 1.1: an episode", grown, EPISODES, "us", 1e6 / EPISODES, 1.0),
-        ("StepMix, KL, growth 1.1: an episode", grown, 10 * EPISODES, "us", 1e5 / EPISODES, 1.0),
+        ("StepMix, KL, growth 1.1: per episode", grown, EPISODES, "us", 1e6 / EPISODES, 1.0),
+        ("StepMix, KL, growth 1.1: per episode", grown, 10 * EPISODES, "us", 1e5 / EPISODES, 1.0),
         ("StepMix, paper, blocks of 1 %: 10^8 episodes", literal, MANY, "s", 1.0, 60.0),
     ):
         sf.simulate(world, agent, 2, seed=0)

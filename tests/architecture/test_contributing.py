@@ -1,0 +1,193 @@
+"""CONTRIBUTING.md is true: its recipes are followed to the letter in a copy of the package, and its index is complete.
+
+A block `python file=...` is a new file below src/surefoot; a block `diff file=...` adds its + lines after the one line
+that stands before them. Nothing else is done, and the new agent, world, log method and claim are there.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "surefoot"
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+BLOCK = re.compile(r"^```(python|diff) file=(\S+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+STUDY = """
+name = "followed"
+title = "What CONTRIBUTING.md adds"
+question = "Is it there?"
+trials = 2
+episodes = 50
+claims = ["random-regrets"]
+
+[[scenarios]]
+id = "coins"
+world = { name = "coins", H = 3 }
+
+[[agents]]
+id = "random"
+agent = "random-actions"
+bounds = "kl"
+"""
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from typer.testing import CliRunner
+import surefoot as sf
+from surefoot.cli.main import app
+from surefoot.studies import judge, read_results
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == 0, (arguments, done.exit_code, done.output, done.exception)
+    return done.stdout
+
+here = Path(sys.argv[1])
+world = sf.world("coins", H=2)
+tried = json.loads(run("try", "coins", "--agent", "random-actions", "--episodes", 20, "--json"))
+run("logs", "example", "trap", "--episodes", 300, "--out", here / "log.parquet")
+learnt = json.loads(run("baseline", here / "log.parquet", "--method", "most-common", "--out", here / "b.npz", "--json"))
+run("run", here / "study.toml", "--out", here / "out", "--jobs", 1)
+verdict = judge(read_results(here / "out"))[0]
+print(json.dumps({
+    "agent": sf.AGENTS["random-actions"].__name__,
+    "agents": [row["learner"] for row in tried["rows"]],
+    "world": [world.H, sf.solve(world).value],
+    "worlds": [row["name"] for row in json.loads(run("worlds", "--json"))],
+    "method": learnt["method"],
+    "claim": [verdict.claim, verdict.holds],
+}))
+"""
+
+
+def overlay(place):
+    """The package as links to its files, so that what is compiled already is found; what is edited becomes a file."""
+    shutil.copytree(SOURCE, place, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
+    compiled = SOURCE / "numerics" / "kernels" / "__pycache__"
+    if compiled.is_dir():
+        (place / "numerics" / "kernels" / "__pycache__").symlink_to(compiled)
+    return place
+
+
+def added(text, diff):
+    """The text with the + lines of each hunk after the one line that stands before them."""
+    for hunk in diff.split("@@\n"):
+        lines = hunk.splitlines()
+        context = [line[1:] for line in lines if line.startswith(" ")]
+        assert len(context) == 1, f"a hunk has one line of context, found {context}"
+        assert text.split("\n").count(context[0]) == 1, f"expected once: {context[0]!r}"
+        new = "\n".join([context[0], *(line[1:] for line in lines if line.startswith("+"))])
+        text = "\n".join(new if line == context[0] else line for line in text.split("\n"))
+    return text
+
+
+def follow(place, blocks):
+    """Do what the page says, and nothing else."""
+    for kind, name, text in blocks:
+        path = place / name
+        if kind == "diff":
+            before = path.read_text()
+            path.unlink()
+            path.write_text(added(before, text))
+        else:
+            assert not path.exists(), f"{name} is there already"
+            path.write_text(text)
+
+
+def seen(tmp_path, blocks):
+    place = overlay(tmp_path / "package" / "surefoot")
+    follow(place, blocks)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(place.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_recipes_can_be_followed(tmp_path):
+    blocks = BLOCK.findall(PAGE)
+    assert [name for kind, name, _ in blocks if kind == "diff"] == [  # one registration each; a claim has a judge, too
+        "agents/__init__.py",
+        "worlds/registry.py",
+        "offline/methods/__init__.py",
+        "studies/spec/claims.py",
+        "studies/analysis/claims.py",
+    ]
+    told = seen(tmp_path, blocks)
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert found["agent"] == "RandomActions"
+    assert found["agents"] == ["Random actions", "BPI-UCBVI"]
+    assert found["world"] == [2, pytest.approx(1.2)]
+    assert "coins" in found["worlds"]
+    assert found["method"] == "The most common action"
+    assert found["claim"] == ["Random actions are worse than the optimum in every trial (ours)", True]
+
+
+@pytest.mark.parametrize("left_out", ["agents/__init__.py", "worlds/registry.py", "offline/methods/__init__.py"])
+def test_without_its_registration_nothing_is_there(tmp_path, left_out):
+    """The control: each registration is needed."""
+    told = seen(tmp_path, [block for block in BLOCK.findall(PAGE) if block[1] != left_out])
+    assert told.returncode != 0
+    names = {"agents": "random-actions", "worlds": "coins", "offline": "most-common"}
+    assert names[left_out.split("/")[0]] in told.stderr
+
+
+def test_a_claim_without_a_judge_is_refused(tmp_path):
+    told = seen(tmp_path, [block for block in BLOCK.findall(PAGE) if block[1] != "studies/analysis/claims.py"])
+    assert told.returncode != 0
+    assert "random-regrets" in told.stderr
+
+
+def test_the_new_files_pass_the_checks(tmp_path):
+    """What the page shows is written as we write: ruff has nothing to say, nor have the import contracts."""
+    place = tmp_path / "surefoot"
+    shutil.copytree(SOURCE, place, ignore=shutil.ignore_patterns("__pycache__"))
+    follow(place, BLOCK.findall(PAGE))
+    for command in (["check"], ["format", "--check"]):
+        new = [str(place / name) for kind, name, _ in BLOCK.findall(PAGE) if kind == "python"]
+        ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *new]
+        told = subprocess.run(ruff, capture_output=True, text=True, check=False)
+        assert told.returncode == 0, told.stdout + told.stderr
+    code = "from importlinter.cli import lint_imports_command as run; run()"
+    lint = [sys.executable, "-c", code, "--no-cache", "--no-logo", "--config", str(ROOT / "pyproject.toml")]
+    told = subprocess.run(
+        lint, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stdout
+
+
+def indexed(page):
+    """The patterns of the index, row by row: a folder stands for all its files."""
+    table = page.partition("| subject | tests |")[2]
+    for row in re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE):
+        for pattern in re.findall(r"`([^`]+)`", row[1]):
+            yield row[0], f"{pattern}**/*.py" if pattern.endswith("/") else pattern
+
+
+def test_the_index_names_every_file_of_tests():
+    tests = ROOT / "tests"
+    rows = list(indexed(PAGE))
+    assert len({subject for subject, _ in rows}) > 15
+    assert [pattern for _, pattern in rows if not any(tests.glob(pattern))] == []
+    named = {path for _, pattern in rows for path in tests.glob(pattern)}
+    files = set(tests.rglob("test_*.py"))
+    assert sorted(path.relative_to(tests).as_posix() for path in files - named) == []
+    assert list(indexed("| subject | tests |\n|---|---|\n| a | `b/` `c.py` |")) == [("a", "b/**/*.py"), ("a", "c.py")]
+
+
+def test_every_make_target_that_the_page_names_is_there():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)", PAGE, re.MULTILINE))
+    assert len(named) > 8
+    assert named <= targets

@@ -1,0 +1,70 @@
+"""What is in tools/ runs: walks through the package are counted, and every writer of pages finds what it imports."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = sorted((ROOT / "tools").glob("*.py"))
+MOST = {"simulate": 70, "study": 166}  # hops; each may go down
+
+
+def loaded(name):
+    spec = importlib.util.spec_from_file_location(f"tool_{name}", ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def counted(*options):
+    tool = [sys.executable, str(ROOT / "tools" / "walks.py"), "--src", str(ROOT / "src"), "--json", *options]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_walk_is_counted():
+    """With the edges: a simulation goes through the plan of its agent and ends in a run."""
+    found = counted("--walk", "simulate", "--list", "--imports")
+    walk = found["walks"]["simulate"]
+    assert 10 < walk["files"] < walk["hops"] <= MOST["simulate"]
+    assert walk["hops"] == len(walk["edges"])
+    pairs = {(edge["caller"], edge["callee"]) for edge in walk["edges"]}
+    assert ("simulation/simulate.py", "simulation/setup.py") in pairs
+    assert all(caller != callee for caller, callee in pairs)
+    assert found["imports"]["modules"] > 100
+
+
+@pytest.mark.full
+def test_a_study_becomes_a_page_in_few_hops():
+    walk = counted("--walk", "study")["walks"]["study"]
+    assert walk["hops"] <= MOST["study"]
+
+
+@pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
+def test_a_tool_finds_what_it_imports(path):
+    """Pages that take long to measure are not written by any test: their tools are loaded at least."""
+    module = loaded(path.stem)
+    assert hasattr(module, "main") or hasattr(module, "page")
+    assert module.__doc__.split()[0] in ("Write", "Count", "Measure")
+
+
+@pytest.mark.full
+def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
+    """A tiny study stands for those that take hours."""
+    tool, walks = loaded("reproduction"), loaded("walks")
+    (tmp_path / "tiny.toml").write_text(walks.STUDY)
+    walks.command("run", tmp_path / "tiny.toml", "--out", tmp_path / "results" / "tiny", "--jobs", "1")
+    monkeypatch.setattr(tool, "PAGES", tmp_path / "pages")
+    monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "results")])
+    tool.main()
+    page = (tmp_path / "pages" / "README.md").read_text()
+    assert "| scenario | agent | violations per run |" in page
+    rows = (tmp_path / "pages" / "tiny" / "trials.csv").read_text().splitlines()
+    assert rows[0].startswith("panel,learner,trial,episodes,floor")  # the columns of the files that are kept
+    assert len(rows) == 1 + 3 * 2
+    assert (tmp_path / "pages" / "tiny" / "report.html").exists()
