@@ -1,7 +1,6 @@
 """From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints what is made here."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
