@@ -49,21 +49,8 @@ class Counts:
     `add` changes these counts in place (they are the state of an agent); all other methods leave them unchanged.
     """
 
-    __slots__ = (
-        "H",
-        "account",
-        "account_of",
-        "baseline_returns",
-        "basis",
-        "logged",
-        "n_sas",
-        "n_start",
-        "planned",
-        "pooled",
-        "returns_of",
-        "s1",
-        "x_sa",
-    )
+    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "logged", "n_sas", "n_start", "planned",
+                 "pooled", "returns_of", "s1", "x_sa")  # fmt: skip
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
