@@ -315,7 +315,7 @@ def test_the_former_names_of_an_account_still_work(problem):
 
 def test_accounts_of_different_baselines_are_not_merged(problem):
     mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [1, 0, 0])
-    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
+    with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
         mine.merge(its)
     assert mine.merge(its.forget_returns()).account.tolist() == [3, 1, 5]
     assert mine.merge(with_account(problem, "its", [0, 0, 0])).account_of == "mine"
@@ -325,7 +325,7 @@ def test_nor_are_entries_of_the_explorer_alone(problem):
     """An entry is of the rewards it was certified by, and the fingerprint says which. An account without an episode of
     the baseline holds such entries all the same."""
     mine, its = with_account(problem, "mine", [3, 1, 5]), with_account(problem, "its", [0, 2, 7])
-    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
+    with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
         mine.merge(its)
 
 
@@ -511,7 +511,7 @@ def test_two_accounts_of_one_agent_are_not_added():
     one, other = (sf.simulate(world, agent, 100, seed=seed).counts for seed in (0, 1))
     assert one.account[1] > 0
     assert other.account[1] > 0
-    with pytest.raises(sf.InvalidCounts, match="two accounts of"):
+    with pytest.raises(sf.InvalidCounts, match="accounts of two agents"):
         one.merge(other)
     assert one.merge(other.forget_returns()).account.tolist() == one.account.tolist()
 

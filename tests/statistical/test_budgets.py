@@ -21,6 +21,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.base import adapted, plan_next
+from surefoot.agents.rivals.budget_agent import BudgetAgent
 from surefoot.worlds.exact import cost_of, value_of
 
 DELTA = 0.05
@@ -105,7 +106,7 @@ class UpperForLower(Defect):
     """Q_up where Q_low belongs: the switch is told what the policy may be worth at most."""
 
     def spoil(self, plan, counts):
-        return self.inside.follow(plan.grounds.offer._replace(lower=plan.grounds.offer.upper), counts.account)
+        return self.inside.make_plan(plan.grounds.proposal._replace(lower=plan.grounds.proposal.upper), counts.account)
 
 
 class SpendsUnwritten(Defect):
@@ -254,13 +255,13 @@ def test_an_empty_ledger_is_idle_and_safe():
 def spied(monkeypatch, simulate, world, agent, episodes, floor):
     """A run, and the smallest sum as its plans say: each one's exact value, times the episodes until the next."""
     # Of a learner with an account the switch is asked more often than a plan is made.
-    name = "follow" if hasattr(agent, "follow") else "plan"
+    name = "make_plan" if isinstance(agent, BudgetAgent) else "plan"
     starts, kept, plan = [], [], getattr(type(agent), name)
 
     def spy(self, what, rng=None):
         made = plan(self, what, rng)
         if self is agent:
-            starts.append(int(rng[:2].sum()) if name == "follow" else what.episodes)
+            starts.append(int(rng[:2].sum()) if name == "make_plan" else what.episodes)
             costs = getattr(agent, "cost_budget", None)
             if costs is None:
                 kept.append(value_of(world, made.policy) - floor)

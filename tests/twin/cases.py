@@ -195,5 +195,5 @@ def random_case(rng: np.random.Generator) -> Case:
     case = Case(task, some_policy(rng, task.H, task.n_sas.sum(axis=-1)), learner, family, 0.0)
     L = case.agent(0.0).plan(case.counts).candidates
     if rng.random() < 0.15:
-        return replace(case, give=float(rng.choice([0.05, 0.3, 0.9, rng.random() * 0.98 + 0.01])))
+        return replace(case, max_loss=float(rng.choice([0.05, 0.3, 0.9, rng.random() * 0.98 + 0.01])))
     return replace(case, floor=some_floor(rng, [float(x) for x in L], task.H))

@@ -213,7 +213,7 @@ def odd_cases(draw):
     weights = array((H, S, A), st.integers(0, 3)) + np.eye(A, dtype=int)[draw(st.integers(0, A - 1))]
     case = Case(task, weights / weights.sum(axis=-1, keepdims=True), learner, family, 0.0)
     if draw(st.integers(0, 7)) == 0:
-        return replace(case, give=draw(st.sampled_from([0.01, 0.5, 0.99])))
+        return replace(case, max_loss=draw(st.sampled_from([0.01, 0.5, 0.99])))
     L = [float(x) for x in case.agent(0.0).plan(case.counts).candidates]
     return replace(case, floor=some_floor(np.random.default_rng(draw(st.integers(0, 2**20))), L, H))
 
@@ -456,9 +456,9 @@ def test_control_a_wrong_policy_and_a_wrong_step():
 
 def test_control_relative_floors_see_the_share():
     """A learner that gives up 1 % more than it is held to is caught."""
-    case = replace(by_hand(visits=(900, 3)), give=0.3)
+    case = replace(by_hand(visits=(900, 3)), max_loss=0.3)
     assert complaints(case, plan_of(case)) == []
-    bolder = plan_of(replace(case, give=0.31))
+    bolder = plan_of(replace(case, max_loss=0.31))
     assert any("below the share" in sentence for sentence in complaints(case, bolder))
 
 

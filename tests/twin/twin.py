@@ -220,8 +220,8 @@ class Sharp:
         H, S, A = task.H, task.S, task.A
         rows = 1 if task.pooled else H
         pairs = [(h, s, a) for h in range(rows) for s in range(S) for a in range(A)]
-        self.events = sum(task.support is None or len(task.support(*pair)) > 1 for pair in pairs)
-        self.events += sum(task.unknown(*pair) for pair in pairs) + (task.start is None)
+        self.events = sum(task.support is None or len(task.next_states(*pair)) > 1 for pair in pairs)
+        self.events += sum(task.is_unknown(*pair) for pair in pairs) + (task.start is None)
         self.events = max(1, self.events)
         delta_0 = Fraction(task.delta) / self.events
         self.balls, self.coins = {}, {}

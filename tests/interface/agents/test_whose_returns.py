@@ -71,7 +71,7 @@ def test_a_declared_range_is_trusted(trap):
 
 def test_a_false_word_is_said_by_who_knows_better(trap):
     agent = sf.StepMix(trap.problem, trap.baseline, 0.6, baseline_at_least=0.9)
-    with pytest.warns(sf.FloorAboveBaseline, match=r"word is 0\.9, but the baseline is worth 0\.685"):
+    with pytest.warns(sf.FloorAboveBaseline, match=r"asserts that .* at least 0\.9, but it is worth 0\.685"):
         run = sf.simulate(trap, agent, 5, seed=0)
     assert str(run.promise).startswith("no promise")
 

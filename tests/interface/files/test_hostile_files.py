@@ -745,7 +745,7 @@ def test_data_of_a_dataset_that_lie_elsewhere_or_are_too_large(dataset, tmp_path
     def huge(file):
         file.create_dataset("episode_0/rewards", (2**40,), np.float64, chunks=(1024,))
 
-    for spoil, words in ((of_another_file, "lies elsewhere"), (linked, "lies elsewhere"), (huge, "8.19e.03 GiB")):
+    for spoil, words in ((of_another_file, "stored outside"), (linked, "stored outside"), (huge, "8.19e.03 GiB")):
         path.write_bytes(whole)
         with h5py.File(path, "a") as file:
             del file["episode_0/rewards"]
@@ -760,7 +760,7 @@ def test_data_of_a_dataset_that_lie_elsewhere_or_are_too_large(dataset, tmp_path
 def test_a_dataset_that_claims_what_cannot_be(dataset, tmp_path, claim):
     metadata = json.loads((dataset / "metadata.json").read_text())
     (dataset / "metadata.json").write_text(json.dumps({**metadata, **claim}))
-    with pytest.raises(sf.InvalidLog, match=f"its metadata say that {next(iter(claim))} is"):
+    with pytest.raises(sf.InvalidLog, match=f"its metadata state that {next(iter(claim))} is"):
         sf.from_minari(targets.DATASET, tmp_path / "log.csv")
 
 

@@ -108,7 +108,7 @@ def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
     assert second.counts == whole.counts
     with pytest.raises(sf.InvalidCounts):
         sf.Learner(agent, 0, counts=[1])
-    with pytest.raises(sf.InvalidSetting, match="rest is 9"):
+    with pytest.raises(sf.InvalidSetting, match="absorbing_state is 9"):
         sf.Learner(agent, 0, rest=9)
 
 
