@@ -11,7 +11,6 @@ from table import Row, at_most, plain
 
 import surefoot as sf
 from surefoot.numerics import kernels
-from surefoot.simulation.loops import the_world
 
 ROUNDS = (4, 8)  # at least, at most
 SETTLED = 0.98  # a worst window that fell by less than 2 % in a round did not move
@@ -75,7 +74,7 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     work = kernels.empty_workspace(world.H, world.S, world.A, len(agent.h0))
     # Two episodes that are not counted: loading the compiled code is not an episode's work.
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
-    given = (the_world(world), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
+    given = (world.for_kernels(), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
     kernels.run_episodes(*given, 2, rng, work, loop_state)
 

@@ -6,7 +6,7 @@ A test compares the page with what this would write: `make docs`.
 import json
 from pathlib import Path
 
-from surefoot.studies.analysis.claims import CLAIMS
+from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.fields import REQUIRED
 from surefoot.studies.spec.study import TABLES
 
@@ -21,7 +21,7 @@ HEADINGS = {
 
 
 def page():
-    """The page as text."""
+    """Return the page as text."""
     lines = [
         "# Every field of a study's file",
         "",

@@ -15,6 +15,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents import schedule
+from surefoot.agents.replanning import Deadline
 from surefoot.simulation import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
@@ -127,8 +128,8 @@ def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
-    monkeypatch.setattr(schedule, "block_length", lambda rule, episodes: max(1, episodes))
-    monkeypatch.setattr(schedule, "is_due", lambda rule, then, now, H: now.episodes >= max(1, 2 * then.episodes))
+    as_long = lambda rule, counts, H: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)))  # noqa: E731
+    monkeypatch.setattr(schedule, "deadline", as_long)
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
 

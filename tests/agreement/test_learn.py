@@ -336,7 +336,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
     with pytest.raises(sf.InvalidFile, match=r"exists. Continue it with resume=True.*nothing is overwritten"):
         sf.learn(env, agent, 3, seed=0, save=path)
     assert path.read_bytes() == before
-    with pytest.raises(sf.InvalidSetting, match="resume=True goes on from a file"):
+    with pytest.raises(sf.InvalidSetting, match="resume=True continues from a file"):
         sf.learn(env, agent, 3, seed=0, resume=True)
     fresh = sf.learn(env, agent, 3, seed=0, save=tmp_path / "new.npz", resume=True)  # nothing to go on from: begins
     assert fresh.episodes == 3
@@ -720,13 +720,13 @@ def test_an_end_is_spent_at_rest(learner):
     assert not sf.Learner(learner.agent, 0).over
 
 
-def test_an_end_needs_a_state_to_rest_in():
+def test_an_early_end_needs_an_absorbing_state():
     _, _, agent = walk()
     assert sf.Learner(agent, seed=0).rest == agent.problem.absorbing_state == 2  # the mask says so
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()
-    with pytest.raises(sf.InvalidEpisode, match=r"ended after 1 of 5 steps, and this problem has no state to rest in"):
+    with pytest.raises(sf.InvalidEpisode, match=r"ended after 1 of 5 steps, and this problem has no absorbing state"):
         learner.observe(0, terminated=True)
     for _ in range(4):
         learner.observe(0)

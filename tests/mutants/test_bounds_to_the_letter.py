@@ -202,7 +202,7 @@ def test_what_the_papers_proof_does_not_cover():
             Bernstein().require(wrong)
         said = str(found.value)
         assert said.startswith("The paper's bounds are not proved for " + message)
-        assert said.endswith("the means instead.") == (wrong is after)
+        assert said.endswith("their means instead.") == (wrong is after)
 
 
 def test_what_kernels_are_told_of_the_papers_bounds():

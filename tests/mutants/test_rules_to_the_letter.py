@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from surefoot.agents.floors import Relative, require_share, user_zero
+from surefoot.agents.plan import Plan
 from surefoot.agents.replanning import (
     Blocks,
     EveryEpisode,
     Growth,
     block_length,
+    deadline,
     is_due,
     limits,
     require_replan,
 )
 from surefoot.agents.returns import Returns, returns_range
+from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem, Units
@@ -89,6 +92,7 @@ def test_a_declared_range():
 def test_the_range_of_what_is_possible():
     """From state 0, action 0: 2/16 and then the worst or best that is played anywhere: 4 to 6 in state 0, 5 in 1."""
     assert returns_range(Problem(R), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
+    assert returns_range(Problem(R), PI, Returns()).highest == 8 / 16
     # From state 1 either action is played: 1 to 3, and then the same.
     assert returns_range(Problem(R, s1=1), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
     # From both, or from anywhere: the widest.
@@ -193,38 +197,82 @@ def counts(*visits, H=2):
     return Counts(n_sas)
 
 
+def due(rule, then, now, H):
+    """Is a plan that was computed from the counts `then` at its end?"""
+    return is_due(deadline(rule, then, H), now, H)
+
+
 def test_growth_is_due():
     then = counts(10, 4)
-    assert not is_due(Growth(1.5), then, counts(14, 5), 2)
-    assert is_due(Growth(1.5), then, counts(15, 4), 2)
-    assert is_due(Growth(1.5), then, counts(10, 6), 2)
-    assert is_due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
+    assert not due(Growth(1.5), then, counts(14, 5), 2)
+    assert due(Growth(1.5), then, counts(15, 4), 2)
+    assert due(Growth(1.5), then, counts(10, 6), 2)
+    assert due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
 
 
 def test_blocks_are_due():
     """A plan made after 8 episodes with a share of 1/4 lasts for 2."""
     then = counts(6, 2)
-    for more, due in ((0, False), (1, False), (2, True), (3, True)):
-        assert is_due(Blocks(0.25), then, counts(6 + more, 2), 2) == due
-    assert is_due(EveryEpisode(), then, counts(7, 2), 2)
-    assert not is_due(EveryEpisode(), then, then, 2)
+    for more, ends in ((0, False), (1, False), (2, True), (3, True)):
+        assert due(Blocks(0.25), then, counts(6 + more, 2), 2) == ends
+    assert due(EveryEpisode(), then, counts(7, 2), 2)
+    assert not due(EveryEpisode(), then, then, 2)
     three = counts(6, 2, H=3)
-    assert not is_due(Blocks(0.25), three, counts(7, 2, H=3), 3)
-    assert is_due(Blocks(0.25), three, counts(8, 2, H=3), 3)
+    assert not due(Blocks(0.25), three, counts(7, 2, H=3), 3)
+    assert due(Blocks(0.25), three, counts(8, 2, H=3), 3)
 
 
 def test_visits_of_whole_episodes_count():
     """17 visits in 2 steps are 8 episodes, and a quarter of that is 2: the block ends with 20 visits."""
     then = Counts(np.array([[[[9], [0]]], [[[8], [0]]]]))
-    for visits, due in ((19, False), (20, True)):
+    for visits, ends in ((19, False), (20, True)):
         now = Counts(np.array([[[[visits - 8], [0]]], [[[8], [0]]]]))
-        assert is_due(Blocks(0.25), then, now, 2) == due
+        assert due(Blocks(0.25), then, now, 2) == ends
 
 
-def test_a_plan_that_lasts_so_long_at_most():
+class Handmade:
+    """As much of an agent as a plan in force asks for."""
+
+    problem = Problem(np.zeros((1, 2)), H=2)
+
+    def __init__(self, rule, following=None):
+        self.replan_rule, self.following = rule, following
+
+    def continue_plan(self, plan, counts):
+        return self.following
+
+
+def lasting(episodes):
+    return Plan(np.full((2, 1, 2), 0.5), "optimistic", 0, 1.0, 0.0, 2.0, [0.0], "no floor", max_episodes=episodes)
+
+
+@pytest.mark.parametrize("make", [PlanInForce.begin, PlanInForce.remembered])
+def test_a_plan_that_lasts_so_long_at_most(make):
     then = counts(60, 20)
-    for more, due in ((0, False), (4, False), (5, True), (6, True)):
-        assert is_due(Growth(1.5), then, counts(60 + more, 20), 2, 5) == due
-        assert is_due(Blocks(0.5), then, counts(60 + more, 20), 2, 5) == due
-    assert not is_due(Growth(1.5), then, counts(66, 20), 2)
-    assert is_due(Growth(1.5), then, counts(95, 20), 2, 1000)  # the rule itself may say so before
+    for rule in (Growth(1.5), Blocks(0.5)):
+        in_force = make(Handmade(rule), lasting(5), then)
+        for more, ends in ((0, False), (4, False), (5, True), (6, True)):
+            assert in_force.next(counts(60 + more, 20)) is (None if ends else in_force)
+            assert in_force.episodes_left(counts(60 + more, 20)) == 5 - more
+    for_long, at_will = (make(Handmade(Growth(1.5)), lasting(most), then) for most in (1000, None))
+    assert at_will.next(counts(66, 20)) is at_will
+    assert at_will.episodes_left(counts(66, 20)) is None
+    assert for_long.next(counts(95, 20)) is None  # the rule itself may say so before
+    assert make(Handmade(Blocks(0.05)), lasting(1000), then).episodes_left(counts(61, 20)) == 3
+
+
+def test_what_continues_a_plan():
+    """It lasts from the moment at which it was asked for; after a restart, nobody remembers when that was."""
+    then, following = counts(60, 20), lasting(3)
+    agent = Handmade(Growth(1.5), following)
+    in_force = PlanInForce.begin(agent, lasting(5), then)
+    assert in_force.next(counts(64, 20)) is in_force
+    second = in_force.next(counts(65, 20))
+    assert (second.plan, second.since, second.computed, second.end) == (following, 85, 80, in_force.end)
+    assert second.next(counts(67, 20)) is second
+    assert second.next(counts(68, 20)).since == 88
+    assert second.next(counts(90, 20)) is None  # the rule counts from the plan that was computed
+    remembered = PlanInForce.remembered(agent, lasting(5), then)
+    assert remembered.next(counts(61, 20)).plan is following
+    assert not must_replan(agent, then, counts(61, 20))
+    assert must_replan(agent, then, counts(90, 20))

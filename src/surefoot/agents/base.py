@@ -55,9 +55,11 @@ class CountingAgent(FrozenRecord, ABC):
     floor_scope: ClassVar[Scope] = "every episode's policy"  # whose value is promised
     in_sum: ClassVar[bool] = False  # is the floor kept in the sum of all episodes, and not in each?
     problem: Problem
+    baseline: Floats
     delta: float
     pooled: bool
     replan: Replan | None
+    baseline_at_least: float | None = None
 
     if TYPE_CHECKING:  # a field of some, a property of others
 
@@ -70,9 +72,9 @@ class CountingAgent(FrozenRecord, ABC):
         cls.takes_rng = _takes_rng(cls.plan)
 
     @property
-    @abstractmethod
     def pi_b(self) -> Floats:
         """The baseline; of an agent without one, any policy."""
+        return self.baseline
 
     @property
     @abstractmethod
@@ -130,7 +132,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def asserted(self) -> float | None:
         """The value of the baseline, at least, as asserted by the user, where safety rests on it."""
-        return None
+        return self.baseline_at_least
 
     @property
     def knows_baseline_value(self) -> bool:
@@ -174,15 +176,14 @@ class CountingAgent(FrozenRecord, ABC):
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
         self.check_episodes(given, episodes)
-        mine = given.copy()
-        mine.H = self.problem.H
-        mine.s1 = self.problem.s1 if self.problem.one_start else None
+        mine = given.copy_for(self.problem)
         self.claim(mine)
-        if self.problem.unknown_rows is None:
-            mine.x_sa = None  # sums of rewards that this agent knows: no loop continues them
-        elif mine.x_sa is None:
-            mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
         return mine
+
+    def take_over(self, counts: Counts) -> None:
+        """Make counts this agent's, in place; refuse those that do not fit."""
+        self.check_counts(counts)
+        self.claim(counts)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that do not fit, or that the proof does not cover."""

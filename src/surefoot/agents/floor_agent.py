@@ -131,11 +131,6 @@ class FloorAgent(SpliceAgent):
             certificate=settings.certificate,
         )
 
-    @property
-    def pi_b(self) -> Floats:
-        """The baseline."""
-        return self.baseline
-
     def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
         """Return the rule with this floor."""
         if isinstance(self.floor, Relative):

@@ -28,7 +28,7 @@ TEXTS: dict[type, str] = {
     EveryEpisode: "EveryEpisode()",
     Growth: "Growth(factor={0.factor!r})",
     Blocks: "Blocks(share={0.share!r})",
-    Units: "Units(low={0.low!r}, high={0.high!r}, steps={0.steps!r})",
+    Units: "{0.identity}",
 }
 
 

@@ -7,6 +7,7 @@ on. (The paper's event, too, is about all episodes at once.)
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,14 +87,25 @@ def limits(replan: Replan, n_sa: Ints) -> Ints:
     return np.asarray(np.maximum(n_sa + 1, np.ceil(growth * n_sa)).astype(np.int64))
 
 
-def is_due(replan: Replan, then: Counts, now: Counts, H: int, max_episodes: int | None = None) -> bool:
-    """Is it time to replan? `then` are the counts of the last plan, which may be played for `max_episodes` at most."""
-    if max_episodes is not None and int(now.n_sas.sum()) - int(then.n_sas.sum()) >= max_episodes * H:
-        return True
-    length = block_length(replan, int(then.n_sas.sum()) // H)
-    if length is not None:
-        return int(now.n_sas.sum()) // H >= int(then.n_sas.sum()) // H + length
-    return bool((now.n_sa >= limits(replan, then.n_sa)).any())
+class Deadline(NamedTuple):
+    """When a plan ends by the rule of replanning. It is fixed when the plan is computed."""
+
+    episodes: int | None  # when so many episodes are counted; None: that is not fixed
+    visits: Ints  # else when some pair has been visited so often
+
+
+def deadline(replan: Replan, counts: Counts, H: int) -> Deadline:
+    """Return when a plan from these counts ends."""
+    counted = int(counts.n_sas.sum()) // H
+    length = block_length(replan, counted)
+    return Deadline(None if length is None else counted + length, limits(replan, counts.n_sa))
+
+
+def is_due(end: Deadline, now: Counts, H: int) -> bool:
+    """Is it time to replan?"""
+    if end.episodes is not None:
+        return int(now.n_sas.sum()) // H >= end.episodes
+    return bool((now.n_sa >= end.visits).any())
 
 
 def require_replan(replan: object) -> None:

@@ -79,11 +79,6 @@ class SpliceAgent(AgentByName):
         return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
 
     @property
-    def asserted(self) -> float | None:
-        """What the user asserts that the baseline is worth at least."""
-        return self.baseline_at_least
-
-    @property
     def proved_before(self) -> float:
         """What a certificate proves that the baseline is worth at least; -inf where there is none."""
         return -np.inf if self.certificate is None else self.certificate.value
@@ -232,6 +227,18 @@ class SpliceAgent(AgentByName):
                 asserted=self.known_before,
                 scratch=np.zeros(4),
             ),
+        )
+
+    def plan_inputs(self, counts: Counts) -> "kernels.PlanInputs":
+        """Return all that the fused loop plans from. It shares the counts' arrays."""
+        known = self.evidence(counts)
+        return kernels.PlanInputs(
+            evidence=known.model,
+            splices=kernels.empty_splices(self.h0, self.pi_b),
+            start=known.start,
+            returns=known.returns,
+            rule=self.rule,
+            replan_rule=self.replan_rule.rule,
         )
 
     def decide(self, known: PlanEvidence, explorer_policy: Floats | None = None) -> "Decision":

@@ -25,7 +25,7 @@ def require(holds: Any, reason: str) -> None:
         raise ValueError(reason)
 def read(line: bytes, before: str) -> Any:
     """The record of a line that is canonical, and whose digest follows the digest `before`."""
-    require(len(line) <= LONGEST and line.endswith(b"\n"), "the line is cut off, or too long")
+    require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
     record = json.loads(line.decode("ascii"))
     rest = {key: x for key, x in record.items() if key != "digest"}
     body, full = (json.dumps(x, sort_keys=True, separators=(",", ":")).encode() for x in (rest, record))

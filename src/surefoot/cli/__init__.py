@@ -1,1 +1,1 @@
-"""The command `surefoot`: parse, call, print."""
+"""The command `surefoot`: parse the arguments, call the library, print the results."""

@@ -1,10 +1,29 @@
-"""What commands share: how they end, and how they speak."""
+"""What all commands share: exit codes, and how they print."""
+
+import typer
 
 FINE, BAD_DATA, USAGE, CERTIFICATE_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def say(text: str) -> None:
-    """A paragraph, broken between words where the terminal ends."""
+    """Print a paragraph, with line breaks between words at the width of the terminal."""
     from rich.console import Console
 
     Console().print(text, highlight=False, markup=False)
+
+
+def echo(text: str) -> None:
+    """Print a line as it is."""
+    typer.echo(text)
+
+
+def warn(text: str) -> None:
+    """Print a line on standard error."""
+    typer.echo(text, err=True)
+
+
+def echo_json(values: object) -> None:
+    """Print values for programs."""
+    import json
+
+    typer.echo(json.dumps(values, indent=2))

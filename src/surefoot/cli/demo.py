@@ -1,4 +1,4 @@
-"""A first look: the same learners with sharp certificates and with the paper's bounds, side by side."""
+"""A first demonstration: the same agents with sharp certificates and with the paper's bounds, side by side."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,22 +12,22 @@ from surefoot.worlds.registry import world
 DELTA = 0.1
 SETTING = "dosing: 5 states, 3 doses, 8 steps"
 STORY = (
-    "A patient's dose is adjusted eight times. The clinic's present rule works; the learner may improve on it, but no "
-    "patient may be treated by a rule whose expected return is below the floor."
+    "A patient's dose is adjusted eight times. The present rule of the clinic works. The agent may improve on it, but "
+    "no patient may be treated by a rule whose expected return is below the floor."
 )
 
 
 class Side(NamedTuple):
-    """One of the two sides: the learners with one family of bounds."""
+    """One of the two sides: the agents with one family of bounds."""
 
     title: str
     runs: list[Run]
 
 
 def demo(seed: int, episodes: int, paper_episodes: int, scale: float) -> Iterator[Side]:
-    """StepMix, EpsMix and BPI-UCBVI with KL certificates, then with the paper's bounds. Ctrl-C ends the sequence.
+    """Run StepMix, EpsMix and BPI-UCBVI with KL certificates, then with the paper's bounds. Ctrl-C ends the sequence.
 
-    Plans are made in blocks of 1 % of the episodes so far, which lets a simulation draw whole blocks at once.
+    Plans are kept for blocks of 1 % of the episodes so far, so that the simulation can draw whole blocks at once.
     """
     sides: tuple[tuple[str, Bounds, int], ...] = (
         ("sharp certificates (KL)", KL(), episodes),
@@ -38,17 +38,17 @@ def demo(seed: int, episodes: int, paper_episodes: int, scale: float) -> Iterato
     assert dosing.suggested_floor is not None
     problem, baseline, floor = dosing.problem, dosing.baseline, dosing.suggested_floor
     for title, bounds, K in sides:
-        learners: tuple[Agent, ...] = (
+        agents: tuple[Agent, ...] = (
             StepMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
             EpsMix(problem, baseline, floor, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
             BPIUCBVI(problem, delta=DELTA, bounds=bounds, pooled=True, replan=Blocks()),
         )
         side = Side(title, [])
-        # One episode first, so that compiling is not counted as a learner's time.
-        if simulate(dosing, learners[0], 1, seed, progress=False).interrupted:
+        # One episode first, so that the time of compiling is not counted.
+        if simulate(dosing, agents[0], 1, seed, progress=False).interrupted:
             return
-        for learner in learners:
-            side.runs.append(simulate(dosing, learner, K, seed, floor=floor))
+        for agent in agents:
+            side.runs.append(simulate(dosing, agent, K, seed, floor=floor))
             if side.runs[-1].interrupted:
                 break
         yield side

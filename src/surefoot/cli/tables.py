@@ -1,17 +1,24 @@
-"""Runs as rows: the same numbers for people (a table) and for programs (JSON)."""
+"""All text that the commands print about runs, worlds, logs and baselines; `rows` has the same numbers for programs."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from surefoot.base.validation import VIOLATION_TOLERANCE
+from surefoot.base.validation import VIOLATION_TOLERANCE, at_least
+from surefoot.cli.console import echo, say
 from surefoot.simulation.by_name import Facts
 from surefoot.simulation.run import Run
 
+if TYPE_CHECKING:
+    from surefoot.offline.baseline_file import Baseline
+    from surefoot.offline.logs.log_counts import LogCounts
+    from surefoot.worlds.registry import Family
+    from surefoot.worlds.tabular_mdp import TabularMDP
+
 
 def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """One row a run, and first the baseline played for ever, so that every number has the baseline's next to it.
+    """Return one row per run, and first the baseline alone, so that every number can be compared with the baseline's.
 
-    Returns and regret are in the user's own units.
+    Returns and regret are in the user's units. Programs read these keys: they keep their names.
     """
     table: list[dict[str, Any]] = []
     known = next((run for run in runs if run.baseline is not None), None)
@@ -19,11 +26,12 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
         below = known.floor is not None and known.baseline < known.floor - VIOLATION_TOLERANCE
         if known.budget is not None and known.baseline_cost is not None:
             below = known.baseline_cost > known.budget + VIOLATION_TOLERANCE
+        violations = known.episodes if below else 0
         table.append(
             {
                 "learner": "baseline alone",
                 "episodes": known.episodes,
-                "violations": None if known.violations is None else known.episodes * below,
+                "violations": None if known.violations is None else violations,
                 "regret": known.units.scale * known.episodes * (known.optimum - known.baseline),
                 "mean_return": known.units.to_user(known.baseline),
                 "smallest_return": known.units.to_user(known.baseline),
@@ -62,12 +70,12 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _unit(run: Run) -> float:
-    """What one unit of the sum is worth: costs are in their own."""
+    """Return the value of one unit of the sum: costs have units of their own."""
     return 1.0 if run.budget is not None else run.units.scale
 
 
 def _smallest(run: Run) -> float | None:
-    """The smallest sum of the baseline alone: that of its first episode, or, if it is below the floor, of all."""
+    """Return the smallest sum of the baseline alone: of its first episode or, if it is below the floor, of all."""
     margin = None
     if run.budget is not None and run.baseline_cost is not None:
         margin = run.budget - run.baseline_cost
@@ -76,68 +84,68 @@ def _smallest(run: Run) -> float | None:
     return None if margin is None else _unit(run) * min(margin, run.episodes * margin)
 
 
+class Column(NamedTuple):
+    """A column of the table of runs."""
+
+    key: str  # of `rows`
+    heading: str
+    short: str  # the heading of a table with many columns
+    shape: str  # how a value is written
+
+
 COLUMNS = (
-    ("learner", "learner", "{}"),
-    ("episodes", "episodes\nplayed", "{:,}"),
-    ("violations", "episodes\nbelow floor", "{:,}"),
-    ("regret", "regret\n(return)", "{:,.0f}"),
-    ("mean_return", "return an\nepisode", "{:.4f}"),
-    ("first_off_baseline", "off baseline\nat episode", "{:,}"),
-    ("first_optimistic", "optimistic\nat episode", "{:,}"),
-    ("smallest_sum", "smallest\nsum", "{:,.2f}"),
-    ("told", "told\nV^b", "{}"),
-    ("cost", "largest\ncost", "{:.4f}"),
-    ("seconds", "time\n(s)", "{:.1f}"),
+    Column("learner", "agent", "agent", "{}"),
+    Column("episodes", "episodes\nplayed", "episodes\nplayed", "{:,}"),
+    Column("violations", "episodes\nbelow floor", "below\nfloor", "{:,}"),
+    Column("regret", "regret\n(return)", "regret\n(return)", "{:,.0f}"),
+    Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
+    Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
+    Column("first_optimistic", "optimistic\nat episode", "optimist\nat", "{:,}"),
+    Column("smallest_sum", "smallest\nsum", "least\nsum", "{:,.2f}"),
+    Column("told", "knows\nV^b", "knows\nV^b", "{}"),
+    Column("cost", "largest\ncost", "largest\ncost", "{:.4f}"),
+    Column("seconds", "time\n(s)", "time\n(s)", "{:.1f}"),
 )
-
-
-MOST_COLUMNS = 7  # with more, short headings, so that a line fits
-SHORT = {
-    "violations": "below\nfloor",
-    "regret": "regret\n(return)",
-    "mean_return": "return\neach",
-    "smallest_sum": "least\nsum",
-    "first_off_baseline": "off base-\nline at",
-    "first_optimistic": "optimist\nat",
-}
+MOST_COLUMNS = 7  # with more of them headings are short, so that a line fits
 
 
 def print_runs(runs: Sequence[Run]) -> None:
-    """The table on standard output, its marks below it."""
+    """Print the table of runs, and below it promises, explanations and alarms."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    uneven = len({run.episodes for run in runs}) > 1  # somebody was interrupted
-    told = any(run.told for run in runs)
+    uneven = len({run.episodes for run in runs}) > 1  # some run was interrupted
+    knows = any(run.told for run in runs)
     in_sum = any(run.in_sum for run in runs)
     costs = any(run.budget is not None for run in runs)
-    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": told, "cost": costs, "seconds": not (told or in_sum)}
-    columns = [column for column in COLUMNS if shown.get(column[0], True)]
+    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": knows, "cost": costs, "seconds": not (knows or in_sum)}
+    columns = [column for column in COLUMNS if shown.get(column.key, True)]
     many = len(columns) > MOST_COLUMNS
-    for key, heading, _ in columns:
-        first = heading == "learner"
-        words = SHORT.get(key, heading) if many else heading
+    for column in columns:
+        first = column.key == "learner"
+        heading = column.short if many else column.heading
         table.add_column(
-            "over\nbudget" if costs and key == "violations" else words,
+            "over\nbudget" if costs and column.key == "violations" else heading,
             justify="left" if first else "right",
             no_wrap=first,
             overflow="fold",
         )
     for row in rows(runs):
-        cells = ["–" if row[key] is None else shape.format(row[key]) for key, _, shape in columns]
-        table.add_row(*cells)
+        table.add_row(*("–" if row[column.key] is None else column.shape.format(row[column.key]) for column in columns))
     console.print(table)
     console.print()
     for promise in dict.fromkeys(run.promise for run in runs):
-        learners = ", ".join(run.agent for run in runs if run.promise == promise)
-        console.print(f"{learners}: {promise}.", highlight=False, soft_wrap=True)
-    if told:
-        console.print("told V^b: does the learner know what the baseline is worth?", soft_wrap=True)
+        agents = ", ".join(run.agent for run in runs if run.promise == promise)
+        console.print(f"{agents}: {promise}.", highlight=False, soft_wrap=True)
+    if knows:
+        console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)
     if in_sum:
-        words = "least sum: of what episodes were above the floor, less what they were below, at its lowest."
-        console.print(words, soft_wrap=True)
+        name = "least sum" if many else "smallest sum"
+        excess = "budget minus expected cost" if costs else "expected return minus floor"
+        text = f"{name}: the lowest value of the sum of ({excess}) over the episodes so far."
+        console.print(text, soft_wrap=True)
     for run in runs:
         if run.alarm is not None:
             console.print(f"{run.agent}: {run.alarm}", style="bold red", highlight=False, soft_wrap=True)
@@ -146,7 +154,7 @@ def print_runs(runs: Sequence[Run]) -> None:
 
 
 def print_worlds(table: Sequence[Facts]) -> None:
-    """The families, a line each. Values are returns in 0..H at the default sizes."""
+    """Print one line per family. Values are returns at the default sizes, in the user's units."""
     from rich.console import Console
     from rich.table import Table
 
@@ -158,3 +166,65 @@ def print_worlds(table: Sequence[Facts]) -> None:
         values = (f"{row.optimum:.4f}", f"{row.baseline:.4f}", f"{row.floor:.4f}")
         shown.add_row(row.name, *sizes, *values, row.summary)
     Console().print(shown)
+
+
+def print_world(chosen: "Family", row: Facts) -> None:
+    """Print the story of one family, its values and its sizes."""
+    echo(f"{chosen.name}\n\n{chosen.story}\n")
+    echo(f"S = {row.S}, A = {row.A}, H = {row.H}; returns lie in {row.lowest:g}..{row.highest:g}.")
+    print_values({"floor": row.floor, "baseline": row.baseline, "optimum": row.optimum})
+    sizes = ", ".join(f"{size}={default}" for size, default in chosen.sizes.items())
+    echo(f"Sizes that can be set: {sizes or 'none'}")
+
+
+def print_task(world: "TabularMDP", values: Mapping[str, float | None]) -> None:
+    """Print the sizes of a world and the values that runs in it are compared with."""
+    lowest, highest = world.in_user_units(0.0), world.in_user_units(float(world.H))
+    echo(f"{world.name}: S = {world.S}, A = {world.A}, H = {world.H}; returns lie in {lowest:g}..{highest:g}.")
+    print_values(values)
+    echo("")
+
+
+def print_values(values: Mapping[str, float | None]) -> None:
+    """Print values by their names in one line; those that are None are left out."""
+    echo(", ".join(f"{name} {value:.4f}" for name, value in values.items() if value is not None))
+
+
+def print_log(log: "LogCounts") -> None:
+    """Print the size of a log, and the notes about it."""
+    from surefoot.offline.logs.checking import how_many, sizes
+
+    echo(f"{how_many(log.rows, 'row')}, {how_many(log.episodes, 'episode')}: {sizes(log)}")
+    for note in log.notes:
+        echo(f"note: {note}")
+
+
+def print_learnt(explanation: str, found: Mapping[str, Any]) -> None:
+    """Print what was learnt from a log; `found` is the report."""
+    say(explanation)
+    say(logged_text(found))
+    echo("Premises, which nothing here checks:")
+    for premise in found["premises"]:
+        say(f"- {premise}")
+
+
+def logged_text(found: Mapping[str, Any]) -> str:
+    """Say what the returns of a log show about the policy that wrote it; `found` is the report."""
+    lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
+    text = (
+        f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. These returns alone "
+        f"certify that it is worth at least {lower} (with probability {sure}, separately from the statement above, and "
+        "only if a single policy wrote the whole log)."
+    )
+    proved = found["certified_value"]
+    if proved is not None and proved < found["logged_certified"]:
+        text += " This is more than is certified for the learnt policy, which has never been played."
+    return text
+
+
+def print_baseline(baseline: "Baseline", table: Sequence[Mapping[str, Any]]) -> None:
+    """Print what is certified about a baseline, and its rules: the actions of each step and state."""
+    say(baseline.words)
+    for rule in table:
+        actions = ", ".join(f"action {label} {share:.1%}" for label, share in rule["actions"].items())
+        echo(f"step {rule['step']}, state {rule['state']}: {actions}")

@@ -4,13 +4,12 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from surefoot.agents.base import Agent, adapted
 from surefoot.assurance.ledger import Ledger, require_floor_agent
-from surefoot.assurance.watchdog import Watchdog, begin_watch
+from surefoot.assurance.watchdog import Watchdog
 from surefoot.base.arrays import Floats
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
@@ -22,7 +21,7 @@ from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_set
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
-from surefoot.worlds.gymnasium import Coder, Env, EnvOrId, TabularEnv, from_gymnasium, make, require_time, shown_model
+from surefoot.worlds.gymnasium import Coder, Env, EnvOrId, make, require_time, true_model
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
@@ -77,12 +76,14 @@ def learn(
     dynamics = None if where.world is None else where.world.P_rows
     identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog)
     file = StateFile(save, identity)
-    fresh = State(begun, new_tally(setup, begun), watch=begin_watch(watchdog, agent))
+    fresh = State(begun, new_tally(setup, begun), watch=None if watchdog is None else watchdog.on(agent))
     state = file.begin(fresh, resume)
     written = None
     if ledger is not None:
         written = _ledger(ledger, agent, state.counts.episodes if resume else None)
-    learner = Learner(agent, seed, state.counts, state.counts.episodes, where.absorbing_state, written, state.watch)
+    learner = Learner(
+        agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=written, watchdog=state.watch
+    )
     return _play(where, setup, learner, state, file, progress)
 
 
@@ -157,27 +158,6 @@ class EnvironmentMap:
                 )
             earned += float(reward)
         return earned
-
-
-def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
-    """Return the world behind the environment, where it shows one."""
-    P = shown_model(env)
-    if P is None:
-        return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
-    world = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
-    assert isinstance(world, TabularMDP)
-    if problem.unknown_rows is not None or world.P.shape[:3] != problem.r.shape:
-        return world  # the agent knows less, or was made for something else: check_setup says so
-    S, A, after = problem.S, problem.A, problem.r_next_rows
-    settings: dict[str, Any] = {"s1": world.s1, "H": world.H, "units": problem.units, "name": world.name}
-    if after is None:  # it knows the rewards of each pair: means, where they depend on the next state
-        r = problem.r_rows.reshape(-1, S, A)
-        if not np.allclose(world.r, r, rtol=0.0, atol=1e-8):
-            return world
-        return TabularMDP(world.P_rows[0], r[0] if len(r) == 1 else r, **settings)
-    shown = world.problem.r_next_rows
-    alike = shown is not None and after.shape == shown.shape and np.allclose(shown, after, rtol=0.0, atol=1e-8)
-    return TabularMDP(world.P_rows[0], r_next=after.reshape(-1, S, A, S)[0], **settings) if alike else world
 
 
 def episode_seed(seed: int, k: int) -> int:

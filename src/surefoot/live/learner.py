@@ -60,8 +60,7 @@ class Learner:
         problem = self._agent.problem
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
         self.counts = Counts.zeros(problem, self._agent.pooled) if counts is None else counts
-        self._agent.check_counts(self.counts)
-        self._agent.claim(self.counts)
+        self._agent.take_over(self.counts)
         counted = int(self.counts.n_sas.sum()) // problem.H
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
@@ -69,7 +68,7 @@ class Learner:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
         self.ledger = ledger
-        self.watch = begin_watch(watchdog, agent)
+        self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
@@ -125,7 +124,7 @@ class Learner:
         if planned_at == self.episodes:
             return agent.next_plan(counts.planned, self._rng)
         plan = self.plan if self.plan is not None else agent.next_plan(counts.planned, self._stream(planned_at))
-        in_force = PlanInForce(agent, plan, counts.planned, since=None).continued(counts)
+        in_force = PlanInForce.remembered(agent, plan, counts.planned).next(counts)
         return self._replan() if in_force is None else in_force.plan
 
     def _frozen_plan(self) -> Plan:

@@ -149,7 +149,8 @@ class StateFile:
         """Save this run there."""
         self.path = path
         self.run = run
-        self._fingerprint = run.fingerprint  # computed now: the counts that the run starts from will change
+        # Computed now, because the counts that the run starts from will change.
+        self._fingerprint = None if path is None else run.fingerprint
         self._saved = time.perf_counter()
 
     def begin(self, fresh: State, resume: bool) -> State:
@@ -164,7 +165,7 @@ class StateFile:
 
     def save(self, state: State) -> None:
         """Save the state, unless an episode is just being entered."""
-        if self.path is not None and state.complete:
+        if self.path is not None and self._fingerprint is not None and state.complete:
             state.save(self.path, self._fingerprint)
             self._saved = time.perf_counter()
 

@@ -1,7 +1,6 @@
 """From a log to a baseline: learn from counts, certify, report, save. `surefoot baseline` prints what is made here."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,20 +124,6 @@ def rules(baseline: Baseline) -> list[dict[str, Any]]:
         for h in range(len(pi))
         for s in range(len(book.states))
     ]
-
-
-def logged_words(found: Mapping[str, Any]) -> str:
-    """Say what the returns of the log show about the policy that wrote it; `found` is a report."""
-    lower, sure = at_least(found["logged_certified"]), f"{1 - found['delta']:g}"
-    text = (
-        f"The logged policy had a mean return of {found['logged_mean_return']:.6g} per episode. These returns alone "
-        f"certify that it is worth at least {lower} (with probability {sure}, separately from the statement above, and "
-        "only if a single policy wrote the whole log)."
-    )
-    proved = found["certified_value"]
-    if proved is not None and proved < found["logged_certified"]:
-        text += " This is more than is certified for the learnt policy, which has never been played."
-    return text
 
 
 def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:

@@ -66,13 +66,11 @@ class RunContext:
 
     def replan(self) -> PlanInForce:
         """Return the agent's plan from the counts as they are, written to the ledger where there is one."""
-        agent, counts = self.setup.agent, self.counts
-        computed_from = counts.copy()
-        plan = agent.next_plan(counts, self.rng)
-        counts.basis = plan.basis
+        plan = self.setup.agent.next_plan(self.counts, self.rng)
+        self.counts.basis = plan.basis
         if self.ledger is not None:
             self.ledger.write(plan)
-        return PlanInForce(agent, plan, computed_from, counts.episodes)
+        return PlanInForce.begin(self.setup.agent, plan, self.counts)
 
 
 Loop = Callable[[RunContext], Iterator[int]]  # yields how many episodes were played, after some of them
@@ -134,7 +132,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    true_world = the_world(world)
+    true_world = world.for_kernels()
     episode = kernels.empty_episode(problem.H)
     in_force: PlanInForce | None = None
     done = 0
@@ -142,7 +140,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         following = None if in_force is None else in_force.next(counts)
         if following is None:
             following = context.replan()
-            arrays = _count_arrays(counts, following.visit_limits)
+            arrays = _count_arrays(counts, following.end.visits)
             # An agent that continues its plan switches between few policies: each is measured once.
             known: dict[object, tuple[Plan, kernels.ActivePlan]] = {}
         if following is not in_force:
@@ -203,17 +201,16 @@ def _fused(context: RunContext) -> Iterator[int]:
     """The StepMix family: planning, too, inside one compiled call. Yields about ten times a second."""
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
-    problem, replan_rule = agent.problem, agent.replan_rule.rule
+    problem = agent.problem
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    evidence, start, returns_b = agent.evidence(counts)
-    splices = kernels.empty_splices(agent.h0, agent.pi_b)
-    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(agent.h0))
-    rows, pairs = evidence.n_sa.shape
+    inputs = agent.plan_inputs(counts)
+    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
+    rows, pairs = inputs.evidence.n_sa.shape
     value_b = setup.measure(agent.pi_b).value if setup.baseline is None else setup.baseline
-    loop_state = kernels.empty_loop_state(replan_rule.growth < math.inf, rows, pairs, counts.episodes, value_b)
-    kernels.refresh_all(evidence)
-    true_world = the_world(world)
-    inputs = kernels.PlanInputs(evidence, splices, start, returns_b, agent.rule, replan_rule)
+    by_visits = inputs.replan_rule.growth < math.inf
+    loop_state = kernels.empty_loop_state(by_visits, rows, pairs, counts.episodes, value_b)
+    kernels.refresh_all(inputs.evidence)
+    true_world = world.for_kernels()
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
@@ -225,14 +222,6 @@ def _fused(context: RunContext) -> Iterator[int]:
         done += chunk
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield done
-
-
-def the_world(world: TabularMDP) -> "kernels.TrueWorld":
-    """Return the world as the kernels read it."""
-    several = not world.problem.one_start
-    return kernels.TrueWorld(
-        world.P_rows, world.P_pairs, world.r_rows, world.paid_rows, world.start, several, world.random_rewards
-    )
 
 
 def _block_by_block(context: RunContext) -> Iterator[int]:

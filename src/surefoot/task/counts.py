@@ -288,6 +288,20 @@ class Counts:
             return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
         return self._like(self.n_sas, self.x_sa)
 
+    def copy_for(self, problem: Problem) -> "Counts":
+        """New counts with the same numbers, for a run in this problem: with its start and horizon.
+
+        They hold sums of rewards if, and only if, the problem does not know all rewards.
+        """
+        mine = self.copy()
+        mine.H = problem.H
+        mine.s1 = problem.s1 if problem.one_start else None
+        if problem.unknown_rows is None:
+            mine.x_sa = None
+        elif mine.x_sa is None:
+            mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
+        return mine
+
     def forget_returns(self) -> "Counts":
         """New counts without the returns of baseline episodes, and without the account: for another baseline."""
         kept = self.copy()

@@ -25,9 +25,9 @@ ENTRY = "the certified value of a policy, between 0 and the number of steps"
 class Episode(FrozenRecord):
     """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
 
-    `baseline` says that the baseline played the episode from its first step to its last, and that this was decided
+    `baseline` is True for an episode that the baseline played from its first step to its last, if that was decided
     BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is the value
-    that was certified for its policy before it began, where the agent keeps an account of those.
+    that was certified for its policy before it began, where the agent keeps an account of those values.
     """
 
     states: Ints
@@ -61,9 +61,9 @@ class Episode(FrozenRecord):
         baseline: bool = False,
         entry: float | None = None,
     ) -> "Episode":
-        """Build an episode as an agent of this problem counts it: rewards are in the user's units, read where unknown.
+        """An episode as an agent counts it for this problem. Rewards are given in the user's units.
 
-        Where the problem knows the reward, what it knows is taken: a certificate is about the declared means.
+        They are read only where the problem does not know them: a certificate is about the declared means.
         """
         s, a, paid = _sequences(states, actions, rewards)
         require_problem(problem)
@@ -79,7 +79,7 @@ class Episode(FrozenRecord):
         return Episode(s, a, _learnt_rewards(problem, s, a, paid), baseline, entry)
 
     def as_learnt(self, problem: Problem, baseline: bool, entry: float | None = None) -> "Episode":
-        """Build the same episode with the rewards that an agent of this problem learns from, its label and entry."""
+        """The same episode with the rewards that an agent counts for this problem, in [0, 1]; with these flags."""
         require_problem(problem)
         learnt = _learnt_rewards(problem, self.states, self.actions, self.rewards)
         return Episode(self.states, self.actions, learnt, baseline, entry)

@@ -47,6 +47,11 @@ class Units:
         return self.high - self.low
 
     @property
+    def identity(self) -> str:
+        """The text by which units are recognised in saved files, whatever `repr` says."""
+        return f"Units(low={self.low!r}, high={self.high!r}, steps={self.steps!r})"
+
+    @property
     def own(self) -> bool:
         """Do the user's units differ from this library's?"""
         return self.scale != 1.0 or self.steps * self.low != 0.0
@@ -277,7 +282,8 @@ class Problem(FrozenRecord):
         """A hash that identifies the problem, to the last number."""
         digest = hashlib.sha256()
         for word, value in sorted(self.arguments().items()):
-            plain = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            text = value.identity if isinstance(value, Units) else repr(value)
+            plain = value.tobytes() if isinstance(value, np.ndarray) else text.encode()
             digest.update(f"{word} {np.shape(value)} ".encode() + plain)
         return digest.hexdigest()[:16]
 

@@ -160,6 +160,27 @@ def from_gymnasium(
         raise InvalidModel(f"P is not a table of (probability, next state, reward, terminated): {reason}") from None
 
 
+def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
+    """Return the world behind the environment, where it shows one. Its rewards are those that this problem knows."""
+    P = shown_model(env)
+    if P is None:
+        return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
+    found = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
+    assert isinstance(found, TabularMDP)
+    if problem.unknown_rows is not None or found.P.shape[:3] != problem.r.shape:
+        return found  # the problem knows less, or is of something else: whoever compares the two says so
+    S, A, after = problem.S, problem.A, problem.r_next_rows
+    settings: dict[str, Any] = {"s1": found.s1, "H": found.H, "units": problem.units, "name": found.name}
+    if after is None:  # it knows the rewards of each pair: means, where they depend on the next state
+        r = problem.r_rows.reshape(-1, S, A)
+        if not np.allclose(found.r, r, rtol=0.0, atol=1e-8):
+            return found
+        return TabularMDP(found.P_rows[0], r[0] if len(r) == 1 else r, **settings)
+    shown = found.problem.r_next_rows
+    alike = shown is not None and after.shape == shown.shape and np.allclose(shown, after, rtol=0.0, atol=1e-8)
+    return TabularMDP(found.P_rows[0], r_next=after.reshape(-1, S, A, S)[0], **settings) if alike else found
+
+
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
     """Return a policy for the environment's own n states as a policy for its problem.
 

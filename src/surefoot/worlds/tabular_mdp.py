@@ -192,6 +192,18 @@ class TabularMDP(FrozenRecord):
         after = self.problem.r_next_rows
         return read_only(np.zeros((0, 0, 0))) if after is None else after
 
+    def for_kernels(self) -> "kernels.TrueWorld":
+        """Return the world as the kernels read it."""
+        return kernels.TrueWorld(
+            self.P_rows,
+            self.P_pairs,
+            self.r_rows,
+            self.paid_rows,
+            self.start,
+            not self.problem.one_start,
+            self.random_rewards,
+        )
+
     def _arguments(self) -> dict[str, Any]:
         known = self.problem.arguments()
         return {

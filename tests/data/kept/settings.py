@@ -7,7 +7,7 @@ the only one to change; the kept files and the numbers in expected.json and bits
 import hashlib
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -210,13 +210,18 @@ def of_learner(learner: sf.Learner) -> Made:
     return Made({"counts": of_counts(learner.counts), "watch": of_watch(learner.watch)}, {})
 
 
+def added_columns(names: Iterable[str]) -> list[str]:
+    """Those that format 2 of a trial's file added: the promise as data, and the format."""
+    return [name for name in names if name.startswith("promise_") or name == "format"]
+
+
 def of_trials(folder: Path) -> dict[str, Any]:
-    """Every number of every trial in a folder of results, read by DuckDB alone; no words."""
+    """Every number of every trial in a folder of results, read by DuckDB alone; no words, and no column added since."""
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("trials/**/*.parquet")):
         table = duckdb.sql(f"SELECT * FROM read_parquet('{path}', hive_partitioning = false)")
         values = dict(zip(table.columns, table.fetchall()[0], strict=True))
-        words = ("study", "panel", "learner", "label", "digest", "promise")
+        words = ("study", "panel", "learner", "label", "digest", "promise", *added_columns(values))
         where = path.relative_to(folder).as_posix()
         found |= {f"{where} {name}": value for name, value in values.items() if name not in words}
     return found

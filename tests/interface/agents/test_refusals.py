@@ -104,7 +104,7 @@ def test_counts_and_episodes():
         sf.Episode.of(hidden, [0, 1, 2], [1, 0], [7, 0])
     with pytest.raises(sf.InvalidEpisode, match=r"rewards of shape \(1,\), expected one per action: \(2,\)"):
         sf.Episode([0, 1, 2], [1, 0], [0.5])
-    with pytest.raises(sf.InvalidCounts, match="more than one unit of reward a visit"):
+    with pytest.raises(sf.InvalidCounts, match="more than one unit of reward per visit"):
         sf.Counts(np.zeros((S, A, S)), H, x_sa=np.full((S, A), 2**33))
 
 

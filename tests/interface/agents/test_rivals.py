@@ -416,9 +416,9 @@ def test_who_knows_the_value_is_shown(world, baseline, value, capsys):
     assert table[0]["told"] is None
     assert all(row["cost"] is None for row in table)
     print_runs(runs[:1])
-    assert "told" in capsys.readouterr().out
+    assert "knows" in capsys.readouterr().out
     print_runs(runs[-1:])
-    assert "told" not in capsys.readouterr().out  # control: nobody was
+    assert "knows" not in capsys.readouterr().out  # control: nobody does
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.5, 1.0 - 1e-12, 2.0])

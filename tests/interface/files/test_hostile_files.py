@@ -580,7 +580,7 @@ def test_studies_of_more_cells_than_anybody_runs(tmp_path):
     learners = "".join(f"[[learners]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
     head = STUDY.partition("[quick]")[0].replace("trials = 1", "trials = 100000")
     (tmp_path / "study.toml").write_text(head + panels + learners)
-    with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 panels, 700 learners"):
+    with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 scenarios, 700 agents"):
         read_study(tmp_path / "study.toml")
 
 

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from surefoot.agents.base import Agent, CountingAgent, plan_next
+from surefoot.agents.base import Agent, adapted, plan_next
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.splice_agent import SpliceAgent
@@ -55,7 +55,7 @@ class BudgetExploration(BudgetAgent):
     @property
     def most_episodes(self) -> int | None:
         """The number of episodes that the proof of the agent inside covers."""
-        return self.learner.most_episodes if isinstance(self.learner, CountingAgent) else None
+        return None if self.learner is None else adapted(self.learner).most_episodes
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
         """The policy of the agent inside; None for the optimist's, which the kernels find themselves."""

@@ -186,11 +186,6 @@ class LPAgent(AgentByName):
             freeze(self, bounds=replace(self.bounds, scale=self.scale))
 
     @property
-    def pi_b(self) -> Floats:
-        """The baseline."""
-        return self.baseline
-
-    @property
     def c(self) -> Floats:
         """Costs (H, S, A): 1 - r for a floor."""
         return 1.0 - self.problem.r if self.cost is None else self.cost

@@ -1,1 +1,1 @@
-"""What came of a study: statistics, summary, verdict, claims, queries."""
+"""The results of a study: statistics, summary, verdict, claims, queries."""

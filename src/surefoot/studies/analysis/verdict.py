@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified
+from surefoot.studies.analysis.promises import UNCERTIFIED
 from surefoot.studies.analysis.summary import NOISE, Row, Rows, amount, summary
 from surefoot.studies.run.store import Results
 
@@ -29,13 +29,13 @@ def overall_verdict(several: Sequence[Results], summaries: Sequence[Rows] | None
     tables = [summary(results) for results in several] if summaries is None else summaries
     table = [(results, row) for results, rows in zip(several, tables, strict=True) for row in rows]
     rows = [row for _, row in table]
-    word, meaning = _word(several, rows)
+    word, meaning = _word(several, tables)
     caveats = [(results.study.name, _caveats(results, some)) for results, some in zip(several, tables, strict=True)]
     if len(several) > 1:
-        shown = (*_with_names(caveats), *_shared(several))
+        lines = (*_with_names(caveats), *_shared(several))
     else:
-        shown = tuple(line for _, lines in caveats for line in lines)
-    return OverallVerdict(word, meaning, alarms=_alarms(table, len(several) > 1), found=_found(rows), caveats=shown)
+        lines = tuple(line for _, some in caveats for line in some)
+    return OverallVerdict(word, meaning, alarms=_alarms(table, len(several) > 1), found=_found(rows), caveats=lines)
 
 
 def _shared(several: Sequence[Results]) -> list[str]:
@@ -47,14 +47,15 @@ def _shared(several: Sequence[Results]) -> list[str]:
     return [f"{twice:,} {_runs(twice)} stand in two studies (the same cell, the same seed), and are counted in both."]
 
 
-def _word(several: Sequence[Results], rows: Rows) -> tuple[str, str]:
+def _word(several: Sequence[Results], tables: Sequence[Rows]) -> tuple[str, str]:
     """Return the word, and what it means."""
+    rows = [row for some in tables for row in some]
     # By the study as well as by its trials: some of them may be missing.
     scaled = {
         f"{cell.label} (bonus times {cell.agent.scale:g})": None
-        for results in several
-        for cell in results.study.cells
-        if cell.agent.scale != 1.0 or any(map(is_uncertified, results.trials.get(cell.id, ())))
+        for results, some in zip(several, tables, strict=True)
+        for cell, row in zip(results.study.cells, some, strict=True)
+        if cell.agent.scale != 1.0 or row["not_certified"]
     }
     certified = sum(row["certified"] or 0 for row in rows)
     if scaled:

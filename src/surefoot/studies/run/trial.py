@@ -300,7 +300,7 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         label=cell.label,
         digest=cell.digest,
         promise=run.promise,
-        told=run.told,
+        told=run.knows_baseline_value,
         H=problem.H,
         S=problem.S,
         A=problem.A,

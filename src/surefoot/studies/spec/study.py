@@ -204,7 +204,7 @@ FORMER_NAMES = {"panels": "scenarios", "learners": "agents"}
 
 @dataclass(frozen=True)
 class Log:
-    """A log of past episodes, drawn anew in every trial, from which the baseline is learnt."""
+    """A log of past episodes from which the baseline is learnt. Every trial draws its own."""
 
     episodes: int
     behaviour: Choice

@@ -651,7 +651,7 @@ def _read_toml(folder: Path) -> object:
 
     found = read_study(folder / "study.toml")
     assert parse_study(found.as_table(), "again").digest == found.digest
-    return found.digest, found.made_quick(), [cell.label for cell in found.cells], [p.heading for p in found.panels]
+    return found.digest, found.made_quick(), [cell.label for cell in found.cells], [p.heading for p in found.scenarios]
 
 
 def _make_results(folder: Path) -> None:
