@@ -216,9 +216,13 @@ class _Expected:
             seen = None if counts is None else counts.x_sa
             self.x_sa = np.zeros((rows, S, A)) if seen is None else seen.astype(np.float64)
 
+    def row(self, h: int) -> int:
+        """The row in which step h is counted, as `Counts.row` gives it."""
+        return h % len(self.n_sas)
+
     @property
     def as_counts(self) -> Counts:
-        """The same, for signatures: only arrays are read."""
+        """The same, for signatures: only arrays and their rows are read."""
         return cast(Counts, self)
 
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
