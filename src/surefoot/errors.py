@@ -46,4 +46,4 @@ class FloorAboveBaseline(UserWarning):
 
 
 class SolverTrouble(UserWarning):
-    """A linear programme that has a solution was not solved; what is played instead is safe, and says so."""
+    """A linear program that has a solution was not solved. What is played instead is safe, and says so."""

@@ -15,8 +15,8 @@ from surefoot.agents.premises import PremiseStatus
 from surefoot.agents.promise import Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import Floats, read_only
-from surefoot.base.validation import FrozenRecord, require_bool
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.bounds import KL, Bernstein
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, check_counts, require_stationary

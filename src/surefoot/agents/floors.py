@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from surefoot.base.aliases import alias, either
-from surefoot.base.validation import freeze, require_number
+from surefoot.base.aliases import alias
+from surefoot.base.validation import either, freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
 

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.aliases import alias, either
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import FrozenRecord, freeze, require_integer, require_number
+from surefoot.base.validation import FrozenRecord, either, freeze, require_integer, require_number
 from surefoot.bounds import Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels

@@ -1,6 +1,6 @@
 """Types of the arrays used in the library. Shapes are documented where a function takes an array."""
 
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,3 @@ Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 Indices: TypeAlias = int | Ints  # one index, or an array of them
-
-_Array = TypeVar("_Array", bound=AnyArray)
-
-
-def read_only(array: _Array) -> _Array:
-    """Return a view that cannot be written to. Kernels are always given such views: for writable inputs they would be
-    compiled again."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

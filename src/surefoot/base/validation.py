@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from surefoot.base.arrays import AnyArray, Floats, read_only
+from surefoot.base.arrays import AnyArray, Floats
 from surefoot.errors import InvalidSetting, SurefootError
+
+_Array = TypeVar("_Array", bound=AnyArray)
 
 ROW_SUM_TOLERANCE = 1e-9
 VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
@@ -145,11 +147,28 @@ def require_floor(floor: object, H: int, name: str = "floor") -> float:
     return value
 
 
+def either(name: str, value: Any, former_name: str, former_value: Any) -> Any:
+    """Return the value of a keyword argument that may be given by its former name, but not by both names."""
+    if former_value is None:
+        return value
+    if value is not None:
+        raise InvalidSetting(f"{name} was given, and {former_name}, which is its former name, too. Leave one out.")
+    return former_value
+
+
 class FrozenRecord:
     """Base class of frozen records. Copies made by `copy` or in a worker process are as read-only as the original."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         freeze(self, **state)
+
+
+def read_only(array: _Array) -> _Array:
+    """Return a view that cannot be written to. Kernels are always given such views: for writable inputs they would be
+    compiled again."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def freeze(record: object, **fields: Any) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.base.aliases import alias, either
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import freeze, require_delta, require_number
+from surefoot.base.validation import either, freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
 

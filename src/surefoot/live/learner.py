@@ -10,9 +10,9 @@ from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Watch, Watchdog, begin_watch
-from surefoot.base.aliases import alias, either
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import require_integer, require_number
+from surefoot.base.validation import either, require_integer, require_number
 from surefoot.errors import InvalidEpisode, InvalidSetting
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.base.arrays import Bools, Floats, Ints, read_only
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.validation import read_only
 
 Status = Literal["optimal", "infeasible", "failed"]
 Ints32 = NDArray[np.int32]

@@ -1,1 +1,1 @@
-"""A learner meets a known world, and exact totals are kept."""
+"""An agent meets a known world, and exact totals are kept."""

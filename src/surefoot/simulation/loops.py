@@ -18,7 +18,8 @@ from surefoot.agents import CountingAgent, Plan, SpliceAgent
 from surefoot.agents.plan import SOURCES
 from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
-from surefoot.base.arrays import Floats, Ints, read_only
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.validation import read_only
 from surefoot.numerics import kernels
 from surefoot.simulation.blocks import draw_block
 from surefoot.simulation.run import add_episode, check_step, new_tally

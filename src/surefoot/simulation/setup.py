@@ -17,7 +17,7 @@ from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Units
 from surefoot.worlds.constrained import constrained_optimum
 from surefoot.worlds.exact import cost_of, solve, value_of
-from surefoot.worlds.tabular_mdp import TabularMDP, require_world
+from surefoot.worlds.tabular_mdp import TabularMDP
 
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
@@ -62,7 +62,7 @@ class RunSetup:
 
 def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> RunSetup:
     """Check what a public function was given, and warn of a baseline that is below the floor, or above the budget."""
-    require_world(world)
+    optimum = solve(world).value  # which refuses what is not a world
     mine = adapted(agent)
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     H = world.problem.H
@@ -80,7 +80,7 @@ def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | N
         units=world.problem.units,
         world=world,
         baseline=baseline,
-        optimum=solve(world).value,
+        optimum=optimum,
     )
     setup = _with_premise(setup, own)
     return _with_costs(setup) if floor is None else setup

@@ -7,20 +7,21 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.aliases import alias, either
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
     REWARD_UNITS,
     as_array,
+    either,
     require_bool,
     require_integer,
     require_size,
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
-from surefoot.task.episode import Episode, require_indices, require_problem
-from surefoot.task.problem import LONGEST, Problem
+from surefoot.task.episode import Episode, require_indices
+from surefoot.task.problem import LONGEST, Problem, require_problem
 
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
@@ -48,21 +49,8 @@ class Counts:
     `add` changes these counts in place (they are the state of an agent); all other methods leave them unchanged.
     """
 
-    __slots__ = (
-        "H",
-        "account",
-        "account_of",
-        "baseline_returns",
-        "basis",
-        "logged",
-        "n_sas",
-        "n_start",
-        "planned",
-        "pooled",
-        "returns_of",
-        "s1",
-        "x_sa",
-    )
+    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "logged", "n_sas", "n_start", "planned",
+                 "pooled", "returns_of", "s1", "x_sa")  # fmt: skip
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first

@@ -15,8 +15,8 @@ from surefoot.base.validation import (
     require_finite,
     require_number,
 )
-from surefoot.errors import InvalidCounts, InvalidEpisode
-from surefoot.task.problem import Problem
+from surefoot.errors import InvalidEpisode
+from surefoot.task.problem import Problem, require_problem
 
 ENTRY = "the certified value of a policy, between 0 and the number of steps"
 
@@ -116,12 +116,6 @@ def _learnt_rewards(problem: Problem, states: Ints, actions: Ints, paid: Floats 
     if paid is None and unknown.any():
         raise InvalidEpisode("This problem's rewards are unknown: an episode must bring the rewards seen.")
     return np.where(unknown, 0.0 if paid is None else paid, known)
-
-
-def require_problem(problem: object) -> None:
-    """Refuse what is not a Problem, such as a world."""
-    if not isinstance(problem, Problem):
-        raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
 def require_indices(name: str, values: Ints, size: int) -> None:

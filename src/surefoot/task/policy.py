@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import Floats, read_only
+from surefoot.base.arrays import Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
     freeze,
+    read_only,
     require_distributions,
     require_finite,
     require_integer,

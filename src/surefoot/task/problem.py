@@ -22,7 +22,7 @@ from surefoot.base.validation import (
     require_number,
     where,
 )
-from surefoot.errors import InvalidModel, SurefootError
+from surefoot.errors import InvalidCounts, InvalidModel, SurefootError
 
 LONGEST = 10**6  # steps in an episode; more must be a typo
 
@@ -325,6 +325,12 @@ class Problem(FrozenRecord):
             if rows is not None
         ]
         return f"Problem({', '.join([f'S={self.S}, A={self.A}, H={self.H}', start, kind, *more])})"
+
+
+def require_problem(problem: object) -> None:
+    """Refuse what is not a Problem, such as a world."""
+    if not isinstance(problem, Problem):
+        raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
 def _rebuilt(arguments: dict[str, Any]) -> Problem:

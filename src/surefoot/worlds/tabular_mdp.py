@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, Indices, read_only
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
     freeze,
+    read_only,
     require_bool,
     require_distributions,
     require_floor,

@@ -18,7 +18,8 @@ from scipy import stats as oracle
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis.claims import Verdict
-from surefoot.studies.analysis.summary import amount, summary
+from surefoot.studies.analysis.stats import amount
+from surefoot.studies.analysis.summary import summary
 from surefoot.studies.analysis.terminal import print_summary
 from surefoot.studies.analysis.verdict import glance, overall_verdict
 from surefoot.studies.report import report as report_module

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from surefoot.base.aliases import alias, either
+from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_json, strict_json, write_json
-from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
+from surefoot.base.validation import FrozenRecord, either, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 
 Label = int | str

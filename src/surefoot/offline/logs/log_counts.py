@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Bools, Floats, Ints, read_only
+from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
-from surefoot.base.validation import REWARD_UNITS, FrozenRecord, as_floats, freeze
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, as_floats, freeze, read_only
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
 from surefoot.task.counts import Counts

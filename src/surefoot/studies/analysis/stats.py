@@ -19,6 +19,8 @@ TINY = 1e-300  # stands for 0 in a denominator of the continued fraction
 LARGE = 30.0  # from here on Stirling's series is as good as lgamma
 MOST_TERMS = 100_000  # of it; about sqrt(max(a, b)) are needed
 
+NOISE = 1e-6  # sums of rounding errors over all episodes stay below
+
 
 class Interval(NamedTuple):
     """A mean over n trials and a confidence interval of the expectation; one trial has none: nan."""
@@ -238,3 +240,11 @@ def _percent(share: float) -> str:
     percent = 100.0 * (1.0 - share if share > 0.99 else share)
     digits = max(0, 1 - math.floor(math.log10(percent))) if percent > 0.0 else 0
     return f"{100.0 * share:.{digits}f} %"
+
+
+def amount(value: float | None) -> str:
+    """Return a number for people: whole from a thousand on, four digits below."""
+    if value is None:
+        return "–"
+    value = 0.0 if abs(value) < NOISE else value
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"

@@ -25,7 +25,6 @@ from surefoot.studies.spec.study import Cell
 Row = Mapping[str, Any]  # of the summary, by column
 Rows = Sequence[Row]
 
-NOISE = 1e-6  # sums of rounding errors over all episodes stay below
 
 # Every column of the summary with its SQL type: rows in Python, JSON and the SQL table `summary` are made from it.
 MOMENTS = ("off_baseline", "first_optimistic")
@@ -155,11 +154,3 @@ def _mean(values: Sequence[float]) -> float:
 
 def _finite(value: float) -> float | None:
     return None if np.isnan(value) else value
-
-
-def amount(value: float | None) -> str:
-    """Return a number for people: whole from a thousand on, four digits below."""
-    if value is None:
-        return "–"
-    value = 0.0 if abs(value) < NOISE else value
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.summary import NOISE, Row, Rows, amount, summary
+from surefoot.studies.analysis.stats import NOISE, amount
+from surefoot.studies.analysis.summary import Row, Rows, summary
 from surefoot.studies.run.store import Results
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"
@@ -160,9 +161,9 @@ def _with_names(caveats: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]
 def _caveats(results: Results, rows: Rows) -> list[str]:
     """Return what a reader must know of one study before believing it."""
     study, lines = results.study, []
-    if results.missing:
-        wanted = len(study.cells) * study.trials
-        lines.append(f"incomplete: {wanted - results.missing:,} of {wanted:,} trials.")
+    there, wanted = (sum(row[key] for row in rows) for key in ("trials", "trials_wanted"))
+    if there < wanted:
+        lines.append(f"incomplete: {there:,} of {wanted:,} trials.")
     if study.size == "quick":
         blocks = all(isinstance(cell.replan, tuple) and cell.replan[0] == "blocks" for cell in study.cells)
         plans = "plans in blocks, so that moments are known to 1 % only; " if blocks else ""
