@@ -216,6 +216,10 @@ class _Expected:
             seen = None if counts is None else counts.x_sa
             self.x_sa = np.zeros((rows, S, A)) if seen is None else seen.astype(np.float64)
 
+    def row(self, h: int) -> int:
+        """Return the row of step h, as `Counts.row` does."""
+        return h % len(self.n_sas)
+
     @property
     def as_counts(self) -> Counts:
         """The same, for signatures: only arrays are read."""
