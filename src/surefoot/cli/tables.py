@@ -59,7 +59,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,
                 "smallest_sum": None if run.min_cumulative is None else _unit(run) * run.min_cumulative,
-                "told": "yes" if run.told else "no",
+                "told": "yes" if run.knows_baseline_value else "no",
                 "cost": run.max_cost,
                 "promise": str(run.promise),
                 "interrupted": run.interrupted,
@@ -117,7 +117,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     uneven = len({run.episodes for run in runs}) > 1  # some run was interrupted
-    knows = any(run.told for run in runs)
+    knows = any(run.knows_baseline_value for run in runs)
     in_sum = any(run.in_sum for run in runs)
     costs = any(run.budget is not None for run in runs)
     shown = {"episodes": uneven, "smallest_sum": in_sum, "told": knows, "cost": costs, "seconds": not (knows or in_sum)}

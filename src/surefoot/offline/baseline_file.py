@@ -17,6 +17,7 @@ from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_tex
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods import METHODS
 from surefoot.offline.methods.learnt import Learnt, logged_lower, logged_value
+from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem, Units
@@ -196,7 +197,7 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
         lines.append("first states are drawn with the probabilities you gave")
     if problem.stationary:
         lines.append("dynamics and rewards do not depend on the step")
-    if learnt.method == "VI-LCB":
+    if learnt.method == VI_LCB:
         lines.append(
             "a single policy wrote the whole log, and neither the number of episodes nor their ids depend on how they "
             "went"

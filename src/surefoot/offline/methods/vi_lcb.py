@@ -16,6 +16,7 @@ from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
+VI_LCB = "VI-LCB"  # in `Learnt.method`
 TIE = 1e-12  # values closer than this are equal
 PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: V is a lower bound for this c and larger ones
 
@@ -65,7 +66,7 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
         raise InvalidSetting(f"c is {c}, expected a number >= 0; 1 is proved.")
     policy, V, b = backward(counts, problem, level, weight)
     return Learnt(
-        method="VI-LCB",
+        method=VI_LCB,
         policy=policy,
         lower=at_start(counts, problem, level, V[0]),
         delta=level,
