@@ -78,7 +78,7 @@ def compare(trials):
             left, regret = PROTOTYPE.get(name, PROTOTYPE.get(name.replace("Eps", "Step"), ("", "")))
             off, lost = millions([run.off_baseline for run in runs]), millions([run.regret for run in runs])
             below = sum(run.violations for run in runs)
-            knows = "yes" if runs[0].told else "no"
+            knows = "yes" if runs[0].knows_baseline_value else "no"
             after = millions(behind) if behind and name != "OptPess-LP" else ""
             yield f"| {seed} | {name} | {knows} | {off} | {left} | {lost} | {regret} | {below} | {after} |"
     yield ""
@@ -161,7 +161,7 @@ def sums(trials):
             )
             left = [run.off_baseline for run in runs if run.off_baseline is not None]
             off = f"{round(statistics.median(left)):,}" if len(left) > len(runs) / 2 else "never"
-            known = "yes" if runs[0].told else "no"
+            known = "yes" if runs[0].knows_baseline_value else "no"
             smallest = min(run.min_cumulative for run in runs)
             row = f"{kept} of {len(runs)} | {smallest:.2f} | {below:,.1f} | {lost:,.1f} | {off}"
             yield f"| {name} | {label} | {known} | {row} |"

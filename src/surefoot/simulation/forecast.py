@@ -70,7 +70,10 @@ class Forecast:
             f"margin kappa {self.scale * self.kappa:.4g}"
         ]
         if self.kappa <= 0.0:
-            return lines[0] + "\nThe baseline is not above the floor: the promise has no premise. Lower the floor."
+            return (
+                lines[0]
+                + "\nThe baseline is not above the floor: the premise of the promise is false. Lower the floor."
+            )
         for outlook in self.outlooks:
             mixture, optimistic = (about(k) for k in (outlook.first_mixture, outlook.first_optimistic))
             lines.append(f"  {outlook.bounds}: first mixture after {mixture}, the optimist alone after {optimistic}")

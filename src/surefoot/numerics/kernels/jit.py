@@ -33,7 +33,7 @@ class _Cache(FunctionCache):
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Compile `function` on first use and keep the machine code on disk.
 
-    - No fastmath: additions keep their order, so a run has the same bits in both drivers and on every machine whose
+    - No fastmath: additions keep their order, so a run has the same bits in every loop and on every machine whose
       C library gives the same logarithms.
     - `error_model="numpy"` lets x / 0 follow IEEE instead of raising, without which loops do not use SIMD.
     - `_nrt=False` (see numba.extending.register_jitable) switches off numba's allocator and with it the atomic

@@ -91,7 +91,7 @@ def tables(folders: Sequence[Path], target: Path | None = None) -> "Iterator[duc
             yield con
     except duckdb.Error as reason:
         raise InvalidSetting(
-            f"{str(reason).splitlines()[0]} The tables are trials, curves, traces and summary; "
+            f"{str(reason).splitlines()[0].rstrip('.')}. The tables are trials, curves, traces and summary; "
             '"DESCRIBE trials" lists columns.'
         ) from None
 

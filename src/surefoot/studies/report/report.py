@@ -150,8 +150,8 @@ def _header(title: str, verdict: OverallVerdict, views: Sequence[StudyView]) -> 
         '<p class="words">The floor is the lowest expected return that an episode may have. The baseline is the policy '
         "that is there before learning, and is played until something better is known to be above the floor. Regret is "
         "how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
-        "policy. The optimist is the policy that is best if all that is not known yet is good. A mixture is one of it "
-        "and the baseline: h0 steps by the baseline, all later ones by the optimist.</p>\n</header>"
+        "policy. The optimist is the policy that is best if all that is not known yet is good. A candidate plays the "
+        "baseline for h0 steps, then the optimist; a mixture combines two neighbouring candidates.</p>\n</header>"
     )
 
 
