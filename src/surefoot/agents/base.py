@@ -23,6 +23,15 @@ from surefoot.task.counts import Counts, check_counts, require_stationary
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
 
+FORMER_NAMES = {
+    "when": "replan_rule",
+    "told_value": "known_baseline_value",
+    "vouched": "asserted",
+    "ledger_mark": "account_fingerprint",
+    "mark": "fingerprint",
+    "go_on": "continue_plan",
+}
+
 
 @runtime_checkable
 class Agent(Protocol):
@@ -67,9 +76,12 @@ class CountingAgent(FrozenRecord, ABC):
         def floor(self) -> "Floor | None": ...  # noqa: D102
 
     def __init_subclass__(cls) -> None:
-        """Look once at how each class plans."""
+        """Look once at how each class plans, and at what it defines under a former name: that is read, too."""
         super().__init_subclass__()
         cls.takes_rng = _takes_rng(cls.plan)
+        for former, name in FORMER_NAMES.items():
+            if former in vars(cls) and name not in vars(cls):
+                setattr(cls, name, vars(cls)[former])
 
     @property
     def pi_b(self) -> Floats:

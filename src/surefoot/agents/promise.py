@@ -28,7 +28,7 @@ class Promise:
     knows_baseline_value: bool = False  # was the agent given the baseline's value, and does the promise rest on it?
     baseline_value: float | None = None  # that value, in the user's units
     scale: float | None = None  # of a bonus scaled by hand
-    details: str = ""  # another floor: the one that is kept; a false premise: why; stated: the words
+    details: str = ""  # another floor: the one that is kept; a false premise: why; words of a user's own agent
     alarm: str = ""  # why what was observed does not support the promise; empty while no alarm was raised
 
     @property
@@ -40,6 +40,14 @@ class Promise:
     def keeps_floor(self) -> bool:
         """Is there a floor that the agent keeps, or tries to keep, at all?"""
         return self.kind != "no floor" and not (self.kind == "not certified" and self.scope is None)
+
+    @property
+    def why_uncertified(self) -> str:
+        """Why it is NOT CERTIFIED: by how much the bonus was scaled, or the words of a user's own agent."""
+        if self.details:
+            return self.details
+        scaled = f"bonus scaled by {self.scale:g}"
+        return scaled if self.scope is not None else f"{scaled}, and no floor promised at any scale"
 
     def for_another_floor(self, kept: str) -> "Promise":
         """Return the promise for when violations of another floor are counted. NOT CERTIFIED is never lost."""
@@ -68,8 +76,7 @@ class Promise:
         if self.kind == "certified":
             return f"certified at delta = {self.delta:g} for {self._what()}; {self._premise()}"
         if self.kind == "not certified":
-            text = f"NOT CERTIFIED: bonus scaled by {self.scale:g}"
-            return text if self.scope is not None else f"{text}, and no floor promised at any scale"
+            return self.details or f"NOT CERTIFIED: {self.why_uncertified}"
         if self.kind == "no floor":
             return "no floor promised"
         if self.kind == "another floor":
@@ -94,8 +101,14 @@ class Promise:
 
 
 NO_FLOOR = Promise("no floor")
+UNCERTIFIED = "NOT CERTIFIED"
 
 
 def stated(words: str) -> Promise:
-    """Return what a user's own agent says of itself, as a promise."""
+    """Return what a user's own agent says of itself, as a promise.
+
+    The label NOT CERTIFIED is never lost: an agent that says it of itself is taken at its word.
+    """
+    if UNCERTIFIED in words:
+        return Promise("not certified", scope="every episode's policy", details=words)
     return Promise("stated", details=words)

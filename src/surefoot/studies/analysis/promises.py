@@ -76,5 +76,4 @@ def keeps_floor(trial: Trial) -> bool:
 
 def why_uncertified(trial: Trial) -> str:
     """Return why the promise of a trial is NOT CERTIFIED: by how much its bonus was scaled."""
-    scaled = f"bonus scaled by {trial.promise.scale:g}"
-    return scaled if keeps_floor(trial) else f"{scaled}, and no floor promised at any scale"
+    return trial.promise.why_uncertified
