@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -169,4 +171,8 @@ def test_the_command_writes_and_checks(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(sf.InvalidFile, match="cannot be read"):
         sf.check_ledger(tmp_path / "no.ledger")
-    assert CliRunner().invoke(app, ["certify", str(tmp_path / "no.ledger")]).exit_code in (2, 3)
+    command = [sys.executable, "-m", "surefoot", "certify", str(tmp_path / "no.ledger")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr.count("\n") <= 2
+    assert "is not a file. Expected a ledger" in " ".join(answer.stderr.split())
