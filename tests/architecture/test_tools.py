@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = sorted((ROOT / "tools").glob("*.py"))
-MOST = {"simulate": 70, "study": 166}  # hops; each may go down
+MOST = {"simulate": 51, "study": 140}  # hops; each may go down
 
 
 def loaded(name):
