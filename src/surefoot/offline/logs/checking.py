@@ -106,10 +106,10 @@ class LogReport:
         lines = [f"{self.where}: {how_many(self.rows, 'row')}, {how_many(self.episodes, 'episode')}"]
         if self.counted is not None:
             log = self.counted
-            seen = int((log.rewards.n > 0).sum())
+            seen = f"{log.pairs_seen:,} of {how_many(log.pairs, 'pair')} (step, state, action) seen"
             lines += [
                 sizes(log),
-                f"coverage {log.coverage:.1%}: {how_many(seen, 'pair')} (step, state, action) seen",
+                f"coverage {log.coverage:.1%}: {seen}",
                 f"rewards {np.nanmin(log.rewards.min):g}..{np.nanmax(log.rewards.max):g}, mean return per episode "
                 f"{log.mean_return:.6g}",
             ]

@@ -188,11 +188,20 @@ class LogCounts(FrozenRecord):
 
     @property
     def coverage(self) -> float:
-        """The share of the pairs (step, state, action) that occur. At the first step only first states are possible."""
-        n = self.rewards.n[:, : len(self.codebook.states)]
-        can = np.ones(n.shape, dtype=np.bool_)
-        can[0] = (self.starts[: n.shape[1]] > 0)[:, None]
-        return float((n > 0).sum() / can.sum())
+        """The share of the pairs (step, state, action) that occur."""
+        return self.pairs_seen / self.pairs
+
+    @property
+    def pairs_seen(self) -> int:
+        """How many pairs (step, state, action) occur, those of the absorbing state apart."""
+        return int((self.rewards.n[:, : len(self.codebook.states)] > 0).sum())
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs (step, state, action) there are. At the first step only first states are possible."""
+        H, S, A = self.rewards.n[:, : len(self.codebook.states)].shape
+        first = int((self.starts[:S] > 0).sum())
+        return int(A * ((H - 1) * S + first))
 
     def problem(
         self,
