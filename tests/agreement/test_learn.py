@@ -236,7 +236,7 @@ def test_what_was_torn_and_resumed_equals_what_was_not(name, happens, tmp_path, 
 
 
 def test_violations_are_resumed_too(tmp_path, assert_same_run):
-    """The optimist has some, before the interruption and after it."""
+    """The optimistic policy has some, before the interruption and after it."""
     env, world, _ = trap()
     agent = sf.BPIUCBVI(world.problem, bounds=sf.Bernstein(1e-3))
     path = tmp_path / "run.npz"

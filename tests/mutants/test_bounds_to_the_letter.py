@@ -207,10 +207,10 @@ def test_what_the_papers_proof_does_not_cover():
 
 def test_what_kernels_are_told_of_the_papers_bounds():
     counts = Counts(counted())
-    told = Bernstein(0.5).evidence(problem(), counts, 0.125)
+    told = Bernstein(0.5).evidence(problem(), counts, 0.125, margin(H, 0.0))
     assert told.log_union == pytest.approx(math.log(S * A * H * 8), rel=1e-15)
     assert told.scale == 0.5 and np.shares_memory(told.n_sas, counts.n_sas)
-    pooled = Bernstein().evidence(stationary(), Counts(counted(rows=1)[0], H), 0.125)
+    pooled = Bernstein().evidence(stationary(), Counts(counted(rows=1)[0], H), 0.125, margin(H, 0.0))
     assert pooled.log_union == told.log_union  # SAH also when pooled
     np.testing.assert_array_equal(told.r, problem().r_rows)
 
@@ -525,11 +525,11 @@ def test_how_many_balls_share_delta():
 
 def test_what_kernels_are_told_of_kl():
     counts = Counts(counted())
-    told = KL(0.25, scale=0.5).evidence(problem(), counts, 0.125, 0.5, True)
+    told = KL(0.25, scale=0.5).evidence(problem(), counts, 0.125, margin(H, 0.5), True)
     assert told.log_union == pytest.approx(math.log(192), rel=1e-15)
     assert (told.alpha, told.scale, told.tie, told.uppers) == (0.25, 0.5, 1e-12, True)
     assert told.margin == pytest.approx(2.0 + 4e-12, rel=1e-15)
-    plain = KL("1/S").evidence(problem(), counts, 0.125)
+    plain = KL("1/S").evidence(problem(), counts, 0.125, margin(H, 0.0))
     assert (plain.alpha, plain.uppers) == (0.0, False)
     assert plain.margin == pytest.approx(4e-12, rel=1e-12)
     assert np.shares_memory(plain.n_sas, counts.n_sas)

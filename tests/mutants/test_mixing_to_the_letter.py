@@ -254,7 +254,7 @@ def test_bisection_includes_the_floor_itself():
     ],
 )
 def test_the_three_exits_of_three_steps(h, rho, number):
-    """0 the baseline, 1 a mixture, 2 the optimist."""
+    """0 the baseline, 1 a mixture, 2 the optimistic policy."""
     assert exit_taken(h, rho, 3) == number
 
 

@@ -380,7 +380,7 @@ def test_a_mixture_that_rests_on_an_assertion():
     plan = build(EpsMix, 0.625, problem=wide(), baseline_at_least=0.75).plan(Counts.zeros(wide()))
     assert (plan.source, plan.safety) == ("mixture", "trusted")
     assert plan.rho == pytest.approx(0.5, abs=1e-14) and plan.lower == pytest.approx(0.375, abs=1e-14)
-    # With a floor at the optimist's own value nothing rests on it.
+    # With a floor at the optimistic policy's own value nothing rests on it.
     plan = build(EpsMix, 0.5, problem=wide(), baseline_at_least=0.75).plan(Counts.zeros(wide()))
     assert (plan.source, plan.safety, plan.lower) == ("optimistic", "certified", 0.5)
     # A mixture of two candidates before pi_b does not either.
@@ -393,7 +393,7 @@ def test_a_declared_range_is_trusted_where_it_matters():
     for returns, floor, label in (
         (Returns(0.25), 0.75, "certified"),
         (Returns(0.25, low=0.25, high=0.875), 0.75, "trusted"),
-        (Returns(0.25, low=0.25, high=0.875), 0.5, "certified"),  # the optimist's
+        (Returns(0.25, low=0.25, high=0.875), 0.5, "certified"),  # the optimistic policy's
     ):
         agent = build(EpsMix, floor, problem=wide(), delta=0.5, returns=returns)
         assert agent.plan(with_returns(wide())).safety == label
@@ -670,10 +670,10 @@ def test_marks_and_exits():
         "mixture",
         "mixture",
     ]
-    assert safety(KL(), 0.5, True) == "certified"
-    assert safety(KL(), 0.5, False) == safety(KL(), 0.5, True, True) == "trusted"
-    assert safety(KL(), -math.inf, True) == "no floor"
-    assert safety(KL(scale=0.5), -math.inf, True) == safety(KL(scale=0.5), 0.5, True) == "NOT CERTIFIED"
+    assert safety(True, 0.5, True) == "certified"
+    assert safety(True, 0.5, False) == safety(True, 0.5, True, True) == "trusted"
+    assert safety(True, -math.inf, True) == "no floor"
+    assert safety(False, -math.inf, True) == safety(False, 0.5, True) == "NOT CERTIFIED"
 
 
 def test_who_plans_itself():

@@ -376,7 +376,7 @@ def test_a_mixture_with_data_reads_the_row_of_its_step():
             np.testing.assert_allclose(values[0], splices.V_low[0, h], atol=1e-15)
             if h > 1:
                 mixed_bound(evidence, splices, 0, S, h, 1.0, values)
-                # one margin more than the optimist's own row, which has none, at most
+                # one margin more than the optimistic policy's own row, which has none, at most
                 assert (values[0] <= splices.V_low[0, h - 1] + 1e-15).all()
                 assert (values[0] >= splices.V_low[0, h - 1] - margin - 1e-15).all()
 

@@ -77,7 +77,7 @@ def test_untried_pairs_are_worth_anything(table, scale):
         Q_up, Q_low = bounds.q_bounds(model, h, V_up, V_low)
         assert np.isfinite(Q_up).all() and np.isfinite(Q_low).all()
         assert (Q_up[:, 0] == H).all() and (Q_low[:, 0] == 0).all()
-    # The kernel: the optimist takes the untried action (the first of those at H), hopes for H and has nothing proved.
+    # The kernel: the optimistic policy takes the untried action (the first of those at H); nothing is proved.
     for untried in (sf.Counts(n_sas), sf.Counts.zeros(problem)):
         plan = sf.BPIUCBVI(problem, bounds=bounds).plan(untried)
         assert (plan.upper, plan.lower) == (H, 0.0)

@@ -308,7 +308,7 @@ def test_the_bounds_of_a_small_table(kind, table):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_two_companions(table):
-    """StepNoMix uses StepMix's delta' and does not mix; BPI-UCBVI uses EpsMix's and always plays the optimist."""
+    """StepNoMix uses StepMix's delta' and does not mix; BPI-UCBVI uses EpsMix's and is always optimistic."""
     problem, counts = sf.Problem(floats(R), s1=0), sf.Counts(TABLES[table])
     with localcontext(prec=50):
         L, upper = read(sf.StepMix, table)

@@ -34,6 +34,7 @@ import pytest
 import surefoot as sf
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.kl import dirichlet_radius as readable_radius
+from surefoot.bounds.model import margin
 from surefoot.numerics import kernels
 from surefoot.numerics.kernels.kl import coin_radius
 
@@ -169,7 +170,7 @@ def evidence_of(bounds, n_i, delta_0, heads=None):
     problem = sf.Problem(r, s1=0, unknown=None if heads is None else np.ones((1, S, A), dtype=np.bool_))
     counts = sf.Counts(n_sas.reshape(1, S, A, S), x_sa=x_sa)
     events = S * A if heads is None else 2 * S * A  # docs/certificates.md: one ball more for each unknown reward
-    evidence = bounds.evidence(problem, counts, delta_0 * events)
+    evidence = bounds.evidence(problem, counts, delta_0 * events, margin(problem.H, 0.0))
     kernels.refresh_all(evidence)
     return evidence
 

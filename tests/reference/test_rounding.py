@@ -401,7 +401,7 @@ def test_plain_floats_are_not_on_the_safe_side(draw, cases):
 def draw_risk(rng):
     """Two steps: an action that is known (safe) and one that nobody tried (bold), as far apart as we like.
 
-    The known one leads to the worse state, whose value is certain, or to both. The optimist takes the other.
+    The known one leads to the worse state, whose value is certain, or to both. The optimistic policy takes the other.
     """
     low, high = (0.0, 1.0) if rng.random() < 0.5 else np.sort(rng.random(2))
     n_sas = np.zeros((2, 2, 2, 2), dtype=np.int64)

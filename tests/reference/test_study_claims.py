@@ -17,12 +17,11 @@ import pytest
 from surefoot.agents import AGENTS
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.studies.analysis.claims import JUDGES, Verdict, judge, judges
-from surefoot.studies.analysis.pairing import at_the_end, is_flat, number
+from surefoot.studies.analysis.trials import at_the_end, is_flat, number
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.claims import CLAIMS
-from surefoot.studies.spec.library import GROUPS, find_studies
-from surefoot.studies.spec.study import AgentSpec, Cell, Scenario, Study
+from surefoot.studies.spec.study import GROUPS, AgentSpec, Cell, Scenario, Study, find_studies
 
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2

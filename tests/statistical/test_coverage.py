@@ -1,8 +1,8 @@
 """Coverage: the share of runs in which ANY certified value is above the true one is below delta.
 
 A run is a learner with KL bounds in a small hard world. It plans whenever its episodes have grown by a tenth, and at
-every plan all it certifies is held against exact values: the lower values of all splices with the optimist of the
-moment, the value proved for what is played, and the upper value against V*. One of them beyond the truth by more than
+every plan all it certifies is held against exact values: the lower values of all splices with the present optimistic
+policy, the value proved for what is played, and the upper value against V*. One of them beyond the truth by more than
 1e-12, once, spoils the run. (The length of a block is fixed when it begins, so the counts of a block drawn at once have
 the law of the loop, and looking at every block's end is looking at the martingale at some of its times.)
 

@@ -36,6 +36,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.plan import exit_taken
+from surefoot.bounds.model import margin
 from surefoot.numerics import kernels
 from surefoot.worlds.exact import value_of
 
@@ -83,7 +84,7 @@ def doors(chances, S, pays=1.0):
 
 
 def dense_random():
-    """Every row reaches every state. Of easy worlds this is one in which the optimist falls."""
+    """Every row reaches every state. Of easy worlds this is one in which the optimistic policy falls."""
     return named(sf.world("random", S=2, A=3, H=2, seed=5, eta=20.0), 600, share=0.9)
 
 
@@ -373,7 +374,7 @@ def worst_policy(world):
 
 @pytest.mark.parametrize("family", [*FAMILIES, *PAPER], ids=title)
 def test_control_without_a_floor(is_above, family):
-    """The optimist with the same bounds falls below the floor in every family, in half of 20 runs or more."""
+    """The optimistic policy with the same bounds falls below the floor in every family, in half of 20 runs or more."""
     bounds = sf.Bernstein() if family in PAPER else sf.KL()
 
     def optimist(place):
@@ -462,7 +463,9 @@ def rho_inverted(agent, decision, counts):
 
 def upper_for_lower(agent, decision, counts):
     """V_low = <pi, Q_up>, as Eq. Xd is printed: what a candidate may be worth at most is held for proved."""
-    evidence = agent.bounds.evidence(agent.problem, counts, agent.delta_prime, 0.0, uppers=True)
+    evidence = agent.bounds.evidence(
+        agent.problem, counts, agent.delta_prime, margin(agent.problem.H, 0.0), uppers=True
+    )
     start = agent.evidence(counts)[1]
     splices = kernels.empty_splices(agent.h0, agent.pi_b)
     kernels.refresh_all(evidence)

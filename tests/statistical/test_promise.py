@@ -69,7 +69,7 @@ def test_no_violation_in_two_hundred_runs(trap, baseline, kind):
 
 
 def test_control_without_a_floor(trap):
-    """The optimist with the same bounds falls into the trap in every run."""
+    """The optimistic policy with the same bounds falls into the trap in every run."""
     runs = sf.simulate_many(trap, sf.BPIUCBVI.paper(trap.problem, delta=DELTA), 10**5, seeds=range(5), floor=FLOOR)
     assert violating(runs) == 5
 
@@ -83,7 +83,7 @@ def test_control_without_a_bonus(trap, baseline, kind):
 
 
 def test_a_floor_of_nothing_certifies_everything(trap, baseline):
-    """Floor 0 is certified with no data at all, so StepMix is the optimist from the first episode."""
+    """Floor 0 is certified with no data at all, so StepMix is the optimistic policy from the first episode."""
     agent = sf.StepMix.paper(trap.problem, baseline, 0.0, delta=DELTA)
     plan = agent.plan(sf.Counts.zeros(trap.problem))
     assert (plan.source, plan.safety, plan.lower) == ("optimistic", "certified", 0.0)

@@ -80,7 +80,7 @@ class Seen(NamedTuple):
 
 
 def plan_of(case: Case, scale: float = 1.0) -> Seen:
-    """A plan by production. With a floor of 0 the optimist is played: so its policy is seen."""
+    """A plan by production. With a floor of 0 the optimistic policy is played: so its policy is seen."""
     counts = case.counts
     bold = case.agent(0.0, scale).plan(counts).policy
     plan = case.agent(case.asked, scale).plan(counts)

@@ -66,7 +66,7 @@ def about_the_optimist(seen: Seen, twin: Twin, optimist: tuple[list, Between], c
         if sorted(row) != [0.0] * (len(row) - 1) + [1.0]:
             found.append(f"pi_bar takes no single action in state {s} at step {h}")
         if Q_up[h][s][taken].hi < max(q.lo for q in Q_up[h][s]) - close:
-            found.append(f"action {taken} in state {s} at step {h} is not the optimist's")
+            found.append(f"action {taken} in state {s} at step {h} is not the optimistic policy's")
     if seen.upper < upper.hi:
         found.append(f"upper is {float(upper.hi - Fraction(seen.upper)):.3g} below the exact upper value")
     if seen.upper > upper.lo + close:

@@ -326,7 +326,7 @@ def test_of_equal_actions_the_first_is_taken():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("lead", [0.0, 2.0**-53, 1e-15, 1e-13, 1e-12, 3e-12, 1e-9])
 def test_near_ties(family, lead):
-    """Two actions apart by a little: either may be the optimist's where that is less than values are exact to."""
+    """Two actions apart by a little: either may be the optimistic one where that is less than values are exact to."""
     case = by_hand(family=family, visits=(40, 40))
     r = np.full((2, 2, 2), 0.5)
     r[..., 1] += lead

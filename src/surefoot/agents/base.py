@@ -11,13 +11,11 @@ import numpy as np
 from surefoot.agents.floors import Floor, Relative
 from surefoot.agents.identity import setting_text
 from surefoot.agents.plan import Plan
-from surefoot.agents.premises import PremiseStatus
-from surefoot.agents.promise import Promise, Scope, stated
+from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
-from surefoot.bounds import KL, Bernstein
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, check_counts, require_stationary
 from surefoot.task.policy import uniform
@@ -372,15 +370,6 @@ class CostBudget(NamedTuple):
 def promise_of(agent: Agent) -> Promise:
     """Return what the agent promises; the words of a user's own agent are taken as they are."""
     return agent.promise if isinstance(agent.promise, Promise) else stated(agent.promise)
-
-
-def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
-    """Check what the constructor of an agent with KL or the paper's bounds is given."""
-    known = check_problem(problem, pooled, replan)
-    if type(bounds) not in (Bernstein, KL):
-        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
-    assert isinstance(bounds, Bernstein | KL)
-    bounds.require(known)
 
 
 def check_problem(problem: object, pooled: object, replan: object) -> Problem:

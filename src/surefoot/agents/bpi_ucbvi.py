@@ -5,15 +5,13 @@ from typing import Self, final
 
 import numpy as np
 
-from surefoot.agents.base import WithoutFloor, check_settings
+from surefoot.agents.base import WithoutFloor
 from surefoot.agents.plan import Plan, safety
 from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.agents.settings import AgentSettings
-from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.base.arrays import Ints
+from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Model
-from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
@@ -22,7 +20,7 @@ def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
     """Return the optimistic policy, with no floor to keep."""
     pi_bar, V_up, V_low = bounds.optimistic(model)
     lower, upper = bounds.at_start(model, V_low[0], V_up[0])
-    return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds, -np.inf, True))
+    return Plan(pi_bar, "optimistic", 0, 1.0, lower, upper, [lower], safety(bounds.certified, -np.inf, True))
 
 
 @final
@@ -31,6 +29,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
     """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode."""
 
     name = "BPI-UCBVI"
+    spliced = False
 
     problem: Problem
     _: KW_ONLY
@@ -58,16 +57,6 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
             pooled=settings.pooled,
             replan=settings.replan,
         )
-
-    @property
-    def h0(self) -> Ints:
-        """The optimistic policy alone."""
-        return np.zeros(1, dtype=np.int64)
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The rule without a floor: any lower value is enough."""
-        return kernels.Rule(-np.inf, mixes=False, by_coin=False)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above."""

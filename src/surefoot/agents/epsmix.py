@@ -7,9 +7,8 @@ import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.plan import Plan, exit_taken, safety
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Floats
 from surefoot.bounds import Bounds, Model
-from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 
@@ -28,14 +27,23 @@ def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float 
 
     if L_opt >= floor:
         return Plan(
-            EpisodicMixture(pi_b, pi_bar, 1.0), "optimistic", 0, 1.0, L_opt, upper, L, safety(bounds, floor, True)
+            EpisodicMixture(pi_b, pi_bar, 1.0),
+            "optimistic",
+            0,
+            1.0,
+            L_opt,
+            upper,
+            L,
+            safety(bounds.certified, floor, True),
         )
     if L_b < floor:
         policy = EpisodicMixture(pi_b, pi_bar, 0.0)
-        return Plan(policy, "baseline", model.H, 0.0, L_b, upper, L, safety(bounds, floor, False))
+        return Plan(policy, "baseline", model.H, 0.0, L_b, upper, L, safety(bounds.certified, floor, False))
     rho = (L_b - floor) / (L_b - L_opt)
     policy = EpisodicMixture(pi_b, pi_bar, rho)
-    return Plan(policy, exit_taken(model.H, rho, model.H), model.H, rho, floor, upper, L, safety(bounds, floor, True))
+    return Plan(
+        policy, exit_taken(model.H, rho, model.H), model.H, rho, floor, upper, L, safety(bounds.certified, floor, True)
+    )
 
 
 @final
@@ -51,19 +59,11 @@ class EpsMix(FloorAgent):
     name = "EpsMix"
 
     floor_scope = "every episode's coin-averaged value"
-
-    @property
-    def h0(self) -> Ints:
-        """The optimistic policy and the baseline."""
-        return np.array([0, self.problem.H])
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The rule by which a coin mixes both for the whole episode."""
-        return self.make_rule(mixes=True, by_coin=True)
+    spliced = False
+    by_coin = True
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: with the optimist's policy."""
+        """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return epsmix(model, self.baseline, floor, self.bounds, L_b)

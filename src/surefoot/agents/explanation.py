@@ -10,8 +10,8 @@ import numpy as np
 
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Floor, Relative
-from surefoot.agents.plan import Plan
-from surefoot.agents.premises import PremiseStatus, premise_status
+from surefoot.agents.plan import Plan, premise_status
+from surefoot.agents.promise import PremiseStatus
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import at_least, at_most

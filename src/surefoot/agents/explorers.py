@@ -1,6 +1,6 @@
 """What is mixed with the baseline. Safety rests on the certificate; only how fast one learns depends on this choice.
 
-An explorer is a function of counts and a generator that gives a policy (H, S, A). None stands for the optimist.
+An explorer is a function of counts and a generator that gives a policy (H, S, A). None is the optimistic policy.
 """
 
 from collections.abc import Callable

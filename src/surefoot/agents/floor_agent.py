@@ -4,19 +4,17 @@ import inspect
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
-from surefoot.agents.base import check_settings
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Floor, Relative, require_share, user_zero
+from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.replanning import EveryEpisode, Replan
 from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
-from surefoot.agents.splice_agent import SpliceAgent
+from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_floor
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidSetting
-from surefoot.numerics import kernels
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 
@@ -35,8 +33,8 @@ class FloorAgent(SpliceAgent):
     - baseline_at_least: the user asserts that the baseline is worth this. What rests on it is trusted, not certified
     - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
       delta, which comes on top
-    - explorer: what is mixed with the baseline instead of the optimist: `Thompson(problem)`, or any function of counts
-      and a generator that gives a policy (KL only)
+    - explorer: what is mixed with the baseline instead of the optimistic policy: `Thompson(problem)`, or any
+      function of counts and a generator that gives a policy (KL only)
     """
 
     problem: Problem
@@ -130,13 +128,6 @@ class FloorAgent(SpliceAgent):
             replan=settings.replan,
             certificate=settings.certificate,
         )
-
-    def make_rule(self, mixes: bool, by_coin: bool, bisections: int = 0) -> "kernels.Rule":
-        """Return the rule with this floor."""
-        if isinstance(self.floor, Relative):
-            max_loss, offset = self.floor.max_loss, user_zero(self.problem)
-            return kernels.Rule(0.0, mixes, by_coin, max_loss, offset, bisections)
-        return kernels.Rule(self.floor, mixes, by_coin, -1.0, 0.0, bisections)
 
     def __repr__(self) -> str:
         floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)

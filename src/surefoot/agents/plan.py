@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.agents.promise import PremiseStatus
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import FrozenRecord, either, freeze, require_integer, require_number
-from surefoot.bounds import Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture
@@ -182,10 +182,26 @@ def exit_taken(h: int, rho: float, H: int) -> Source:
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
-def safety(bounds: Bounds, floor: float, reached: bool, trusts: bool = False) -> Safety:
-    """Return the label of a plan: what its safety rests on. `trusts`: on what the user asserts of pi_b."""
-    if not bounds.certified:
+def safety(valid: bool, floor: float, reached: bool, trusts: bool = False) -> Safety:
+    """Return the label of a plan: what its safety rests on. `trusts`: on what the user asserts of pi_b.
+
+    `valid`: are the bounds proved, at scale 1?
+    """
+    if not valid:
         return "NOT CERTIFIED"
     if floor == -np.inf:
         return "no floor"
     return "certified" if reached and not trusts else "trusted"
+
+
+def premise_status(floor: float, proved: float, asserted: float) -> PremiseStatus:
+    """Return how well it is known that the baseline is worth the floor, by what is `proved` or `asserted` of it.
+
+    -inf stands for nothing. A floor of 0 needs no premise, and a relative floor is one of 0 here: it is measured from
+    the baseline, which cannot be below it.
+    """
+    if floor <= 0.0:
+        return "none needed"
+    if proved >= floor:
+        return "certified by data"
+    return "asserted by the user" if asserted >= floor else "unknown"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from surefoot.agents.premises import PremiseStatus
-
 Kind = Literal["certified", "not certified", "no floor", "another floor", "false premise", "stated"]
 Scope = Literal["every episode's policy", "every episode's coin-averaged value", "the sum of all episodes so far"]
+# Every promise presumes that the baseline is above the floor. How well that is known is the status of the premise.
+PremiseStatus = Literal["certified by data", "asserted by the user", "unknown", "none needed"]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.plan import Plan, exit_taken, proved, safety
-from surefoot.agents.premises import PremiseStatus, premise_status
-from surefoot.agents.promise import NO_FLOOR, Promise
+from surefoot.agents.floors import Relative, user_zero
+from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
+from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
@@ -48,22 +49,38 @@ class SpliceAgent(AgentByName):
     Its whole configuration is the properties below, so one kernel plans for all of them and one fused loop plays them.
     """
 
-    parts: ClassVar[int] = 4  # into how many events the paper's proof divides delta
+    spliced: ClassVar[bool] = True  # are the splices between explorer and baseline candidates, too?
+    mixes: ClassVar[bool] = True  # is the chosen candidate mixed with its bolder neighbour?
+    by_coin: ClassVar[bool] = False  # by a coin for the whole episode, and not at one step?
     bounds: Bounds
     explorer: Explorer | None = None
     returns: Returns | None = None
     baseline_at_least: float | None = None
     certificate: Certificate | None = None
+    bisections: int = 0
 
     @property
-    @abstractmethod
     def h0(self) -> Ints:
-        """The steps at which the candidates are spliced, ascending, h0[0] = 0."""
+        """The steps at which the candidates are spliced, ascending: pi_b up to h0, then the explorer's policy."""
+        H = self.problem.H
+        if self.spliced:
+            return np.arange(H + 1)
+        return np.array([0] if self.floor is None else [0, H])
 
     @property
-    @abstractmethod
+    def parts(self) -> int:
+        """Into how many events the paper divides delta: delta' = delta / (3(H+1)), without splices delta / 4."""
+        return 3 * (self.problem.H + 1) if self.spliced else 4
+
+    @property
     def rule(self) -> "kernels.Rule":
-        """The rule by which a plan follows from the candidates' lower values."""
+        """The rule by which a plan follows from the candidates' lower values. Without a floor any is enough."""
+        if self.floor is None:
+            return kernels.Rule(-np.inf, mixes=False, by_coin=False)
+        if isinstance(self.floor, Relative):
+            max_loss, offset = self.floor.max_loss, user_zero(self.problem)
+            return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset, self.bisections)
+        return kernels.Rule(self.floor, self.mixes, self.by_coin, -1.0, 0.0, self.bisections)
 
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
@@ -157,7 +174,7 @@ class SpliceAgent(AgentByName):
         return Model(self.problem, counts, self.delta_prime)
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """Return the explorer's policy; None for the optimist's, which the planner finds itself."""
+        """Return the explorer's policy; None for the optimistic policy's, which the planner finds itself."""
         if self.explorer is None:
             return None
         if rng is None:
@@ -197,16 +214,15 @@ class SpliceAgent(AgentByName):
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> PlanEvidence:
         """Return what the kernels read: balls or estimates, start, returns. They share the counts' arrays."""
         problem, bounds = self.problem, self.bounds
-        row_sum_error = self.row_sum_error(explorer_policy)
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
-        rounding = margin(problem.H, row_sum_error)
+        rounding = margin(problem.H, self.row_sum_error(explorer_policy))
         possible, log_returns = ReturnsRange(0.0, 0.0, 0.0), np.inf
         if self.returns is not None:
             possible = returns_range(problem, self.pi_b, self.returns)
             log_returns = -np.log(self.delta * self.returns.share)
         return PlanEvidence(
-            bounds.evidence(problem, counts, self.delta_prime, row_sum_error, uppers=self.rule.max_loss >= 0.0),
+            bounds.evidence(problem, counts, self.delta_prime, rounding, uppers=self.rule.max_loss >= 0.0),
             kernels.start_from(
                 problem.start,
                 counts.n_start,
@@ -319,7 +335,7 @@ class SpliceAgent(AgentByName):
             lower=proved(in_doubt, c, decision.rho, decision.floor, relative or trusts),
             upper=decision.upper,
             candidates=L,
-            safety=safety(self.bounds, self.rule.floor, decision.reached, trusts),
+            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts),
             grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,
@@ -333,3 +349,12 @@ class SpliceAgent(AgentByName):
                 U=decision.U,
             ),
         )
+
+
+def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:
+    """Check what the constructor of an agent with KL or the paper's bounds is given."""
+    known = check_problem(problem, pooled, replan)
+    if type(bounds) not in (Bernstein, KL):
+        raise InvalidSetting(f"bounds is {bounds!r}, expected sf.KL() or sf.Bernstein(), and not a subclass.")
+    assert isinstance(bounds, Bernstein | KL)
+    bounds.require(known)

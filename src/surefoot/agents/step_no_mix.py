@@ -7,9 +7,8 @@ import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.plan import Plan, exit_taken, safety
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Floats
 from surefoot.bounds import Bounds, Model
-from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import splice
 
@@ -24,11 +23,11 @@ def step_no_mix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: f
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
     if not reached:
-        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds, floor, False))
+        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds.certified, floor, False))
     h = reached[0]
     if h == 0:
-        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds, floor, True))
-    return Plan(pi[h], exit_taken(h, 0.0, model.H), h, 0.0, L[h], upper, L, safety(bounds, floor, True))
+        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds.certified, floor, True))
+    return Plan(pi[h], exit_taken(h, 0.0, model.H), h, 0.0, L[h], upper, L, safety(bounds.certified, floor, True))
 
 
 @final
@@ -37,24 +36,10 @@ class StepNoMix(FloorAgent):
     """Plays the first certified splice without mixing: StepMix's promise, reached in H+1 jumps instead of smoothly."""
 
     name = "StepNoMix"
-
-    @property
-    def parts(self) -> int:  # type: ignore[override]
-        """delta' = delta / (3(H+1)), as StepMix."""
-        return 3 * (self.problem.H + 1)
-
-    @property
-    def h0(self) -> Ints:
-        """All splices, h0 = 0..H."""
-        return np.arange(self.problem.H + 1)
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The rule that plays the first certified candidate itself."""
-        return self.make_rule(mixes=False, by_coin=False)
+    mixes = False
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: with the optimist's policy."""
+        """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return step_no_mix(model, self.baseline, floor, self.bounds, L_b)

@@ -7,11 +7,10 @@ import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.plan import Plan, exit_taken, safety
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_integer
 from surefoot.bounds import Bernstein, Bounds, Model
 from surefoot.errors import InvalidSetting
-from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import splice, step_mixture
 
@@ -30,13 +29,13 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
     if not reached:  # too little data: what is left is trust in pi_b
-        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds, floor, False))
+        return Plan(pi_b, "baseline", model.H, 0.0, L[-1], upper, L, safety(bounds.certified, floor, False))
     h = reached[0]
     if h == 0:
-        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds, floor, True))
+        return Plan(pi_bar, "optimistic", 0, 1.0, L[0], upper, L, safety(bounds.certified, floor, True))
     rho = (L[h] - floor) / (L[h] - L[h - 1])  # Eq. stepmix1; the kernel takes off a few ulp, towards safety
     policy = step_mixture(pi[h], pi[h - 1], rho)  # Eq. stepmix2
-    return Plan(policy, exit_taken(h, rho, model.H), h, rho, floor, upper, L, safety(bounds, floor, True))
+    return Plan(policy, exit_taken(h, rho, model.H), h, rho, floor, upper, L, safety(bounds.certified, floor, True))
 
 
 @final
@@ -64,23 +63,8 @@ class StepMix(FloorAgent):
                 "Use bounds=sf.KL()."
             )
 
-    @property
-    def parts(self) -> int:  # type: ignore[override]
-        """delta' = delta / (3(H+1)) with the paper's bounds; all of delta with KL."""
-        return 3 * (self.problem.H + 1)
-
-    @property
-    def h0(self) -> Ints:
-        """All splices, h0 = 0..H."""
-        return np.arange(self.problem.H + 1)
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The rule by which neighbours are mixed at the one step where they differ."""
-        return self.make_rule(mixes=True, by_coin=False, bisections=self.bisections)
-
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: with the optimist's policy, without bisection."""
+        """`plan`, by the readable version above: with the optimistic policy, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         return stepmix(model, self.baseline, floor, self.bounds, L_b)

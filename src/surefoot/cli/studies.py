@@ -15,12 +15,9 @@ from surefoot.cli.console import INTERRUPTED, say
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from surefoot.studies.analysis.summary import Rows
+    from surefoot.studies.analysis.claims import Analysis
     from surefoot.studies.run.runner import Tell
-    from surefoot.studies.run.store import Results
     from surefoot.studies.spec.study import Study
-
-    Known = tuple[Results, Rows]  # results that are read, and their summary
 
 REPORT = "report.html"
 HEADINGS = {
@@ -41,8 +38,7 @@ def studies(
 ) -> None:
     """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
     from surefoot.studies.spec.fields import REQUIRED
-    from surefoot.studies.spec.library import GROUPS, find_studies, source
-    from surefoot.studies.spec.study import TABLES
+    from surefoot.studies.spec.study import GROUPS, TABLES, find_studies, source
 
     if fields:
         for table, entries in TABLES.items():
@@ -98,12 +94,11 @@ def run(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
 ) -> None:
     """Run studies: one file per trial, then a summary and a report. The number of workers changes no result."""
-    from surefoot.studies.analysis.claims import judge
-    from surefoot.studies.analysis.summary import summary
+    from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.runner import check_workers, run_study
     from surefoot.studies.run.store import create, prepare, read_results
-    from surefoot.studies.spec.library import GROUPS, find_studies
+    from surefoot.studies.spec.study import GROUPS, find_studies
 
     chosen = [study for one in asked for study in find_studies(one)]
     several = len(chosen) > 1 or asked[0] in GROUPS
@@ -120,7 +115,7 @@ def run(
     folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
     for folder in folders:
         create(folder)
-    known: dict[Path, Known] = {}
+    known: dict[Path, Analysis] = {}
     for folder in folders:
         study = folder.study
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
@@ -132,12 +127,10 @@ def run(
             kept = f"{done} of {len(folder.wanted())} trials"
             typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        found = read_results(folder.path)
-        rows = summary(found)
-        known[folder.path] = found, rows
-        print_summary(found, rows)
+        known[folder.path] = found = analyse(read_results(folder.path))
+        print_summary(found.results, found.rows)
         typer.echo("")
-        for verdict in judge(found):
+        for verdict in found.verdicts:
             say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
         typer.echo("")
     typer.echo(f"Results: {target}")
@@ -214,18 +207,13 @@ def report(
     _write_report(folder, out or folder / REPORT, {})
 
 
-def _write_report(folder: Path, out: Path, known: "dict[Path, Known]") -> None:
+def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> None:
     """Write the report of all results in a folder; those that are known already are not read again."""
-    from surefoot.studies.analysis.summary import summary
     from surefoot.studies.report.report import write_report
     from surefoot.studies.run.store import read_results, study_folders
 
-    everything, summaries = [], []
-    for one in study_folders(folder):
-        results, rows = known[one] if one in known else (found := read_results(one), summary(found))
-        everything.append(results)
-        summaries.append(rows)
-    typer.echo(f"Report: {write_report(everything, out, summaries)}")
+    everything = [known[one] if one in known else read_results(one) for one in study_folders(folder)]
+    typer.echo(f"Report: {write_report(everything, out)}")
 
 
 def results(

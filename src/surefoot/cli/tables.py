@@ -100,7 +100,7 @@ COLUMNS = (
     Column("regret", "regret\n(return)", "regret\n(return)", "{:,.0f}"),
     Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
     Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
-    Column("first_optimistic", "optimistic\nat episode", "optimist\nat", "{:,}"),
+    Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic\nat", "{:,}"),
     Column("smallest_sum", "smallest\nsum", "least\nsum", "{:,.2f}"),
     Column("told", "knows\nV^b", "knows\nV^b", "{}"),
     Column("cost", "largest\ncost", "largest\ncost", "{:.4f}"),

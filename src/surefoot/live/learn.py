@@ -16,8 +16,8 @@ from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
 from surefoot.live.learner import Learner
 from surefoot.live.saved_state import RunIdentity, State, StateFile
-from surefoot.simulation.run import Run, add_episode, new_tally, run_from
-from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model
+from surefoot.simulation.run import Run, add_episode, run_from
+from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model, new_tally
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem

@@ -212,8 +212,8 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     if agent.explorer:
         # A function's own repr holds its address, which is another one in every process.
         settings.append(f"explorer={getattr(agent.explorer, '__qualname__', text_of(agent.explorer))}")
-    if getattr(agent, "bisections", None):
-        settings.append(f"bisections={agent.bisections}")  # type: ignore[attr-defined]
+    if agent.bisections:
+        settings.append(f"bisections={agent.bisections}")
     inside = getattr(agent, "learner", None)
     if inside:
         settings.append(f"learner={getattr(inside, '__qualname__', agent_text(inside))}")

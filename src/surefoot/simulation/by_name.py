@@ -5,14 +5,13 @@ from pathlib import Path
 
 from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent, Returns
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.replanning import Replan
-from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_floor
-from surefoot.bounds import BOUNDS, Bounds, Certificate
+from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.forecast import Forecast, forecast
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
+from surefoot.task.problem import Problem
 from surefoot.worlds.exact import solve, value_of
 from surefoot.worlds.registry import FAMILIES, Family, Size, family
 from surefoot.worlds.tabular_mdp import TabularMDP
@@ -102,36 +101,13 @@ def forecast_in(
     return forecast(agent, world=world)
 
 
-def build_agent(
-    name: str,
-    world: TabularMDP,
-    pi_b: Floats,
-    floor: float,
-    *,
-    delta: float,
-    bounds: Bounds,
-    pooled: bool,
-    episodes: int,
-    replan: Replan | None = None,
-    certificate: Certificate | None = None,
-) -> CountingAgent:
-    """Build an agent by name, with this baseline. Each takes those of these settings that it can use.
+def build_agent(name: str, problem: Problem, settings: AgentSettings) -> CountingAgent:
+    """Build an agent by name. Each takes those of the settings that it can use.
 
     Agents that must know the baseline's value are given it. With KL the rivals have the sharpest certificate that is
     theirs; with the paper's bounds, their printed constants.
     """
-    settings = AgentSettings(
-        baseline=pi_b,
-        floor=floor,
-        baseline_value=value_of(world, pi_b),
-        episodes=episodes,
-        delta=delta,
-        bounds=bounds,
-        pooled=pooled,
-        replan=replan,
-        certificate=certificate,
-    )
-    return _kind(name).from_settings(world.problem, settings)
+    return _kind(name).from_settings(problem, settings)
 
 
 def try_agents(
@@ -145,7 +121,7 @@ def try_agents(
     seed: int,
     ledger: Path | None = None,
 ) -> list[Run]:
-    """Simulate the agents one after the other, and the optimist last, for comparison. Ctrl-C ends the sequence.
+    """Simulate the agents one after the other, and BPI-UCBVI last, for comparison. Ctrl-C ends the sequence.
 
     Where a ledger is asked for, it holds the plans of the agent; then only one may be named.
     """
@@ -155,12 +131,19 @@ def try_agents(
     assert level is not None
     if pooled and not world.stationary:
         raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
+    assert world.baseline is not None
+    settings = AgentSettings(
+        baseline=world.baseline,
+        floor=level,
+        baseline_value=value_of(world, world.baseline),
+        episodes=episodes,
+        delta=delta,
+        bounds=bounds,
+        pooled=pooled,
+    )
     runs: list[Run] = []
     for name in dict.fromkeys([*names, "bpi-ucbvi"]):
-        assert world.baseline is not None
-        agent = build_agent(
-            name, world, world.baseline, level, delta=delta, bounds=bounds, pooled=pooled, episodes=episodes
-        )
+        agent = build_agent(name, world.problem, settings)
         runs.append(simulate(world, agent, episodes, seed, floor=level, ledger=None if runs else ledger))
         if runs[-1].interrupted:
             break

@@ -76,7 +76,9 @@ class Forecast:
             )
         for outlook in self.outlooks:
             mixture, optimistic = (about(k) for k in (outlook.first_mixture, outlook.first_optimistic))
-            lines.append(f"  {outlook.bounds}: first mixture after {mixture}, the optimist alone after {optimistic}")
+            lines.append(
+                f"  {outlook.bounds}: first mixture after {mixture}, the optimistic policy alone after {optimistic}"
+            )
             lines += [f"    held back by {binding}" for binding in outlook.holds_back[:3]]
         if self.covered:
             lines.append(

@@ -22,8 +22,8 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import read_only
 from surefoot.numerics import kernels
 from surefoot.simulation.blocks import draw_block
-from surefoot.simulation.run import add_episode, check_step, new_tally
-from surefoot.simulation.setup import Measured, RunSetup, Seed
+from surefoot.simulation.run import add_episode, check_step
+from surefoot.simulation.setup import Measured, RunSetup, Seed, new_tally
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
@@ -72,6 +72,10 @@ class RunContext:
         if self.ledger is not None:
             self.ledger.write(plan)
         return PlanInForce.begin(self.setup.agent, plan, self.counts)
+
+    def plan_at_checkpoint(self) -> Plan:
+        """Return the plan that would be made now. What an explorer draws for it is not the run's."""
+        return self.setup.agent.next_plan(self.counts, np.random.default_rng(0))
 
 
 Loop = Callable[[RunContext], Iterator[int]]  # yields how many episodes were played, after some of them

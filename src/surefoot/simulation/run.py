@@ -18,8 +18,6 @@ from surefoot.simulation.setup import Measured, RunSetup
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Units
 
-CURVE_POINTS = 2000
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Curve(FrozenRecord):
@@ -150,15 +148,6 @@ class Run(FrozenRecord):
         return f"Run({self.agent}{knows}, {numbers}, {self.promise}{alarm})"
 
 
-def new_tally(setup: RunSetup, counts: Counts) -> "kernels.Tally":
-    """Return an empty tally. With warm counts the sum begins with what the agent's account proves of their episodes."""
-    agent = setup.agent
-    tally = kernels.empty_tally(agent.problem.H, setup.episodes, CURVE_POINTS)
-    if setup.baseline is not None and setup.floor == agent.floor:
-        tally.surplus[0] = agent.saved_before(counts, setup.baseline)
-    return tally
-
-
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:
     """Enter one planned episode. The kernel trusts its numbers, so they are checked here."""
     check_step(plan, len(tally.by_h) - 1)
@@ -234,7 +223,7 @@ def run_from(
         mean_return=mean_return,
         units=setup.units,
         min_cumulative=float(tally.surplus[1]) if counted and tally.done else None,
-        knows_baseline_value=setup.agent.knows_baseline_value,
+        knows_baseline_value=setup.knows_baseline_value,
         in_sum=setup.agent.in_sum,
         budget=None if costs is None else costs.budget,
         baseline_cost=setup.baseline_cost,

@@ -13,12 +13,15 @@ from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
+from surefoot.numerics import kernels
+from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Units
 from surefoot.worlds.constrained import constrained_optimum
 from surefoot.worlds.exact import cost_of, solve, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
+CURVE_POINTS = 2000  # bins of a run's curve, at most about
 MOST_STEPS = 2**62 // REWARD_UNITS  # sums of rewards are exact up to here
 
 Seed = int | np.random.SeedSequence
@@ -40,6 +43,7 @@ class RunSetup:
     floor: float | None  # what violations are counted against
     promise: Promise
     units: Units
+    knows_baseline_value: bool  # was the agent given the baseline's value?
     world: TabularMDP | None = None  # None: no true model is known (live learning)
     baseline: float | None = None  # V^{pi_b}
     optimum: float | None = None
@@ -60,6 +64,15 @@ class RunSetup:
         return Measured(value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost))
 
 
+def new_tally(setup: RunSetup, counts: Counts) -> "kernels.Tally":
+    """Return an empty tally. With warm counts the sum begins with what the agent's account proves of their episodes."""
+    agent = setup.agent
+    tally = kernels.empty_tally(agent.problem.H, setup.episodes, CURVE_POINTS)
+    if setup.baseline is not None and setup.floor == agent.floor:
+        tally.surplus[0] = agent.saved_before(counts, setup.baseline)
+    return tally
+
+
 def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> RunSetup:
     """Check what a public function was given, and warn of a baseline that is below the floor, or above the budget."""
     optimum = solve(world).value  # which refuses what is not a world
@@ -78,6 +91,7 @@ def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | N
         floor=level,
         promise=mine.promise_for(level, own),
         units=world.problem.units,
+        knows_baseline_value=mine.knows_baseline_value,
         world=world,
         baseline=baseline,
         optimum=optimum,
@@ -91,7 +105,8 @@ def check_setup_without_model(agent: CountingAgent, episodes: int, floor: float 
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     own = agent.floor_value(None)
     level = own if floor is None else require_floor(floor, agent.problem.H)
-    return RunSetup(agent, K, level, agent.promise_for(level, own), agent.problem.units)
+    promise = agent.promise_for(level, own)
+    return RunSetup(agent, K, level, promise, agent.problem.units, agent.knows_baseline_value)
 
 
 def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:

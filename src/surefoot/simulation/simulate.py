@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from surefoot.agents import Agent, Plan
 from surefoot.assurance.ledger import Ledger, require_floor_agent
 from surefoot.base.progress import Report, Stop, ctrl_c, progress_bar
@@ -142,8 +140,7 @@ def _run(context: RunContext, loop: Loop, seed: Seed, report: Report, stop: Stop
     for done in loop(context):
         report(done)
         if left and left[-1] <= done:
-            # The plan that would be made now. What an explorer draws for it is not the run's.
-            at_checkpoints.append((done, setup.agent.next_plan(counts, np.random.default_rng(0))))
+            at_checkpoints.append((done, context.plan_at_checkpoint()))
             while left and left[-1] <= done:
                 left.pop()
         if stop():

@@ -1,4 +1,7 @@
-"""Exact values in a known world: no randomness. Everything else is compared with them."""
+"""Exact values in a known world: no randomness. Everything else is compared with them.
+
+A world's usual baseline and floor are made of them, too.
+"""
 
 from dataclasses import dataclass
 
@@ -8,8 +11,11 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
-from surefoot.task.policy import EpisodicMixture, check_policy, greedy
+from surefoot.task.policy import EpisodicMixture, boltzmann, check_policy, greedy
+from surefoot.task.problem import Units
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
+
+USUAL_SHARE = 0.9  # the default floor is nine tenths of what the baseline is worth
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -87,3 +93,31 @@ def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
         d[h] = reach[:, None] * pi[h]
         reach = np.einsum("sa,sat->t", d[h], world.P[h])
     return d
+
+
+def with_soft_optimum(name: str, P: Floats, r: Floats, H: int, eta: float) -> TabularMDP:
+    """Return the world with the baseline Boltzmann on Q* with eta, and nine tenths of its value as the floor."""
+    bare = TabularMDP(P, r, H=H)
+    return with_baseline(name, P, r, H, boltzmann(solve(bare).Q, eta))
+
+
+def with_baseline(
+    name: str,
+    P: Floats,
+    r: Floats,
+    H: int,
+    baseline: Floats,
+    floor: float | None = None,
+    cost: Floats | None = None,
+    units: Units = Units(),  # noqa: B008  (frozen)
+) -> TabularMDP:
+    """Return the world with this baseline, and nine tenths of its value as the floor unless another is given."""
+    bare = TabularMDP(P, r, H=H)
+    if floor is None:
+        floor = USUAL_SHARE * float(policy_value(bare, baseline)[0, 0])
+    return TabularMDP(P, r, H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
+
+
+def lean(rule: Floats, slip: float) -> Floats:
+    """Return the policy that follows the rule (H, S, A) with probability 1 - slip, and else takes a uniform action."""
+    return np.asarray((1.0 - slip) * rule + slip / rule.shape[-1])

@@ -10,6 +10,7 @@ import pytest
 import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
+from surefoot.agents.settings import AgentSettings
 from surefoot.bounds import BOUNDS
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.simulation.by_name import build_agent, build_bounds, try_agents
@@ -321,8 +322,9 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
         "conservative-ucbvi": sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **given),
     }
     assert by_hand.keys() == sf.AGENTS.keys()
+    settings = AgentSettings(pi_b, 0.4, value, 300, certificate=certificate, **given)
     for name, agent in by_hand.items():
-        built = build_agent(name, world, pi_b, 0.4, episodes=300, certificate=certificate, **given)
+        built = build_agent(name, world.problem, settings)
         assert type(built) is sf.AGENTS[name]
         assert described(built) == described(agent), name
 

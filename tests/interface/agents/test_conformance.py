@@ -8,7 +8,9 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import surefoot as sf
+from surefoot.agents.settings import AgentSettings
 from surefoot.simulation.by_name import build_agent
+from surefoot.worlds.exact import value_of
 from surefoot.worlds.gymnasium import env_id
 
 
@@ -285,7 +287,9 @@ def world():
 @pytest.mark.parametrize("scale", [1.0, 1e-3])
 def test_our_agents_are_left_in_peace(name, pooled, scale, world):
     bounds = sf.Bernstein(scale)
-    agent = build_agent(name, world, world.baseline, 0.1, delta=0.05, bounds=bounds, pooled=pooled, episodes=1000)
+    value = value_of(world, world.baseline)
+    settings = AgentSettings(world.baseline, 0.1, value, 1000, delta=0.05, bounds=bounds, pooled=pooled)
+    agent = build_agent(name, world.problem, settings)
     for seed in range(3):
         findings = sf.check_agent(agent, seed=seed)
         assert_quiet(findings)

@@ -60,7 +60,7 @@ def test_demo_for_people(tmp_path):
 
 
 def test_demo_for_programs(tmp_path):
-    """Both families side by side: the sharp one leaves the baseline, the paper's cannot yet, the optimist falls."""
+    """Both families side by side: the sharp one leaves the baseline, the paper's cannot yet, BPI-UCBVI falls."""
     result = surefoot("demo", *SHORT, "--seed", "5", "--out", "f.png", "--json", cwd=tmp_path)
     table = json.loads(result.stdout)
     assert table["seed"] == 5

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from surefoot.cli.main import app
 from surefoot.studies.analysis.summary import COLUMNS
 from surefoot.studies.run.store import read_results
-from surefoot.studies.spec.library import GROUPS
-from surefoot.studies.spec.study import parse_study
+from surefoot.studies.spec.study import GROUPS, parse_study
 
 RUNNER = CliRunner()
 STUDY = """

@@ -324,7 +324,7 @@ class TestCertificates:
                 (line,) = by_colour(axes, drawing.colour_of(h0, H))
                 np.testing.assert_allclose(line.get_ydata(), np.array([0.0, 0.5, 1.0]) + 0.1 * c + 0.01)
         words = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert {"h0 = 0 (optimist)", "h0 = 1", "h0 = 2 (baseline)", "floor", "baseline", "optimum"} <= set(words)
+        assert {"h0 = 0 (optimistic)", "h0 = 1", "h0 = 2 (baseline)", "floor", "baseline", "optimum"} <= set(words)
 
     def test_other_checkpoints_are_interpolated(self):
         moved = {"trace_episode": np.array([1, 200, 400])}
@@ -337,7 +337,7 @@ class TestCertificates:
     def test_two_candidates_have_no_h0(self):
         figure = plots.plot_certificates(results_of(study_of(agents=["epsmix"])))
         words = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert words[1:3] == ["optimist", "baseline"]
+        assert words[1:3] == ["optimistic", "baseline"]
 
     def test_without_a_floor_the_picture_says_so(self):
         results = results_of(study_of(agents=["bpi-ucbvi"]))

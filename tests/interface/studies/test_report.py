@@ -17,19 +17,17 @@ from scipy import stats as oracle
 
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.studies.analysis.claims import Verdict
+from surefoot.studies.analysis.claims import Verdict, analyse
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary
 from surefoot.studies.analysis.terminal import print_summary
 from surefoot.studies.analysis.verdict import glance, overall_verdict
-from surefoot.studies.report import report as report_module
 from surefoot.studies.report.html import compact, with_shared_letters
 from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import as_toml, command, page, write_report
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
-from surefoot.studies.spec.library import GROUPS, find_studies
-from surefoot.studies.spec.study import parse_study
+from surefoot.studies.spec.study import GROUPS, find_studies, parse_study
 
 TINY = {
     "name": "tiny",
@@ -294,14 +292,13 @@ def test_a_page_can_be_made_before_there_is_a_trial(results):
     assert Reader(text).unclosed == []
 
 
-def test_claims_have_words_and_symbols(results, monkeypatch):
+def test_claims_have_words_and_symbols(results):
     verdicts = [
         Verdict("It is so.", True, "3 of 3"),
         Verdict("It is not.", False, "0 of 3; or 1 of 3"),
         Verdict("Who knows?", None, "nothing <here>"),
     ]
-    monkeypatch.setattr(report_module, "judge", lambda given: verdicts)
-    text = page([results])
+    text = page([analyse(results)._replace(verdicts=verdicts)])
     rows = [row for row in Reader(text).of_tag("tr") if "✓ holds" in row or "✗ does" in row or "? cannot" in row]
     assert [re.sub(r"\s+", " ", row).strip() for row in rows] == [
         "It is so.✓ holds3 of 3",
@@ -309,19 +306,18 @@ def test_claims_have_words_and_symbols(results, monkeypatch):
         "Who knows?? cannot be judgednothing <here>",
     ]
     assert "1 of 3 claims hold, 1 does not, 1 cannot be judged" in verdict_of(text)
-    monkeypatch.setattr(report_module, "judge", lambda given: [])
-    assert 'id="claims"' not in page([results])
+    assert 'id="claims"' not in page([analyse(results)._replace(verdicts=[])])
 
 
 NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
 
 
-def test_what_users_write_is_shown_and_never_run(results, monkeypatch):
+def test_what_users_write_is_shown_and_never_run(results):
     agents = tuple(replace(one, label=f"{NASTY} {one.id}") for one in results.study.agents)
     scenarios = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
     study = replace(results.study, title=NASTY, question=NASTY, scenarios=scenarios, agents=agents)
-    monkeypatch.setattr(report_module, "judge", lambda given: [Verdict(NASTY, None, NASTY)])
-    given = replace(results, study=study, versions={NASTY: NASTY})
+    shown = analyse(replace(results, study=study, versions={NASTY: NASTY}))
+    given = shown._replace(verdicts=[Verdict(NASTY, None, NASTY)])
     for text in (page([given]), page([given, given])):
         read = Reader(text)
         assert read.unclosed == []

@@ -10,8 +10,7 @@ import surefoot as sf
 from surefoot.errors import InvalidStudy
 from surefoot.offline.methods import METHODS
 from surefoot.studies.run.trial import Trial, build_scenario, child, learn_from_log, run_trial
-from surefoot.studies.spec.library import GROUPS, find_studies, packaged, source
-from surefoot.studies.spec.study import TABLES, Study, parse_study, read_study
+from surefoot.studies.spec.study import GROUPS, TABLES, Study, find_studies, packaged, parse_study, read_study, source
 
 SMALL = """
 name = "small"
@@ -295,7 +294,7 @@ def test_a_trial_is_the_run_of_its_seed():
 def test_trials_meet_the_same_chances_in_every_cell_and_different_ones_each():
     cells = small().cells
     first = [run_trial(cell, 0) for cell in cells[:2]]
-    # Both begin with what the same stream deals them: the optimist's run differs by what it plays, not by its seed.
+    # Both begin with what the same stream deals them: the second run differs by what it plays, not by its seed.
     assert child(0, 3, 1).generate_state(4).tolist() == child(0, 3, 1).generate_state(4).tolist()
     streams = {tuple(child(0, i, purpose).generate_state(4)) for i in range(50) for purpose in (0, 1)}
     assert len(streams) == 100

@@ -1,6 +1,6 @@
 """The switch between baseline and explorer that keeps a SUM of returns above the floor, not each episode's.
 
-The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimist.
+The explorer is whatever plays off the baseline: an agent inside, an explorer function, or the optimistic policy.
 """
 
 import hashlib
@@ -16,14 +16,12 @@ import numpy as np
 from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative
-from surefoot.agents.plan import Plan, Safety
-from surefoot.agents.premises import PremiseStatus, premise_status
-from surefoot.agents.promise import Promise
+from surefoot.agents.plan import Plan, Safety, premise_status
+from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze, require_floor
 from surefoot.errors import InvalidCounts, InvalidSetting
-from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
@@ -198,6 +196,8 @@ class BudgetAgent(FloorAgent):
 
     floor_scope = "the sum of all episodes so far"
     in_sum = True
+    spliced = False  # the kernels only bound the explorer's policy and the baseline; the switch decides
+    mixes = False
 
     _: KW_ONLY
     baseline_value: float | None = None
@@ -285,16 +285,6 @@ class BudgetAgent(FloorAgent):
         counts.account_of = self.account_fingerprint
 
     @property
-    def h0(self) -> Ints:
-        """The explorer's policy and the baseline."""
-        return np.array([0, self.problem.H])
-
-    @property
-    def rule(self) -> "kernels.Rule":
-        """The kernels only bound the candidates; the switch decides."""
-        return self.make_rule(mixes=False, by_coin=False)
-
-    @property
     def promise(self) -> Promise:
         """What is promised, beside every number that this agent produces."""
         if not self.bounds.certified:
@@ -344,7 +334,7 @@ class BudgetAgent(FloorAgent):
         return "declared range" if by_range else None
 
     def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
-        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimist's."""
+        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy's."""
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
         by_range = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model

@@ -21,7 +21,7 @@ from surefoot.task.problem import Problem
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConservativeUCBVI(BudgetAgent):
-    """The optimist whenever the lower values of what it has played, and V^b for the rest, keep the sum above the floor.
+    """Plays the optimistic policy where lower values so far, and V^b for the rest, keep the sum above the floor.
 
     Promise (scale 1): with probability at least 1 - delta, for EVERY k the sum of the first k episodes' values is at
     least k times the floor, provided the baseline's value is. A single episode may fall below.

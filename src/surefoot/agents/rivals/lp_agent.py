@@ -12,8 +12,7 @@ import numpy as np
 from surefoot.agents.base import CostBudget, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
 from surefoot.agents.plan import Plan, Safety, Source
-from surefoot.agents.premises import PremiseStatus
-from surefoot.agents.promise import Promise
+from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints

@@ -15,6 +15,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_delta, require_integer
 from surefoot.bounds import KL, Model
 from surefoot.bounds.binding import binding_pairs, estimated_rewards
+from surefoot.bounds.model import margin
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.offline.methods.learnt import Learnt, require_log
@@ -154,7 +155,7 @@ def _evidence(
     level = require_delta(delta)
     rows = [np.ones((1, 1)) if problem.start is None else problem.start] + ([] if pi is None else [pi])
     row_sum_error = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
-    evidence = bounds.evidence(problem, counts, level, row_sum_error)
+    evidence = bounds.evidence(problem, counts, level, margin(problem.H, row_sum_error))
     kernels.refresh_all(evidence)
     return evidence, level
 

@@ -12,18 +12,24 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis.pairing import (
+from surefoot.studies.analysis.stats import bound_in_words, count_in_words
+from surefoot.studies.analysis.summary import Rows, summary
+from surefoot.studies.analysis.trials import (
     Found,
     at,
     at_the_end,
     baseline_of,
     both,
+    breaks_promise,
     but_length,
     cells_of,
+    certificate_is_false,
     common,
     eta_of,
+    is_certified,
     is_flat,
     is_optimal,
+    is_uncertified,
     kind_of,
     label_of,
     later,
@@ -34,20 +40,13 @@ from surefoot.studies.analysis.pairing import (
     more_of,
     number,
     optimistic_at,
+    premise_is_false,
     regret_of,
     runs,
     share_of_gap_closed,
     stays_at_first,
     tightness,
 )
-from surefoot.studies.analysis.promises import (
-    breaks_promise,
-    certificate_is_false,
-    is_certified,
-    is_uncertified,
-    premise_is_false,
-)
-from surefoot.studies.analysis.stats import bound_in_words, count_in_words
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.claims import CLAIMS
@@ -63,6 +62,14 @@ class Verdict(NamedTuple):
     claim: str  # a sentence
     holds: bool | None  # None: these results cannot tell
     numbers: str  # what was found, with the numbers
+
+
+class Analysis(NamedTuple):
+    """The results of a study, their summary, and the verdicts on its claims."""
+
+    results: Results
+    rows: Rows
+    verdicts: list[Verdict]
 
 
 Judge = Callable[[Results], Iterator[Found]]
@@ -87,6 +94,11 @@ def judges(name: str) -> Callable[[Judge], Judge]:
 def judge(results: Results) -> list[Verdict]:
     """Judge the claims that the study names, in its order."""
     return [_verdict(results, name) for name in results.study.claims]
+
+
+def analyse(results: Results) -> Analysis:
+    """Summarise the results, and judge the study's claims."""
+    return Analysis(results, summary(results), judge(results))
 
 
 def _verdict(results: Results, name: str) -> Verdict:

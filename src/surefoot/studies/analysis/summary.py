@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis.promises import (
+from surefoot.studies.analysis.stats import at_most, mean_interval, summarise_optional
+from surefoot.studies.analysis.trials import (
     baseline_is_below,
     breaks_promise,
     certificate_is_false,
@@ -17,7 +18,6 @@ from surefoot.studies.analysis.promises import (
     premise_is_false,
     promises_of,
 )
-from surefoot.studies.analysis.stats import at_most, mean_interval, summarise_optional
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Cell

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from surefoot.studies.analysis.promises import UNCERTIFIED
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import Row, Rows, summary
+from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.run.store import Results
 

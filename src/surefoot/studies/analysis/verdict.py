@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from surefoot.studies.analysis.promises import UNCERTIFIED
 from surefoot.studies.analysis.stats import NOISE, amount
 from surefoot.studies.analysis.summary import Row, Rows, summary
+from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.run.store import Results
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"

@@ -17,8 +17,8 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS
-from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
 from surefoot.studies.analysis.stats import band
+from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario

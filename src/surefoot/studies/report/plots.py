@@ -181,7 +181,7 @@ def plot_certificates(results: Results) -> "Figure":
     several = [H for H in (h_of(cell.trials[0]) for cell in cells) if H is not None]
     handles = [
         Line2D([], [], color=PLAYED, lw=3.6, label="lower value of what would be played"),
-        *h_handles(several, "h0 = {}", optimist=" (optimist)", baseline=" (baseline)", two=not several),
+        *h_handles(several, "h0 = {}", optimist=" (optimistic)", baseline=" (baseline)", two=not several),
         Line2D([], [], color="#999999", lw=0.9, label="upper value: no policy is worth more"),
         *(Line2D([], [], color=GREY, ls=style, lw=1.0, label=name) for name, style in LEVELS.items()),
     ]
@@ -266,7 +266,7 @@ def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> A
 
 
 def plot_by_h(results: Results) -> "Figure":
-    """Draw the episodes so far at each h, from 0 (the optimist) to H (the baseline); agents with a floor only."""
+    """Draw the episodes so far at each h, from 0 (optimistic) to H (the baseline); agents with a floor only."""
     cells = with_floor(drawn_cells(results))
     if not cells:
         return figure_of_nothing(results, "No agent of this study promises a floor: there is no h to count.")
@@ -285,7 +285,9 @@ def plot_by_h(results: Results) -> "Figure":
             axes.set_yscale("log")
         episode_axis(axes, [cell], results.study.axis, float(end[0]))
         thousands(axes.yaxis)
-    handles = h_handles([cell.trials[0].H for cell in cells], "h = {}", " (optimist)", " (baseline, or mixed with it)")
+    handles = h_handles(
+        [cell.trials[0].H for cell in cells], "h = {}", " (optimistic)", " (baseline, or mixed with it)"
+    )
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
     figure.supylabel("episodes so far", fontsize=MEDIUM)
     return finished(figure)
@@ -443,8 +445,8 @@ FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
     ),
     "ribbon": StudyFigure(
         plot_ribbon,
-        "What was played when: the baseline alone, a mixture with the optimist, or the optimist alone (of DOPE and "
-        "OptPess-LP: their linear program's own policy); shares of the episodes, mean over trials.",
+        "What was played when: the baseline alone, a mixture with the optimistic policy, or the optimistic policy "
+        "alone (of DOPE and OptPess-LP: their linear program's own policy); shares of the episodes, mean over trials.",
     ),
     "certificates": StudyFigure(
         plot_certificates,
@@ -459,8 +461,8 @@ FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
     ),
     "by-h": StudyFigure(
         plot_by_h,
-        "Episodes so far at each h, mean over trials: h = 0 is the optimist alone, h = H the baseline or a mixture "
-        "with it. The paper's lemma says that the counts of h > 0 stop growing.",
+        "Episodes so far at each h, mean over trials: h = 0 is the optimistic policy alone, h = H the baseline or a "
+        "mixture with it. The paper's lemma says that the counts of h > 0 stop growing.",
     ),
     "violations": StudyFigure(
         plot_violations,

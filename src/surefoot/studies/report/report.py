@@ -13,9 +13,8 @@ from typing import Any
 from surefoot.agents import AGENTS
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
-from surefoot.studies.analysis.claims import Verdict, judge
-from surefoot.studies.analysis.promises import UNCERTIFIED
-from surefoot.studies.analysis.summary import Rows, summary
+from surefoot.studies.analysis.claims import Analysis, Verdict, analyse
+from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
 from surefoot.studies.report.html import (
     STYLE,
@@ -39,8 +38,7 @@ from surefoot.studies.report.tables import (
     scenarios_table,
 )
 from surefoot.studies.run.store import Results
-from surefoot.studies.spec.library import GROUPS, packaged
-from surefoot.studies.spec.study import Study
+from surefoot.studies.spec.study import GROUPS, Study, packaged
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
@@ -80,22 +78,23 @@ HOW_COMPUTED = (
 )
 
 
-def write_report(results: Sequence[Results], path: str | Path, summaries: Sequence[Rows] | None = None) -> Path:
-    """Write the page to a file, whole or not at all. `summaries` are those of the results, where they are known."""
-    write_whole(path, methodcaller("write", page(results, summaries).encode()))
+def write_report(studies: Sequence[Results | Analysis], path: str | Path) -> Path:
+    """Write the page to a file, whole or not at all. Results that are not analysed yet are analysed here."""
+    write_whole(path, methodcaller("write", page(studies).encode()))
     return Path(path)
 
 
-def page(results: Sequence[Results], summaries: Sequence[Rows] | None = None) -> str:
+def page(studies: Sequence[Results | Analysis]) -> str:
     """Return everything on one page, as HTML."""
-    if not results:
+    if not studies:
         raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
-    tables = [summary(one) for one in results] if summaries is None else summaries
+    analysed = [one if isinstance(one, Analysis) else analyse(one) for one in studies]
+    results = [one.results for one in analysed]
     views = [
-        StudyView(f"study-{i}", one.study, one, one.study.cells, rows, judge(one))
-        for i, (one, rows) in enumerate(zip(results, tables, strict=True), 1)
+        StudyView(f"study-{i}", one.results.study, one.results, one.results.study.cells, one.rows, one.verdicts)
+        for i, one in enumerate(analysed, 1)
     ]
-    verdict = overall_verdict(results, tables)
+    verdict = overall_verdict(results, [one.rows for one in analysed])
     title = results[0].study.title if len(results) == 1 else f"{len(results)} studies of learning above a floor"
     body = [
         _header(title, verdict, views),
@@ -150,8 +149,9 @@ def _header(title: str, verdict: OverallVerdict, views: Sequence[StudyView]) -> 
         '<p class="words">The floor is the lowest expected return that an episode may have. The baseline is the policy '
         "that is there before learning, and is played until something better is known to be above the floor. Regret is "
         "how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
-        "policy. The optimist is the policy that is best if all that is not known yet is good. A candidate plays the "
-        "baseline for h0 steps, then the optimist; a mixture combines two neighbouring candidates.</p>\n</header>"
+        "policy. The optimistic policy is the one that is best if all that is not known yet is good. A candidate plays "
+        "the baseline for h0 steps, then the optimistic policy; a mixture combines two neighbouring candidates.</p>\n"
+        "</header>"
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from surefoot.agents import AGENTS
 from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
-from surefoot.studies.analysis.promises import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
 from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
 from surefoot.studies.analysis.summary import Row
+from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
 from surefoot.studies.report.html import Html, Table, element, escape, small, tag
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial

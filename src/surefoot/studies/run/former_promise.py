@@ -7,8 +7,7 @@ Trials that are written today hold the promise as data (store.py).
 import re
 from typing import cast, get_args
 
-from surefoot.agents.premises import PremiseStatus
-from surefoot.agents.promise import NO_FLOOR, Promise, Scope, stated
+from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise, Scope, stated
 
 CERTIFIED = re.compile(
     r"certified at delta = (?P<delta>\S+) for (?P<scope>[^,;]+)"

@@ -18,8 +18,7 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -28,16 +27,14 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.agents import AGENTS
-from surefoot.agents.premises import PremiseStatus
-from surefoot.agents.promise import Kind, Promise, Scope
+from surefoot.agents.promise import Kind, PremiseStatus, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import opened, read_json, replacing, strict_json, write_json
 from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.studies.run.former_promise import promise_from
 from surefoot.studies.run.trial import Trial, check_study_cells
-from surefoot.studies.spec.library import GROUPS
-from surefoot.studies.spec.study import Cell, Study, parse_study
+from surefoot.studies.spec.study import GROUPS, Cell, Study, parse_study
 
 if TYPE_CHECKING:
     import duckdb
@@ -297,11 +294,11 @@ class Results:
     versions: dict[str, str]
     trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
     seconds: float  # of all trials together, where their times are known
+    missing: int = field(init=False)  # how many trials are not there yet
 
-    @cached_property
-    def missing(self) -> int:
-        """How many trials are not there yet."""
-        return len(self.study.cells) * self.study.trials - sum(len(some) for some in self.trials.values())
+    def __post_init__(self) -> None:
+        wanted = len(self.study.cells) * self.study.trials
+        object.__setattr__(self, "missing", wanted - sum(len(some) for some in self.trials.values()))
 
     def of(self, scenario: str, agent: str) -> tuple[Trial, ...]:
         """Return the trials of one cell."""

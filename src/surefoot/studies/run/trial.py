@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.agents import Blocks, EveryEpisode, Growth
 from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
+from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import FrozenRecord, freeze, require_floor
 from surefoot.bounds import Certificate
@@ -140,19 +141,23 @@ class Trial(FrozenRecord):
 def run_trial(cell: Cell, trial: int) -> Trial:
     """Run trial number `trial` of this cell."""
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
+    problem = built.world.problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FloorAboveBaseline)  # a baseline from a log may be below: that is counted
         agent = build_agent(
             cell.agent.agent,
-            built.world,
-            built.baseline,
-            built.floor,
-            delta=built.delta,
-            bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
-            pooled=built.world.problem.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
-            episodes=cell.episodes,
-            replan=replan_of(cell.replan),
-            certificate=built.certificate,
+            problem,
+            AgentSettings(
+                baseline=built.baseline,
+                floor=built.floor,
+                baseline_value=built.baseline_value,
+                episodes=cell.episodes,
+                delta=built.delta,
+                bounds=build_bounds(cell.agent.bounds, cell.agent.scale),
+                pooled=problem.stationary if cell.agent.pooled == "if stationary" else bool(cell.agent.pooled),
+                replan=replan_of(cell.replan),
+                certificate=built.certificate,
+            ),
         )
         run = simulate(
             built.world,
@@ -194,6 +199,7 @@ class BuiltScenario:
 
     world: TabularMDP
     baseline: Floats
+    baseline_value: float
     floor: float
     delta: float  # what is left of it for the agent
     certificate: Certificate | None = None
@@ -207,21 +213,23 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     try:
         world = build_world(scenario.world["name"], **{k: v for k, v in scenario.world.items() if k != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
-        floor = _floor_of(world, scenario, value_of(world, policy))
+        value = value_of(world, policy)
+        floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
         raise InvalidStudy(f"Scenario {scenario.id!r}: {reason}") from None
     if scenario.log is None:
-        return BuiltScenario(world, policy, floor, delta)
+        return BuiltScenario(world, policy, value, floor, delta)
     learnt = learn_from_log(world, policy, scenario.log, delta / 2, child(seed, trial, LOG))
     return BuiltScenario(
         world,
         learnt.policy,
+        value_of(world, learnt.policy),
         floor,
         delta / 2,
         certificate=learnt.certificate if learnt.certified else None,
         log=scenario.log,
         log_lower=learnt.lower if learnt.certified else None,
-        log_behaviour=value_of(world, policy),
+        log_behaviour=value,
     )
 
 
@@ -306,7 +314,7 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         A=problem.A,
         episodes=run.episodes,
         floor=in_user_units(built.floor),
-        baseline=in_user_units(value_of(built.world, built.baseline)),
+        baseline=in_user_units(built.baseline_value),
         optimum=in_user_units(run.optimum),
         violations=run.violations,
         regret=units.scale * run.regret,

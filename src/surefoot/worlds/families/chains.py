@@ -4,7 +4,7 @@ import numpy as np
 
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidModel
-from surefoot.worlds.builders import with_baseline
+from surefoot.worlds.exact import with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 LEFT, RIGHT = 0, 1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surefoot.worlds.builders import lean, with_baseline
+from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 DEMAND = (0.3, 0.2, 0.2, 0.2, 0.05, 0.05)

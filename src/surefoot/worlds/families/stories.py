@@ -5,7 +5,7 @@ import numpy as np
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidModel
 from surefoot.task.problem import Units
-from surefoot.worlds.builders import lean, with_baseline
+from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from surefoot.base.validation import require_bool, require_integer, require_number
 from surefoot.errors import InvalidModel
-from surefoot.worlds.builders import with_soft_optimum
+from surefoot.worlds.exact import with_soft_optimum
 from surefoot.worlds.tabular_mdp import TabularMDP, random_mdp
 
 

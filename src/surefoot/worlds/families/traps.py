@@ -5,7 +5,7 @@ import numpy as np
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_integer, require_number
 from surefoot.errors import InvalidModel
-from surefoot.worlds.builders import with_baseline
+from surefoot.worlds.exact import with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 START, GOOD, BAD = 0, 1, 2
