@@ -22,9 +22,9 @@ from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary
 from surefoot.studies.analysis.terminal import print_summary
 from surefoot.studies.analysis.verdict import glance, overall_verdict
-from surefoot.studies.report.html import compact, with_shared_letters
 from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import as_toml, command, page, write_report
+from surefoot.studies.report.svg import compact, with_shared_letters
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import GROUPS, find_studies, parse_study

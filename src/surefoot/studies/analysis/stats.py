@@ -1,11 +1,7 @@
-"""Statistics of few trials: intervals for means, exact bounds for shares, and agents compared trial by trial.
-
-Everything rests on one function, the regularised incomplete beta function I_x(a, b): Student's t and the binomial are
-both special cases of it. Quantiles are found by bisection, with a relative error of about 1e-12.
-"""
+"""Statistics of few trials: intervals for means, exact bounds for shares, and agents compared trial by trial."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +10,6 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number
 from surefoot.errors import InvalidSetting
-
-TINY = 1e-300  # stands for 0 in a denominator of the continued fraction
-LARGE = 30.0  # from here on Stirling's series is as good as lgamma
-MOST_TERMS = 100_000  # of it; about sqrt(max(a, b)) are needed
 
 NOISE = 1e-6  # sums of rounding errors over all episodes stay below
 
@@ -42,21 +34,10 @@ class Paired(NamedTuple):
 
 
 def t_quantile(p: float, dof: int) -> float:
-    """Return the quantile of Student's t: the value that is not exceeded with probability p, to 1e-10 of itself."""
-    p = _share("p", p)
-    n = float(require_integer("dof", dof, 1, InvalidSetting))
-    if p == 0.5:
-        return 0.0
-    tail = min(p, 1.0 - p)
+    """Return the quantile of Student's t: the value that is not exceeded with probability p."""
+    from scipy.special import stdtrit
 
-    def in_body(t: float) -> float:  # the negative of the tail: grows with t, and keeps the digits of a small tail
-        return -0.5 * beta_share(0.5 * n, 0.5, n / (n + t * t), t * t / (n + t * t))
-
-    high = 1.0
-    while in_body(high) < -tail:
-        high *= 2.0
-    t = _bisect(in_body, -tail, 0.0, high)
-    return t if p > 0.5 else -t
+    return float(stdtrit(require_integer("dof", dof, 1, InvalidSetting), _share("p", p)))
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
@@ -131,6 +112,8 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
 
     Trials of the same number have the same random numbers, so their difference says more than two means would.
     """
+    from scipy.special import bdtr
+
     one, two = (as_floats(name, some, InvalidSetting) for name, some in (("first", first), ("second", second)))
     if one.shape != two.shape or one.ndim != 1 or len(one) == 0:
         raise InvalidSetting(
@@ -139,8 +122,7 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
     difference = mean_interval((one - two).tolist(), level)
     wins, losses = int((one < two).sum()), int((one > two).sum())
     fewer, decided = min(wins, losses), wins + losses
-    # P(X <= fewer) for a fair coin is I_1/2(decided - fewer, fewer + 1); both sides of it count.
-    p = 1.0 if wins == losses else min(1.0, 2.0 * beta_share(decided - fewer, fewer + 1, 0.5, 0.5))
+    p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))  # both sides of a fair coin count
     return Paired(difference, wins, losses, len(one) - decided, p)
 
 
@@ -157,66 +139,10 @@ def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]
     return median, len(values) - len(happened)
 
 
-def beta_share(a: float, b: float, x: float, y: float) -> float:
-    """Return I_x(a, b), where y is 1 - x: both are given, since neither follows from the other without loss of digits.
-
-    It is computed by the continued fraction (DLMF 8.17.22), on the side where that converges fast.
-    """
-    if x <= 0.0 or y <= 0.0:
-        return float(y <= 0.0)
-    if x > (a + 1.0) / (a + b + 2.0):
-        return 1.0 - beta_share(b, a, y, x)
-    log_x, log_y = (math.log(u) if u < 0.5 else math.log1p(-v) for u, v in ((x, y), (y, x)))
-    return math.exp(a * log_x + b * log_y - _log_beta(min(a, b), max(a, b))) / a * _fraction(a, b, x)
-
-
-def _log_beta(a: float, b: float) -> float:
-    """Return the logarithm of B(a, b) for a <= b."""
-    if b < LARGE:
-        return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    # lgamma(b) - lgamma(a + b) by Stirling's series: as a difference of two large numbers it would lose ten digits.
-    main = math.lgamma(a) - a * math.log(a + b) + a - (b - 0.5) * math.log1p(a / b)
-    return main + _stirling_error(b) - _stirling_error(a + b)
-
-
-def _stirling_error(z: float) -> float:
-    """Return lgamma(z) minus Stirling's formula, to 1e-15 for z >= LARGE."""
-    w = 1.0 / (z * z)
-    return (1.0 / 12.0 - w * (1.0 / 360.0 - w * (1.0 / 1260.0 - w / 1680.0))) / z
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction of I_x, evaluated from the front (Lentz)."""
-    c, d = 1.0, 1.0 / _not_zero(1.0 - (a + b) * x / (a + 1.0))
-    value = d
-    for m in range(1, MOST_TERMS):
-        even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
-        for term in (even, odd):
-            d = 1.0 / _not_zero(1.0 + term * d)
-            c = _not_zero(1.0 + term / c)
-            value *= c * d
-        if abs(c * d - 1.0) < 1e-15:
-            return value
-    raise InvalidSetting(f"I_x({a:g}, {b:g}) did not settle at x = {x:g}. Expected fewer than 10^9 trials.")
-
-
-def _not_zero(value: float) -> float:
-    return value if abs(value) > TINY else TINY
-
-
 def _beta_quantile(p: float, a: float, b: float) -> float:
-    return _bisect(lambda x: beta_share(a, b, x, 1.0 - x), p, 0.0, 1.0)
+    from scipy.special import betaincinv
 
-
-def _bisect(grows: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Return where a growing function reaches its target, by bisection until no number lies between."""
-    while low < (middle := 0.5 * (low + high)) < high:
-        if grows(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return high
+    return float(betaincinv(a, b, p))
 
 
 def _of(k: int, n: int) -> tuple[int, int]:

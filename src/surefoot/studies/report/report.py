@@ -1,36 +1,30 @@
 """One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the same results.
 
 The page begins with the verdict and the claims, then shows each study, and ends with what the promise presumes, how to
-run the studies again, and their files.
+run the studies again, and their files. Here is what it says; page.html.jinja and style.css say how it looks.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
+from importlib.resources import files
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from surefoot.agents import AGENTS
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import Analysis, Verdict, analyse
 from surefoot.studies.analysis.trials import UNCERTIFIED
-from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
-from surefoot.studies.report.html import (
-    STYLE,
-    Html,
-    Table,
-    bullets,
-    element,
-    escape,
-    figure,
-    link,
-    section,
-    tag,
-    with_shared_letters,
-)
+from surefoot.studies.analysis.verdict import CERTIFIED, glance, overall_verdict
+from surefoot.studies.report.svg import labelled, with_shared_letters
 from surefoot.studies.report.tables import (
+    Note,
+    RowGroup,
     StudyView,
+    Table,
+    TableCell,
+    TableRow,
     agents_table,
     comparisons_table,
     plural,
@@ -40,19 +34,14 @@ from surefoot.studies.report.tables import (
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.study import GROUPS, Study, packaged
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
-BADGES = {CERTIFIED: ("certified", "✓", "good"), UNCERTIFIED: ("uncertified", "✗", "bad")}  # class, symbol, colour
 HOLDS = {
-    True: Html('<span class="holds">✓ holds</span>'),
-    False: Html('<span class="fails">✗ does not hold</span>'),
-    None: Html('<span class="unsure">? cannot be judged</span>'),
+    True: TableCell("✓ holds", kind="holds"),
+    False: TableCell("✗ does not hold", kind="fails"),
+    None: TableCell("? cannot be judged", kind="unsure"),
 }
+BADGES = {CERTIFIED: ("certified", "✓", "good"), UNCERTIFIED: ("uncertified", "✗", "bad")}  # kind, symbol, colour
 BROKEN = "PROMISE BROKEN"
-MEANING_OF_CERTIFIED = (
-    "Certified means: proved from data, on an event of probability at least 1 − delta, if all of this is so. "
-    "NOT CERTIFIED means: computed with a bonus that somebody scaled by hand, which no proof covers."
-)
 ALWAYS_PRESUMED = (
     "States, actions and steps are finite, and every episode has the same number H of steps.",
     "The same state and action at the same step have the same transition probabilities in every episode.",
@@ -78,6 +67,39 @@ HOW_COMPUTED = (
 )
 
 
+class Badge(NamedTuple):
+    """A word of the verdict, in a colour and with a symbol."""
+
+    kind: str
+    symbol: str
+    word: str
+
+
+class Figure(NamedTuple):
+    """A picture on the page."""
+
+    number: str
+    svg: str
+    caption: str
+
+
+class StudySection(NamedTuple):
+    """What the page shows of one study."""
+
+    anchor: str
+    name: str
+    title: str
+    question: str
+    glance: Table
+    setting: str
+    scenarios: Table
+    agents: Table
+    results: Table
+    figures: list[Figure]
+    comparisons: Table | None
+    toml: str
+
+
 def write_report(studies: Sequence[Results | Analysis], path: str | Path) -> Path:
     """Write the page to a file, whole or not at all. Results that are not analysed yet are analysed here."""
     write_whole(path, methodcaller("write", page(studies).encode()))
@@ -86,6 +108,8 @@ def write_report(studies: Sequence[Results | Analysis], path: str | Path) -> Pat
 
 def page(studies: Sequence[Results | Analysis]) -> str:
     """Return everything on one page, as HTML."""
+    import jinja2
+
     if not studies:
         raise InvalidSetting("There are no results to report. Give at least one folder that `run` wrote.")
     analysed = [one if isinstance(one, Analysis) else analyse(one) for one in studies]
@@ -94,69 +118,52 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         StudyView(f"study-{i}", one.results.study, one.results, one.results.study.cells, one.rows, one.verdicts)
         for i, one in enumerate(analysed, 1)
     ]
+    alone = len(views) == 1
     verdict = overall_verdict(results, [one.rows for one in analysed])
-    title = results[0].study.title if len(results) == 1 else f"{len(results)} studies of learning above a floor"
-    body = [
-        _header(title, verdict, views),
-        Html("<main>"),
-        _contents(views) if len(views) > 1 else "",
-        _claims(views),
-        *(_study(view, len(views) == 1) for view in views),
-        _premises(views),
-        _provenance(views),
-        _files(views),
-        Html("</main>"),
-        Html(
-            "<footer><p>Made by surefoot from the results alone: the same results give the same page, to the byte. It "
-            "loads nothing and runs no scripts.</p></footer>"
-        ),
-    ]
-    head = (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{verdict.word}: {escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-    )
-    return with_shared_letters(head + "\n".join(part for part in body if part) + "\n</body>\n</html>\n")
-
-
-def _header(title: str, verdict: OverallVerdict, views: Sequence[StudyView]) -> Html:
-    """Return the title and the verdict: what a reader sees first."""
     kind, symbol, colour = BADGES.get(verdict.word, ("nothing", "○", ""))
-    badges = [_badge(kind, symbol, verdict.word)]
-    if verdict.alarms:
-        badges.append(_badge("broken", "✗", BROKEN))
-        colour = "bad"
-    one = views[0] if len(views) == 1 else None
-    found = [escape(line) for line in verdict.found]
-    judged = [verdict for view in views for verdict in view.verdicts]
-    if judged:
-        found.append(Html(f"{link('claims', _counted(judged))}."))
-    finds = element("p", Html(" ".join(found)), "found")
-    means = element("p", Html(f"{escape(verdict.meaning)} {link('premises', 'What it presumes')}."))
-    parts = [
-        element("p", badges, "badges"),
-        *(element("p", escape(line), "alarm") for line in verdict.alarms),
-        # What is not certified is said before anything that was found.
-        *([means, finds] if verdict.word == UNCERTIFIED else [finds, means]),
-        bullets([escape(line) for line in verdict.caveats], "caveats"),
-        (_agents_at_a_glance(one) if one else _studies_at_a_glance(views)).html(),
-    ]
-    question = element("p", escape(one.study.question), "question") if one else ""
-    return Html(
-        f'<header>\n<p class="kicker">surefoot: report</p>\n<h1>{escape(title)}</h1>\n{question}\n'
-        f'<section class="verdict {colour}" aria-label="Verdict">\n' + "\n".join(filter(None, parts)) + "\n</section>\n"
-        '<p class="words">The floor is the lowest expected return that an episode may have. The baseline is the policy '
-        "that is there before learning, and is played until something better is known to be above the floor. Regret is "
-        "how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
-        "policy. The optimistic policy is the one that is best if all that is not known yet is good. A candidate plays "
-        "the baseline for h0 steps, then the optimistic policy; a mixture combines two neighbouring candidates.</p>\n"
-        "</header>"
+    broken = [Badge("broken", "✗", BROKEN)] if verdict.alarms else []
+    here = files("surefoot.studies.report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    template = environment.from_string(here.joinpath("page.html.jinja").read_text(encoding="utf-8"))
+    text = template.render(
+        style=here.joinpath("style.css").read_text(encoding="utf-8"),
+        title=results[0].study.title if alone else f"{len(results)} studies of learning above a floor",
+        alone=alone,
+        verdict=verdict,
+        badges=[Badge(kind, symbol, verdict.word), *broken],
+        colour="bad" if broken else colour,
+        meaning_first=verdict.word == UNCERTIFIED,  # what is not certified is said before anything that was found
+        judged=_counted([one for view in views for one in view.verdicts]),
+        glance=_agents_at_a_glance(views[0]) if alone else _studies_at_a_glance(views),
+        claims=_claims(views),
+        studies=[_section(view) for view in views],
+        premises=_premises(views),
+        provenance=_provenance(views),
+        how_computed=HOW_COMPUTED,
+        files_heading="The study's file" if alone else "The studies' files",
+    )
+    return with_shared_letters(text)
 
 
-def _badge(kind: str, symbol: str, word: str) -> Html:
-    return Html(f'<strong class="badge {kind}"><span aria-hidden="true">{symbol}</span> {escape(word)}</strong>')
+def _section(view: StudyView) -> StudySection:
+    """Return what the page shows of one study: its setting, its results, its figures."""
+    study = view.study
+    return StudySection(
+        anchor=view.anchor,
+        name=study.name,
+        title=study.title,
+        question=study.question,
+        glance=_agents_at_a_glance(view),
+        setting=_setting(view),
+        scenarios=scenarios_table(view),
+        agents=agents_table(view),
+        results=results_table(view),
+        figures=_figures(view),
+        comparisons=comparisons_table(view),
+        toml=as_toml(study),
+    )
 
 
 def _agents_at_a_glance(view: StudyView) -> Table:
@@ -164,12 +171,14 @@ def _agents_at_a_glance(view: StudyView) -> Table:
     by_agent = (
         [row for row in view.rows if row["learner"] == agent.id and row["trials"]] for agent in view.study.agents
     )
-    rows = [
+    rows: list[TableRow] = [
         [
-            Html(escape(one.label) + tag(one.promise, bad=any(row["not_certified"] or row["broken"] for row in mine))),
-            escape(one.below),
-            escape(one.regret),
-            escape(one.left),
+            TableCell(
+                one.label, tags=(Note(one.promise, bad=any(row["not_certified"] or row["broken"] for row in mine)),)
+            ),
+            one.below,
+            one.regret,
+            one.left,
         ]
         for one, mine in zip(glance(view.results, view.rows), filter(None, by_agent), strict=True)
     ]
@@ -179,35 +188,37 @@ def _agents_at_a_glance(view: StudyView) -> Table:
     )
     scenarios = len(view.study.scenarios)
     over = "1 scenario" if scenarios == 1 else f"all {scenarios} scenarios together"
-    return Table(f"The agents over {over}.", headings, frozenset({1, 2, 3}), [("", rows)])
+    return Table(f"The agents over {over}.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
 
 
 def _studies_at_a_glance(views: Sequence[StudyView]) -> Table:
     """Return each study in a line of the verdict."""
-    rows = []
+    rows: list[TableRow] = []
     for view in views:
         verdict = overall_verdict([view.results], [view.rows])
-        tags = [] if verdict.word == CERTIFIED else [tag(verdict.word, bad=verdict.word == UNCERTIFIED)]
+        tags = [] if verdict.word == CERTIFIED else [Note(verdict.word, bad=verdict.word == UNCERTIFIED)]
         if verdict.alarms:
-            tags.append(tag(BROKEN, bad=True))
+            tags.append(Note(BROKEN, bad=True))
         certified, broken = (sum(row[key] or 0 for row in view.rows) for key in ("certified", "broken"))
         holds = sum(verdict.holds is True for verdict in view.verdicts)
         others = [row for row in view.rows if row["no_floor"] or row["not_certified"]]
         below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
         rows.append(
             [
-                Html(link(view.anchor, view.study.title) + "".join(tags)),
-                escape(f"{holds} of {len(view.verdicts)}" if view.verdicts else "–"),
-                escape(f"{broken:,} of {certified:,}" if certified else "–"),
-                escape(f"{below:,} of {runs:,}" if runs else "–"),
+                TableCell(view.study.title, tags=tuple(tags), anchor=view.anchor),
+                f"{holds} of {len(view.verdicts)}" if view.verdicts else "–",
+                f"{broken:,} of {certified:,}" if certified else "–",
+                f"{below:,} of {runs:,}" if runs else "–",
             ]
         )
     headings = ("study", "claims that hold", "promises broken", "below the floor without a promise")
-    return Table("The studies.", headings, frozenset({1, 2, 3}), [("", rows)])
+    return Table("The studies.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
-    """Return how many claims hold, how many do not, and how many cannot be judged."""
+    """Return how many claims hold, how many do not, and how many cannot be judged; nothing where there are none."""
+    if not verdicts:
+        return ""
     holds, fails, unsure = (sum(verdict.holds is what for verdict in verdicts) for what in (True, False, None))
     n = len(verdicts)
     words = [f"{holds} of {n} {plural('claim', n)} {'holds' if n == 1 else 'hold'}"]
@@ -218,52 +229,22 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(words)
 
 
-def _contents(views: Sequence[StudyView]) -> Html:
-    """Return links to all parts of the page."""
-    parts = [("claims", "What was claimed")] if any(view.verdicts for view in views) else []
-    parts += [(view.anchor, view.study.title) for view in views]
-    parts += [("premises", "What the promise presumes"), ("again", "To run it again"), ("files", "The studies' files")]
-    entries = "".join(element("li", link(anchor, text)) for anchor, text in parts)
-    return Html(f'<nav aria-labelledby="contents">\n<h2 id="contents">Contents</h2>\n<ol>{entries}</ol>\n</nav>')
-
-
-def _claims(views: Sequence[StudyView]) -> Html:
-    """Return each claim with its verdict and numbers; nothing where nothing was claimed."""
+def _claims(views: Sequence[StudyView]) -> Table | None:
+    """Return each claim with its verdict and numbers; None where nothing was claimed."""
     groups = []
     for view in views:
-        rows = [[escape(one.claim), HOLDS[one.holds], _found(one.numbers)] for one in view.verdicts]
-        groups.append((view.study.title if len(views) > 1 else "", rows))
-    if not any(rows for _, rows in groups):
-        return Html("")
+        rows: list[TableRow] = [
+            [one.claim, HOLDS[one.holds], TableCell(lines=tuple(Note(part) for part in one.numbers.split("; ")))]
+            for one in view.verdicts
+        ]
+        groups.append(RowGroup(view.study.title if len(views) > 1 else "", rows))
+    if not any(group.rows for group in groups):
+        return None
     caption = (
         "What must come out if the paper (Li, Huang, Shen and Yang, Near-optimal Conservative Exploration in "
         "Reinforcement Learning under Episode-wise Constraints, 2023) is right, each judged by code from these results."
     )
-    table = Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups, stacks=True)
-    return section("claims", "What was claimed", table.html())
-
-
-def _found(numbers: str) -> Html:
-    """Return a line for each thing that was found."""
-    return Html("".join(element("div", escape(part)) for part in numbers.split("; ")))
-
-
-def _study(view: StudyView, alone: bool) -> Html:
-    """Return one study: its setting, its results, its figures. Alone, its title and question are on top already."""
-    study = view.study
-    compared = comparisons_table(view)
-    parts = [
-        *([] if alone else [element("p", escape(study.question), "question"), _agents_at_a_glance(view).html()]),
-        element("h3", escape("Setting")),
-        element("p", escape(_setting(view))),
-        scenarios_table(view).html(),
-        agents_table(view).html(),
-        element("h3", escape("Results")),
-        results_table(view).html(),
-        *_figures(view),
-        *([] if compared is None else [element("h3", escape("Side by side")), compared.html()]),
-    ]
-    return section(view.anchor, "What was done" if alone else study.title, "\n".join(parts))
+    return Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups, stacks=True)
 
 
 def _setting(view: StudyView) -> str:
@@ -281,19 +262,23 @@ def _setting(view: StudyView) -> str:
     )
 
 
-def _figures(view: StudyView) -> list[Html]:
+def _figures(view: StudyView) -> list[Figure]:
+    """Draw the figures. A screen reader reads the beginning of each caption."""
     if not any(row["trials"] for row in view.rows) or not view.study.figures:
         return []
     from surefoot.studies.report.plots import FIGURES, save_svg  # matplotlib is slow to import
 
-    drawn = [element("h3", escape("Figures"))]
+    drawn = []
     for i, name in enumerate(view.study.figures, 1):
         salt = f"{view.anchor.replace('study-', 's')}f{i}"  # ids begin with it, and are many: short
-        drawn.append(figure(save_svg(FIGURES[name].draw(view.results), salt), FIGURES[name].caption, f"Figure {i}."))
+        caption = FIGURES[name].caption
+        short = re.split(r"[.:;] ", caption, maxsplit=1)[0].rstrip(".")
+        svg = labelled(save_svg(FIGURES[name].draw(view.results), salt), short)
+        drawn.append(Figure(f"Figure {i}.", svg, caption))
     return drawn
 
 
-def _premises(views: Sequence[StudyView]) -> Html:
+def _premises(views: Sequence[StudyView]) -> list[str]:
     """Return what the promise rests on. What concerns one kind of agent is said where there is one."""
     specs = [spec for view in views for spec in view.study.agents]
     scenarios = [scenario for view in views for scenario in view.study.scenarios]
@@ -327,30 +312,27 @@ def _premises(views: Sequence[StudyView]) -> Html:
         )
     if any(spec.pooled is not False for spec in specs):
         lines.append("Where counts are pooled over steps, the dynamics do not depend on the step.")
-    lines += MEANING_OF_NUMBERS
-    content = f"{element('p', escape(MEANING_OF_CERTIFIED))}\n{bullets([escape(line) for line in lines])}"
-    return section("premises", "What the promise presumes", content)
+    return [*lines, *MEANING_OF_NUMBERS]
 
 
-def _provenance(views: Sequence[StudyView]) -> Html:
-    """Return where the numbers come from, and how they were computed."""
-    rows = []
+def _provenance(views: Sequence[StudyView]) -> Table:
+    """Return where the numbers come from."""
+    rows: list[TableRow] = []
     for view in views:
         study = view.study
         versions = ", ".join(f"{name} {version}" for name, version in view.results.versions.items())
         rows.append(
             [
-                escape(study.name),
-                element("code", escape(command(study)), "line"),
-                escape(study.seed),
-                escape(study.size),
-                escape(versions),
-                element("code", escape(study.digest)),
+                study.name,
+                TableCell(command(study), kind="command"),
+                str(study.seed),
+                study.size,
+                versions,
+                TableCell(study.digest, kind="code"),
             ]
         )
     headings = ("study", "command", "seed", "size", "made with", "digest of the study (SHA-256)")
-    table = Table("Where the numbers come from.", headings, frozenset({2}), [("", rows)], frozenset({4, 5}))
-    return section("again", "To run it again", f"{table.html()}\n{bullets([escape(line) for line in HOW_COMPUTED])}")
+    return Table("Where the numbers come from.", headings, frozenset({2}), [RowGroup("", rows)], frozenset({4, 5}))
 
 
 def command(study: Study) -> str:
@@ -364,41 +346,8 @@ def command(study: Study) -> str:
     return f"surefoot run {what}{quick} --trials {study.trials}"
 
 
-def _files(views: Sequence[StudyView]) -> Html:
-    """Return the studies as TOML, to be saved and run."""
-    parts = [
-        f"<details>\n<summary>{escape(view.study.name)}.toml</summary>\n"
-        f"<pre><code>{escape(as_toml(view.study))}</code></pre>\n</details>"
-        for view in views
-    ]
-    studies, heading = ("study", "The study's file") if len(views) == 1 else ("studies", "The studies' files")
-    words = f"The {studies} as data. Saved as a file, it can be run: surefoot run FILE.toml"
-    return section("files", heading, "\n".join([element("p", escape(words)), *parts]))
-
-
 def as_toml(study: Study) -> str:
     """Return the study as its file would say it: `read_study` reads it back."""
-    table = study.as_table()
-    plain = {key: value for key, value in table.items() if key not in ("quick", "scenarios", "agents")}
-    blocks = [_fields(plain)]
-    if "quick" in table:
-        blocks.append(f"[quick]\n{_fields(table['quick'])}")
-    for kind in ("scenarios", "agents"):
-        blocks += [f"[[{kind}]]\n{_fields(entry)}" for entry in table[kind]]
-    return "\n\n".join(blocks) + "\n"
+    import tomli_w
 
-
-def _fields(table: Mapping[str, Any]) -> str:
-    return "\n".join(f"{key} = {_as_value(value)}" for key, value in table.items())
-
-
-def _as_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_as_value(entry)}" for key, entry in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_as_value(entry) for entry in value) + "]"
-    if isinstance(value, str):  # the strings of TOML are those of JSON, but for DEL
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value)
+    return tomli_w.dumps(study.as_table())

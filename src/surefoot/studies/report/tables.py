@@ -10,7 +10,6 @@ from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
 from surefoot.studies.analysis.summary import Row
 from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
-from surefoot.studies.report.html import Html, Table, element, escape, small, tag
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
@@ -26,6 +25,45 @@ COUNTS: dict[bool | str, str] = {
 }
 
 
+class Note(NamedTuple):
+    """A few words in a cell; bad ones are red."""
+
+    text: str
+    bad: bool = False
+
+
+class TableCell(NamedTuple):
+    """What stands in a cell of a table. A cell of plain text is a string."""
+
+    text: str = ""
+    small: tuple[str, ...] = ()  # lines in small letters below
+    tags: tuple[Note, ...] = ()  # what the row is worth as a promise, below its name
+    lines: tuple[Note, ...] = ()  # several findings, each on a line of its own
+    kind: str = ""  # "code", "command" (code on one line), or a class of the style sheet
+    anchor: str = ""  # the part of the page that the text leads to
+
+
+TableRow = Sequence[str | TableCell]
+
+
+class RowGroup(NamedTuple):
+    """Rows below a heading of their own; "": none."""
+
+    heading: str
+    rows: Sequence[TableRow]
+
+
+class Table(NamedTuple):
+    """A table with a caption; the first cell of a row names it."""
+
+    caption: str
+    headings: Sequence[str]
+    numeric: frozenset[int]  # columns of numbers
+    groups: Sequence[RowGroup]
+    wide: frozenset[int] = frozenset()  # columns of sentences
+    stacks: bool = False  # cells below each other where the page is narrow
+
+
 class StudyView(NamedTuple):
     """The results of a study as the page reads them: what several sections need, computed once."""
 
@@ -39,7 +77,7 @@ class StudyView(NamedTuple):
 
 def scenarios_table(view: StudyView) -> Table:
     """Return each scenario with its world, its baseline and its floor."""
-    rows = []
+    rows: list[TableRow] = []
     for scenario in view.study.scenarios:
         mine = [row for row in view.rows if row["panel"] == scenario.id]
         known = next((row for row in mine if row["trials"]), None)
@@ -48,17 +86,17 @@ def scenarios_table(view: StudyView) -> Table:
         lengths = dict.fromkeys(f"{row['episodes']:,}" for row in mine)
         rows.append(
             [
-                escape(mine[0]["panel_title"]),
-                Html(f"{escape(scenario.world['name'])}{small(sizes)}{small(about)}"),
-                escape(baseline_in_words(scenario)),
-                escape("–" if known is None else _baseline_return(known)),
-                Html(escape(_four_digits(known, "floor")) + small(floor_in_words(scenario))),
-                escape(_four_digits(known, "optimum")),
-                escape(" or ".join(lengths)),
+                mine[0]["panel_title"],
+                TableCell(scenario.world["name"], small=(sizes, about)),
+                baseline_in_words(scenario),
+                "–" if known is None else _baseline_return(known),
+                TableCell(_four_digits(known, "floor"), small=(floor_in_words(scenario),)),
+                _four_digits(known, "optimum"),
+                " or ".join(lengths),
             ]
         )
     headings = ("scenario", "world", "baseline", "baseline's return", "floor", "best return", "episodes per run")
-    return Table("The scenarios.", headings, frozenset({3, 4, 5, 6}), [("", rows)], frozenset({1, 2}))
+    return Table("The scenarios.", headings, frozenset({3, 4, 5, 6}), [RowGroup("", rows)], frozenset({1, 2}))
 
 
 def _four_digits(row: Row | None, key: str) -> str:
@@ -111,22 +149,22 @@ def floor_in_words(scenario: Scenario) -> str:
 
 def agents_table(view: StudyView) -> Table:
     """Return each agent with how it plans and what it promises."""
-    rows = []
+    rows: list[TableRow] = []
     for agent in view.study.agents:
         mine = [(cell, row) for cell, row in zip(view.cells, view.rows, strict=True) if row["learner"] == agent.id]
         trials = [trial for _, row in mine for trial in _trials(view, row)]
         rows.append(
             [
-                escape(mine[0][1]["label"]),
-                escape(AGENTS[agent.agent].name),
+                mine[0][1]["label"],
+                AGENTS[agent.agent].name,
                 _constants(agent),
-                escape(COUNTS[agent.pooled]),
-                escape(" or ".join(dict.fromkeys(replan_in_words(cell.replan) for cell, _ in mine))),
-                _promises(trials) if trials else escape("–"),
+                COUNTS[agent.pooled],
+                " or ".join(dict.fromkeys(replan_in_words(cell.replan) for cell, _ in mine)),
+                _promises(trials) if trials else "–",
             ]
         )
     headings = ("agent", "algorithm", "constants", "counts", "replans", "what it promises")
-    return Table("The agents.", headings, frozenset(), [("", rows)], frozenset({5}))
+    return Table("The agents.", headings, frozenset(), [RowGroup("", rows)], frozenset({5}))
 
 
 def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
@@ -134,9 +172,9 @@ def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
     return view.results.trials.get(f"{row['panel']}/{row['learner']}", ())
 
 
-def _constants(agent: AgentSpec) -> Html:
-    scaled = "" if agent.scale == 1.0 else tag(f"bonus times {agent.scale:g}: {UNCERTIFIED}", bad=True)
-    return Html(escape(CONSTANTS[agent.bounds]) + scaled)
+def _constants(agent: AgentSpec) -> TableCell:
+    scaled = () if agent.scale == 1.0 else (Note(f"bonus times {agent.scale:g}: {UNCERTIFIED}", bad=True),)
+    return TableCell(CONSTANTS[agent.bounds], tags=scaled)
 
 
 def replan_in_words(choice: Choice) -> str:
@@ -149,16 +187,15 @@ def replan_in_words(choice: Choice) -> str:
     return f"in blocks of {100 * value:g} % of the episodes so far"
 
 
-def _promises(trials: Sequence[Trial]) -> Html:
+def _promises(trials: Sequence[Trial]) -> TableCell:
     """Return each promise once, with the number of its runs where there are several; red where nothing is promised."""
     promises = promises_of(trials)
     withdrawn = promises_of([trial for trial in trials if is_uncertified(trial) or premise_is_false(trial)])
     lines = []
     for promise, times in promises.items():
         count = f" ({times:,} {plural('run', times)})" if len(promises) > 1 else ""
-        words = element("span", escape(f"{promise}{count}"), "tag bad" if promise in withdrawn else "")
-        lines.append(element("div" if len(promises) > 1 else "span", words))
-    return Html("".join(lines))
+        lines.append(Note(f"{promise}{count}", bad=promise in withdrawn))
+    return TableCell(lines=tuple(lines))
 
 
 def results_table(view: StudyView) -> Table:
@@ -176,47 +213,44 @@ def results_table(view: StudyView) -> Table:
     groups = []
     for scenario in view.study.scenarios:
         mine = [row for row in view.rows if row["panel"] == scenario.id]
-        groups.append((mine[0]["panel_title"], [_result(row) for row in mine]))
+        groups.append(RowGroup(mine[0]["panel_title"], [_result(row) for row in mine]))
     return Table(caption, headings, frozenset({2, 3, 5, 6, 7, 8}), groups, frozenset({4}))
 
 
-def _result(row: Row) -> list[Html]:
+def _result(row: Row) -> TableRow:
     trials, wanted = row["trials"], row["trials_wanted"]
     if not trials:
-        return [escape(row["label"]), escape("–"), escape(f"0 of {wanted}"), *[escape("–")] * 6]
-    runs = count_in_words(row["runs_below"], trials, "run")
-    bound = bound_in_words(row["runs_below"], trials)
-    mean_return = _interval(row, "mean_return", "{:.4f}".format)
+        return [row["label"], "–", f"0 of {wanted}", *["–"] * 6]
     return [
-        Html(escape(row["label"]) + _tags(row)),
-        escape("yes" if row["told"] else "no"),
-        escape(trials if trials == wanted else f"{trials} of {wanted}"),
-        Html(escape(amount(row["violations"])) + small(f"baseline {amount(row['baseline_violations'])}")),
-        Html(escape(runs) + small(bound)),
-        Html(_interval(row, "regret", amount) + small(f"baseline {amount(row['baseline_regret'])}")),
-        Html(mean_return + small(f"baseline {row['baseline_return']:.4f}")),
-        escape("has no baseline") if row["no_floor"] else _moment(row, "off_baseline"),
+        TableCell(row["label"], tags=_tags(row)),
+        "yes" if row["told"] else "no",
+        str(trials) if trials == wanted else f"{trials} of {wanted}",
+        TableCell(amount(row["violations"]), small=(f"baseline {amount(row['baseline_violations'])}",)),
+        TableCell(count_in_words(row["runs_below"], trials, "run"), small=(bound_in_words(row["runs_below"], trials),)),
+        _interval(row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
+        _interval(row, "mean_return", "{:.4f}".format, f"baseline {row['baseline_return']:.4f}"),
+        "has no baseline" if row["no_floor"] else _moment(row, "off_baseline"),
         _moment(row, "first_optimistic"),
     ]
 
 
-def _tags(row: Row) -> Html:
+def _tags(row: Row) -> tuple[Note, ...]:
     """Return what the numbers of this row are worth as a promise."""
     tags = []
     if row["broken"]:
-        tags.append(tag(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs", bad=True))
+        tags.append(Note(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs", bad=True))
     elif row["certified"]:
         scope = ", in the sum of all episodes" if row["in_sum"] else ""
-        tags.append(tag(f"certified{_share(row, 'certified')}{scope}", bad=False))
+        tags.append(Note(f"certified{_share(row, 'certified')}{scope}"))
     if row["on_trust"]:
-        tags.append(tag(f"on trust{_share(row, 'on_trust')}: never left the baseline", bad=False))
+        tags.append(Note(f"on trust{_share(row, 'on_trust')}: never left the baseline"))
     if row["not_certified"]:
-        tags.append(tag(UNCERTIFIED, bad=True))
+        tags.append(Note(UNCERTIFIED, bad=True))
     elif row["no_floor"]:
-        tags.append(tag("promises no floor", bad=False))
+        tags.append(Note("promises no floor"))
     if row["premise_false"]:
-        tags.append(tag(f"no promise in {row['premise_false']} of {row['trials']} runs", bad=True))
-    return Html("".join(tags))
+        tags.append(Note(f"no promise in {row['premise_false']} of {row['trials']} runs", bad=True))
+    return tuple(tags)
 
 
 def _share(row: Row, key: str) -> str:
@@ -224,20 +258,20 @@ def _share(row: Row, key: str) -> str:
     return "" if row[key] == row["trials"] else f" in {row[key]} of {row['trials']} runs"
 
 
-def _interval(row: Row, key: str, show: Callable[[float], str]) -> Html:
+def _interval(row: Row, key: str, show: Callable[[float], str], beside: str) -> TableCell:
     mean, low, high = row[key], row[f"{key}_low"], row[f"{key}_high"]
     span = "one trial: no interval" if low is None else f"{show(low)} to {show(high)}"
-    return Html(escape(show(mean)) + small(span))
+    return TableCell(show(mean), small=(span, beside))
 
 
-def _moment(row: Row, key: str) -> Html:
+def _moment(row: Row, key: str) -> str | TableCell:
     never, trials = row[f"{key}_never"], row["trials"]
     if never == trials:
-        return escape("never")
+        return "never"
     low, high = (amount(row[f"{key}_{end}"]) for end in ("earliest", "latest"))
     median = "later than the run" if row[key] is None else amount(row[key])
-    span = small(f"{low} to {high}") if low != high else ""
-    return Html(escape(median) + span + (small(f"never in {never} of {trials}") if never else ""))
+    span = (f"{low} to {high}",) if low != high else ()
+    return TableCell(median, small=(*span, *((f"never in {never} of {trials}",) if never else ())))
 
 
 def comparisons_table(view: StudyView) -> Table | None:
@@ -251,8 +285,9 @@ def comparisons_table(view: StudyView) -> Table | None:
         lines = [
             _comparison(view, rows[scenario.id, first.id], rows[scenario.id, second.id]) for first, second in pairs
         ]
-        groups.append((rows[scenario.id, agents[0].id]["panel_title"], [line for line in lines if line is not None]))
-    if not any(lines for _, lines in groups):
+        title = rows[scenario.id, agents[0].id]["panel_title"]
+        groups.append(RowGroup(title, [line for line in lines if line is not None]))
+    if not any(group.rows for group in groups):
         return None
     headings = (
         *("first against second", "regret, first less second", "smaller regret in"),
@@ -266,7 +301,7 @@ def comparisons_table(view: StudyView) -> Table | None:
     return Table(caption, headings, frozenset({1, 3}), groups)
 
 
-def _comparison(view: StudyView, first: Row, second: Row) -> list[Html] | None:
+def _comparison(view: StudyView, first: Row, second: Row) -> TableRow | None:
     """Return None where there is nothing to compare: runs of different lengths, or no trial that both have."""
     ones, twos = ({trial.trial: trial for trial in _trials(view, row)} for row in (first, second))
     common = sorted(ones.keys() & twos.keys())
@@ -274,9 +309,13 @@ def _comparison(view: StudyView, first: Row, second: Row) -> list[Html] | None:
         return None
     mine, its = [ones[i] for i in common], [twos[i] for i in common]
     regret = paired([trial.regret for trial in mine], [trial.regret for trial in its])
-    line = [escape(f"{first['label']} against {second['label']}"), _difference(regret.difference), _wins(regret)]
+    line: list[str | TableCell] = [
+        f"{first['label']} against {second['label']}",
+        _difference(regret.difference),
+        _wins(regret),
+    ]
     if first["no_floor"] or second["no_floor"]:
-        return [*line, escape("–"), escape("one has no baseline")]
+        return [*line, "–", "one has no baseline"]
     left = paired(_left(mine), _left(its))
     return [*line, _difference(left.difference), _wins(left)]
 
@@ -286,9 +325,9 @@ def _left(trials: Sequence[Trial]) -> list[float]:
     return [float(trial.episodes if trial.off_baseline is None else trial.off_baseline) for trial in trials]
 
 
-def _difference(interval: Interval) -> Html:
+def _difference(interval: Interval) -> TableCell:
     span = "one trial: no interval" if interval.n == 1 else f"{_signed(interval.low)} to {_signed(interval.high)}"
-    return Html(escape(_signed(interval.mean)) + small(span))
+    return TableCell(_signed(interval.mean), small=(span,))
 
 
 def _signed(value: float) -> str:
@@ -296,10 +335,10 @@ def _signed(value: float) -> str:
     return words if words[0] in f"{MINUS}0" and not words.startswith("0.") else f"+{words}"
 
 
-def _wins(found: Paired) -> Html:
+def _wins(found: Paired) -> TableCell:
     trials = found.wins + found.losses + found.ties
     ties = f", {found.ties} equal" if found.ties else ""
-    return Html(escape(f"{found.wins} of {trials}{ties}") + small(f"p = {found.p:.2g}"))
+    return TableCell(f"{found.wins} of {trials}{ties}", small=(f"p = {found.p:.2g}",))
 
 
 def plural(word: str, n: int) -> str:
