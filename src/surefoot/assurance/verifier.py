@@ -5,10 +5,11 @@ and digests, the first record and how delta is spent, evidence, bounds, values, 
 format, and what is checked: docs/ledger.md. The proof: docs/certificates.md (KL); Li et al. 2023, Eq. q, ucbQ, lcbQ
 (Bernstein). The symbols: NOTATION.md.
 
-Arithmetic: claims are compared as fractions, exactly. Bounds are decimals, added in 60 digits and multiplied in 30;
-each operation is right to its last digit. A HAIR in proportion to all that was added up is taken off, 10^4 times more
-than rounding can add. Floats only guess (`best_t`), and a guess is proved before it is used (`is_proved`). So a lower
-bound is at most the exact one. An upper bound is minus a lower bound of the negated values (sign = -1).
+Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30 digits, each operation rounded down and
+right to its last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than
+rounding can add. Floats only guess (`best_t`), and a guess is proved before it is used (`is_proved`). So a lower bound
+is at most the exact one. An upper bound is minus a lower bound of the negated values (sign = -1). Where nothing was
+seen, what is proved is a sum of rewards, and nothing is taken off: it is added in 60 digits (EXACT).
 """
 
 import decimal
@@ -24,7 +25,6 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, pairwise
-from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -32,8 +32,8 @@ from typing import Any, BinaryIO
 LONGEST, MOST_WORK = 2**26, 10**9  # bytes of a record; steps of the proof of a plan
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
 TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
-DIGITS, QUICK = (
-    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (60, 30)
+DIGITS, EXACT = (
+    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (30, 60)
 )
 HAIR, ZERO, HALF, ONE = Decimal("1e-24"), Decimal(0), Decimal("0.5"), Decimal(1)
 FIELDS = {  # of each record, and of each record in a record
@@ -89,13 +89,22 @@ def plain(value: Any, name: str) -> Any:
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
         return [plain(inner, name) for inner in value]
-    if type(value) is str and value.lstrip("-").startswith("0x"):
-        number, most = float.fromhex(value), 1e300 if name in ("low", "high") else 1e9  # units may be of any size
-        require(number.hex() == value and abs(number) <= most, f"{name}: not canonical, or too large")
+    if type(value) is str and value[:2] in ("0x", "-0"):
+        number = from_hex(value)
+        most = 1e300 if name in ("low", "high") else 1e9  # units may be of any size
+        require(abs(number) <= most, f"{name}: too large")
         return number
     whole = type(value) is int and 0 <= value < 2**62
     require(whole or value is None or type(value) in (bool, str), f"{name}: found {value!r:.20}")
     return value
+
+
+@lru_cache(2**16)
+def from_hex(text: str) -> float:
+    """Return a float from its canonical hexadecimal text: nothing is rounded."""
+    number = float.fromhex(text)
+    require(number.hex() == text, "a number: not canonical")
+    return number
 
 
 # ---- 2. The first record: the problem, the promise, and how delta is spent
@@ -274,12 +283,25 @@ def log_of_inverse(x: Fraction) -> Decimal:
     return Decimal(x.denominator).ln() - Decimal(x.numerator).ln()
 
 
-def rules(policy: Any) -> list[list[list[tuple[int, Decimal]]]]:
-    """Return of each step and state the actions that are played, with their probabilities."""
-    return [[[(a, Decimal(p)) for a, p in enumerate(row) if p > 0] for row in step] for step in policy]
+def weights(row: list[float]) -> tuple[list[int], list[Decimal]]:
+    """Return those of positive probability, and their probabilities, divided by the sum."""
+    chosen = [i for i, p in enumerate(row) if p > 0]
+    total = sum([Decimal(row[i]) for i in chosen], ZERO)
+    return chosen, [Decimal(row[i]) / total for i in chosen]
+
+
+def rules(policy: Any) -> list[list[tuple[list[int], list[Decimal]]]]:
+    """Return of each step and state the actions that are played, and how often."""
+    return [[weights(row) for row in step] for step in policy]
 
 
 # ---- 3. The evidence: counts and returns (docs/ledger.md, One record for each plan)
+
+
+@lru_cache(2**16)
+def in_units(reward: float) -> int:
+    """Return floor(2^20 r)."""
+    return Fraction(reward) // UNIT
 
 
 class Evidence:
@@ -308,7 +330,7 @@ class Evidence:
             self.balls.pop((row, pair), None)
             self.total += more
             steps = range(row, head.H, head.rows)  # those that this row of counts is about
-            self.earned += more * max(Fraction(head.reward(h, pair, s_next)) // UNIT for h in steps)
+            self.earned += more * max([in_units(head.reward(h, pair, s_next)) for h in steps])
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
             self.earned += more
@@ -377,7 +399,7 @@ class Evidence:
 @lru_cache(2**16)
 def log(x: Decimal) -> Decimal:
     """Return log x."""
-    return QUICK.ln(x)
+    return x.ln()
 
 
 @lru_cache(2**16)
@@ -392,19 +414,24 @@ def log_gamma(z: Decimal) -> Decimal:
         product, z = product * z, z + 1
     for term in (HALF / 78, Decimal(-691) / 360360, ONE / 1188, -ONE / 1680, ONE / 1260, -ONE / 360, ONE / 12):
         series = series / (z * z) + term
-    return (z - HALF) * log(z) - z + series / z - QUICK.ln(product)
+    return (z - HALF) * log(z) - z + series / z - product.ln()
+
+
+@lru_cache(2**16)
+def log_ratio(count: Decimal, alpha: Decimal) -> Decimal:
+    """Return n_i log n_i - log Gamma(n_i + alpha) + log Gamma(alpha)."""
+    return count * log(count) - log_gamma(count + alpha) + log_gamma(alpha)
 
 
 def log_factor(n_i: list[Decimal], size: int, alpha: Decimal, log_share: Decimal) -> Decimal:
     """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
 
-    The hair covers the roundings of this sum and, with its part n HAIR, those of the n factors in `is_proved`.
+    All that is added up is below 1000 (n + size (1 + alpha) + log(1/delta_0)), as counts are below 10^30 and alpha is
+    a float. So the hair covers the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
     """
     n = sum(n_i, ZERO)
-    terms = [log_share, -n * log(n), log_gamma(n + size * alpha), -log_gamma(size * alpha)]
-    for count in n_i:
-        terms += [count * log(count), log_gamma(alpha), -log_gamma(count + alpha)]
-    return sum(terms, ZERO) + (sum(map(abs, terms), ONE) + n) * HAIR
+    total = log_share - log_ratio(n, size * alpha) + sum([log_ratio(count, alpha) for count in n_i])
+    return total + (n + size * (1 + alpha) + log_share) * HAIR
 
 
 class Ball:
@@ -415,7 +442,7 @@ class Ball:
         self.n_i, self.u = {i: Decimal(count) for i, count in n_i}, u
         n = sum(self.n_i.values(), ZERO)
         exponent = log_factor([*self.n_i.values()], size, alpha or ONE / size, log_share) if n else ZERO
-        self.factor = QUICK.exp(exponent)  # exp(n eps)
+        self.factor = exponent.exp()  # exp(n eps)
         self.eps = float(exponent / n) if n else math.inf
         self.p_hat = [(i, float(count / n)) for i, count in self.n_i.items()]
 
@@ -456,12 +483,13 @@ def best_t(ball: Ball, pd: list[tuple[float, float]], most: float, h: int) -> fl
 
     Where there is no solution the best t is 0, and a tiny one does. A bad guess makes a bound looser, never wrong.
     """
-    if min(pd, key=itemgetter(1))[1] > 0:
-        log_inverse = math.log(sum([p / d for p, d in pd]))
-        if log_inverse + sum([p * math.log(d) for p, d in pd]) <= ball.eps:
-            return most * 1e-18
-    u = ball.u.get(h, 0.0)
+    u, is_checked = ball.u.get(h, 0.0), False
     for _ in range(40):
+        if u < -6 and not is_checked:
+            is_checked = True
+            if has_no_solution(pd, ball.eps):
+                ball.u[h] = u
+                return most * 1e-18
         a = b = c = 0.0
         scale = math.exp(-u) / most
         for p, d in pd:
@@ -478,14 +506,21 @@ def best_t(ball: Ball, pd: list[tuple[float, float]], most: float, h: int) -> fl
     return most * math.exp(u)
 
 
+def has_no_solution(pd: list[tuple[float, float]], eps: float) -> bool:
+    """Return whether log(sum p w) - sum p log w, which grows as t falls, is below eps even where t is almost 0."""
+    if min([d for _, d in pd]) == 0:
+        return False
+    return math.log(sum([p / d for p, d in pd])) + sum([p * math.log(d) for p, d in pd]) <= eps
+
+
 def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
     """Return whether exp(n eps) <= prod ((d_i + t) / (t + gain))^{n_i}: then least + gain = nu + t + gain is a bound.
 
     Each of the n factors is within 1e-28 of its size; n HAIR in n eps covers that, and what fractional counts lack.
     """
-    total, product = t + gain, ONE
+    total, product, d = t + gain, ONE, V.d
     for i, count in ball.n_i.items():
-        product = QUICK.multiply(product, QUICK.power(QUICK.divide(t + V.d[i], total), count))
+        product *= ((t + d[i]) / total) ** count
     return product >= ball.factor
 
 
@@ -496,7 +531,7 @@ def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
     Its alpha is 1/2 (docs/certificates.md, Returns of the baseline).
     """
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
-    sides = [(side, QUICK.divide(m.numerator, m.denominator)) for side, m in enumerate((n - heads, heads)) if m]
+    sides = [(side, Decimal(m.numerator) / m.denominator) for side, m in enumerate((n - heads, heads)) if m]
     return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
 
 
@@ -513,6 +548,7 @@ class KLValues:
         self.evidence, self.head, self.sign = evidence, evidence.head, sign
         self.end = dict.fromkeys(range(self.head.S), self.nothing)  # V_{H+1} = 0
         self.of_pair: dict[tuple[int, int], Any] = {}
+        self.room = self.head.H * HAIR
 
     def known(self, h: int, pair: int) -> tuple[Ball, Any, Decimal, Any]:
         """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or paid by state."""
@@ -521,9 +557,9 @@ class KLValues:
         if head.unknown[row][pair]:
             paid = self.evidence.mean_reward(row, pair, sign)
         elif head.given.rewards_by_next:
-            paid, by_state = ZERO, {j: sign * Decimal(head.reward(h, pair, j)) for j in states}
+            paid, by_state = ZERO, {j: Decimal(sign * head.reward(h, pair, j)) for j in states}
         else:
-            paid = sign * Decimal(head.reward(h, pair, 0))
+            paid = Decimal(sign * head.reward(h, pair, 0))
         return self.evidence.ball(row, pair), states, paid, by_state
 
     def Q(self, h: int, pair: int, V: Any, spreads: dict[Any, Spread]) -> Any:
@@ -535,24 +571,23 @@ class KLValues:
             self.of_pair[h, pair] = self.known(h, pair)
         ball, states, paid, by_state = self.of_pair[h, pair]
         if by_state:
-            return worst_mean(ball, Spread({j: V[j] + by_state[j] for j in states}), h)
+            return worst_mean(ball, Spread({j: EXACT.add(V[j], by_state[j]) for j in states}), h)
         if states not in spreads:
             spreads[states] = Spread({j: V[j] for j in states})
-        return paid + worst_mean(ball, spreads[states], h)
+        return EXACT.add(paid, worst_mean(ball, spreads[states], h))
 
     def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
         """Return at most the weighted mean, a hair less than what was summed; at least the smallest value."""
         if len(values) == 1:
             return values[0]
-        total = sum([p * x for p, x in zip(weights, values, strict=True)], ZERO)
-        return max(min(values), total / sum(weights, ZERO) - self.head.H * HAIR)
+        return max(min(values), sum([p * x for p, x in zip(weights, values, strict=True)]) - self.room)
 
     def back(self, h: int, rules: Any, V: Any) -> Any:
         """V_h(s) = sum_a pi_h(a|s) Q_h(s,a)."""
         new, spreads, A = {}, dict[Any, Spread](), self.head.A
         for s in self.head.first_states if h == 0 else range(self.head.S):
-            Q = [self.Q(h, s * A + a, V, spreads) for a, _ in rules[s]]
-            new[s] = self.mean([p for _, p in rules[s]], Q)
+            actions, weights = rules[s]
+            new[s] = self.mean(weights, [self.Q(h, s * A + a, V, spreads) for a in actions])
         return new
 
     def tails(self, explorer: Any) -> list[Any]:
@@ -566,9 +601,10 @@ class KLValues:
         """Return the bound of a policy for the first steps, followed by what V bounds, averaged over the start."""
         for h in reversed(range(len(policy))):
             V = self.back(h, policy[h], V)
-        head, start = self.head, self.head.given.start
-        if start is not None:
-            return self.mean([Decimal(start[s]) for s in head.first_states], [V[s] for s in head.first_states])
+        head = self.head
+        if head.given.start is not None:
+            states, probabilities = weights(head.given.start)
+            return self.mean(probabilities, [V[s] for s in states])
         return worst_mean(Ball(self.evidence.starts.items(), head.S, head.alpha, head.log_share, {}), Spread(V))
 
 
@@ -605,7 +641,7 @@ class PaperValues(KLValues):
         for h, step in enumerate(explorer):
             for s in self.head.first_states if h == 0 else range(self.head.S):
                 Q = [self.Q(h, s * A + a, tails[h + 1])[1] for a in range(A)]  # minus Q_up
-                short = max(Q[a] for a, _ in step[s]) - min(Q)
+                short = max(Q[a] for a in step[s][0]) - min(Q)
                 require(short <= self.head.H * Decimal("1e-12"), "explorer: not the paper's optimistic policy")
         return tails
 
