@@ -1,299 +1,873 @@
-"""Re-derives every plan of a ledger: `python verifier.py FILE`. The format, and what is checked: docs/ledger.md.
-It shares no code with what writes ledgers. The mathematics: docs/certificates.md (KL balls); Li et al. 2023, Eq. q,
-ucbQ, lcbQ (Bernstein). A lower bound computed here is at most the exact one and within 1e-15 of it: of what was summed
-in 60 digits a HAIR is taken off. Upper bounds are lower bounds of negated values (sign = -1). What a ledger claims is
-held against such bounds, or compared exactly, in fractions. Whatever is not as expected is refused."""
-import hashlib, json, math, sys
+"""Re-derive every plan of a ledger, and refuse whatever is not proved: `python verifier.py FILE`.
+
+One file, the standard library alone, no code shared with what writes ledgers. It is in the order of the proof: records
+and digests, the first record and how delta is spent, evidence, bounds, values, a plan's claims, the summary. The
+format, and what is checked: docs/ledger.md. The proof: docs/certificates.md (KL); Li et al. 2023, Eq. q, ucbQ, lcbQ
+(Bernstein). The symbols: NOTATION.md.
+
+Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30 digits, each operation rounded down and
+right to its last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than
+rounding can add. Floats only guess (`best_t`), and a guess is proved before it is used (`is_proved`). So a lower bound
+is at most the exact one. An upper bound is minus a lower bound of the negated values (sign = -1). Where nothing was
+seen, what is proved is a sum of rewards, and nothing is taken off: it is added in 60 digits (EXACT).
+"""
+
+import decimal
+import hashlib
+import json
+import math
+import os
+import sys
+import time
 from collections import Counter, namedtuple
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, localcontext
+from collections.abc import Callable, Generator, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain, pairwise
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 
-LONGEST, MOST_WORK, UNIT = 2**26, 10**9, Fraction(1, 2**20)  # bytes of a record; steps of a proof; unit of reward sums
-DIGITS, ZERO, HALF, HAIR = Context(60, ROUND_FLOOR, MIN_EMIN, MAX_EMAX), Decimal(0), Decimal("0.5"), Decimal("1e-33")
-FIELDS = {"ledger": 27, "plan": 21, "end": 4, "relative": 2, "returns": 5, "spending": 4}  # else 3; each is read below
-# by_certificate: an earlier one, not proved here; vouched: asserted by the user; trusted: the baseline, without a proof
-Verdict = namedtuple("Verdict", "plans certified by_certificate vouched trusted not_certified closed digest promise "
-                     "refusals")
-KINDS, NAMES = Verdict._fields[1:6], ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
+LONGEST, MOST_WORK = 2**26, 10**9  # bytes of a record; steps of the proof of a plan
+UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
+TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
+DIGITS, EXACT = (
+    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (30, 60)
+)
+HAIR, ZERO, HALF, ONE = Decimal("1e-24"), Decimal(0), Decimal("0.5"), Decimal(1)
+FIELDS = {  # of each record, and of each record in a record
+    "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
+    "support start units baseline floor relative delta spending bounds returns vouched certificate warm logged",
+    "plan": "kind digest number episodes visits rewards starts baseline_returns explorer candidates by_model "
+    "by_returns floor upper h rho source safety lower policy frozen",
+    "end": "kind digest plans episodes",
+    "units": "low high steps",
+    "relative": "give offset",
+    "spending": "model returns delta_prime events",
+    "bounds": "family alpha scale",
+    "returns": "share declared lowest span rounding",
+    "certificate": "value delta mark",
+}
+# by_certificate: an earlier one, not proved here; vouched: the user's word; trusted: the baseline, without a proof
+KINDS = ("certified", "by_certificate", "vouched", "trusted", "not_certified")
+NAMES = ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
+Verdict = namedtuple(
+    "Verdict", "plans certified by_certificate vouched trusted not_certified closed digest promise refusals"
+)
+
 
 def require(holds: Any, reason: str) -> None:
     """Refuse the record unless this holds."""
     if not holds:
         raise ValueError(reason)
-def read(line: bytes, before: str) -> Any:
-    """The record of a line that is canonical, and whose digest follows the digest `before`."""
+
+
+# ---- 1. Records, digests, fields (docs/ledger.md, The format)
+
+
+def read_record(line: bytes, before: str) -> Any:
+    """Return the record of a line that is canonical, and whose digest follows the digest `before`."""
     require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
     record = json.loads(line.decode("ascii"))
-    rest = {key: x for key, x in record.items() if key != "digest"}
-    body, full = (json.dumps(x, sort_keys=True, separators=(",", ":")).encode() for x in (rest, record))
+    body = canonical({key: value for key, value in record.items() if key != "digest"})
     fits = record["digest"] == hashlib.sha256(before.encode() + body).hexdigest()
-    require(fits and full + b"\n" == line, "the digest does not fit, or the line is not canonical")
+    require(fits and canonical(record) + b"\n" == line, "the digest does not fit, or the line is not canonical")
     return plain(record, record["kind"])
 
-def plain(x: Any, name: str) -> Any:
-    """Records with their fields as attributes, floats from hexadecimal, whole numbers; texts, true, false and null."""
-    if type(x) is dict:
-        require(len(x) == FIELDS.get(name, 3) - (x.get("family") == "Bernstein"), f"{name}: number of fields")
-        return SimpleNamespace(**{key: plain(y, key) for key, y in x.items()})
-    if type(x) is list:
-        return [plain(y, name) for y in x]
-    if type(x) is str and x.lstrip("-").startswith("0x"):
-        y, most = float.fromhex(x), 1e300 if name in ("low", "high") else 1e9  # units may be of any size
-        require(y.hex() == x and abs(y) <= most, f"{name}: not canonical, or too large")
-        return y
-    require(x is None or type(x) in (bool, str) or (type(x) is int and 0 <= x < 2**62), f"{name}: found {x!r:.20}")
-    return x
-@lru_cache(2**14)
-def log_gamma(z: Decimal) -> Decimal:
-    """ln Gamma(z) - ln(2 pi)/2 (it cancels in log m): Gamma(z) = Gamma(z + m) / (z .. (z + m - 1)), then Stirling's
-    series, B_2k / (2k (2k-1) z^(2k-1)), which misses by less than the first term left out: 1e-38 where z >= 300."""
-    product, c = Decimal(1), [Decimal(691) / x for x in (8292, -248760, 870660, -1160880, 820908, -360360, 107796)]
-    while 0 < z < 300:
-        product, z = product * z, z + 1
-    return (z - HALF) * z.ln() - z + sum((c[k] / z ** (2 * k + 1) for k in range(7)), ZERO) - product.ln()
+
+def canonical(record: Any) -> bytes:
+    """Return a record as a line: keys sorted, no spaces."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+def plain(value: Any, name: str) -> Any:
+    """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
+    if type(value) is dict:
+        expected = set(FIELDS[name].split()) - ({"alpha"} if value.get("family") == "Bernstein" else set())
+        require(value.keys() == expected, f"{name}: other fields than expected")
+        return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
+    if type(value) is list:
+        return [plain(inner, name) for inner in value]
+    if type(value) is str and value[:2] in ("0x", "-0"):
+        number = from_hex(value)
+        most = 1e300 if name in ("low", "high") else 1e9  # units may be of any size
+        require(abs(number) <= most, f"{name}: too large")
+        return number
+    whole = type(value) is int and 0 <= value < 2**62
+    require(whole or value is None or type(value) in (bool, str), f"{name}: found {value!r:.20}")
+    return value
+
 
 @lru_cache(2**16)
-def radius(n_i: tuple[Any, ...], size: int, alpha: Decimal, share: Decimal) -> Decimal:
-    """eps, or a hair more: n eps = share + sum n_i log(n_i/n) - log m(n_1 .. n_size), with share = log(1/delta_0)."""
-    n, terms = Decimal(sum(n_i)), [share, log_gamma(sum(n_i) + size * alpha), -log_gamma(size * alpha)]
-    for count in map(Decimal, n_i):
-        terms += [count * (count / n).ln(), log_gamma(alpha), -log_gamma(count + alpha)]
-    return (sum(terms, ZERO) + sum(map(abs, terms), Decimal(1)) * HAIR) / n
+def from_hex(text: str) -> float:
+    """Return a float from its canonical hexadecimal text: nothing is rounded."""
+    number = float.fromhex(text)
+    require(number.hex() == text, "a number: not canonical")
+    return number
 
-def worst_mean(n_i: dict[int, Any], V: dict[int, Decimal], alpha: Decimal | None, share: Decimal) -> Decimal:
-    """At most min {p V : KL(p_hat, p) <= eps}: V of all that is possible, of which i was seen n_i times.
+
+# ---- 2. The first record: the problem, the promise, and how delta is spent
+
+
+class Head:
+    """What all plans have in common. Each check is named after what it is about, in docs/ledger.md, First record."""
+
+    def __init__(self, given: Any) -> None:
+        """Check each part of the first record."""
+        self.given = given
+        self.check_sizes()
+        self.H, self.S, self.A, self.pairs = given.H, given.S, given.A, given.S * given.A
+        self.rows = 1 if given.pooled else self.H  # of counts
+        self.is_KL, self.is_EpsMix = given.bounds.family == "KL", given.learner == "EpsMix"
+        self.h0 = [0, self.H] if self.is_EpsMix else [*range(self.H + 1)]  # of the candidates
+        self.baseline = self.policy(given.baseline)
+        self.baseline_rules = rules(self.baseline)
+        self.support = self.table(self.check_support())
+        self.unknown = self.table(given.unknown_rewards or [[0] * self.pairs])
+        self.check_tables()
+        self.first_states = self.check_start()
+        self.check_spending()
+        self.zero = self.check_units_and_floor()
+        self.check_certificate()
+        self.range = self.check_range_of_returns()
+
+    def check_sizes(self) -> None:
+        """The format and the agent are known, the proof takes reasonable time, only what is stationary is pooled."""
+        given = self.given
+        agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
+        known = given.kind == "ledger" and given.format == 1 and given.learner in agents and given.software
+        require(known and all(type(flag) is bool for flag in flags), "kind, format, learner, software or a flag")
+        for part in (given.returns, given.relative, given.certificate):
+            require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
+        for table in (given.support, given.rewards_by_next, given.unknown_rewards):
+            require(table is None or (type(table) is list and table), "support or rewards: not a table")
+        require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
+        work = (2 if given.learner == "EpsMix" else given.H + 1) * given.H * given.S * given.A * given.S
+        require(work <= MOST_WORK and (given.stationary or not given.pooled), "too large; or pooled, not stationary")
+
+    def policy(self, given: Any) -> Any:
+        """Return probabilities (H, S, A) whose rows sum to 1 within 1e-12; actions (H, S) become probabilities."""
+        actions = range(self.A)
+        policy = [[[float(a == x) for a in actions] if type(x) is int else x for x in step] for step in given]
+        require(len(policy) == self.H and all(len(step) == self.S for step in policy), "a policy: other sizes")
+        for row in (row for step in policy for row in step):
+            good = len(row) == self.A and min(row) >= 0 and abs(math.fsum(row) - 1) <= 1e-12
+            require(good, "a policy: a row is not one of probabilities")
+        return policy
+
+    def check_support(self) -> Any:
+        """Return the possible next states of each pair, ascending: all of them unless the ledger knows better."""
+        if not self.given.support:
+            return [[tuple(range(self.S))] * self.pairs]
+        for states in (states for row in self.given.support for states in row):
+            ascending = all(0 <= a < b < self.S for a, b in pairwise(states))
+            require(states and ascending and 0 <= states[0] < self.S, "support: not ascending states")
+        return [[tuple(states) for states in row] for row in self.given.support]
+
+    def table(self, given: Any) -> Any:
+        """Return a table with a row for each row of counts: one row is for all of them."""
+        require(len(given) in (1, self.rows), "support or unknown_rewards: neither one row nor all")
+        return [given[row % len(given)] for row in range(self.rows)]
+
+    def check_tables(self) -> None:
+        """Unknown rewards are marked by 0 or 1; known ones are in [0, 1], in one row for all steps or H."""
+        given, after = self.given, self.given.rewards_by_next or []
+        for row in (*self.support, *self.unknown, *given.rewards, *after):
+            require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
+        require({mark for row in self.unknown for mark in row} <= {0, 1}, "unknown_rewards: neither 0 nor 1")
+        require(len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H), "rewards: neither one row nor H")
+        require(all(len(entry) == self.S for row in after for entry in row), "rewards_by_next: other sizes")
+        for entry in (*given.rewards, *(entry for row in after for entry in row)):
+            require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
+
+    def reward(self, h: int, pair: int, s_next: int) -> float:
+        """Return the known reward of a transition; 0 where it is unknown."""
+        table = self.given.rewards_by_next or self.given.rewards
+        entry = table[h % len(table)][pair]
+        known = entry[s_next] if self.given.rewards_by_next else entry
+        return 0.0 if self.unknown[h % self.rows][pair] else float(known)
+
+    def check_start(self) -> list[int]:
+        """Return the states in which an episode may start: those of positive probability, or all if it is unknown."""
+        start = self.given.start
+        good = start is None or (len(start) == self.S and min(start) >= 0 and abs(math.fsum(start) - 1) <= 1e-9)
+        require(good, "start: not probabilities")
+        return [s for s in range(self.S) if start is None or start[s] > 0]
+
+    def events(self) -> Any:
+        """Return how many balls share delta: of pairs with several next states, unknown rewards, an unknown start."""
+        if not self.is_KL:
+            return self.pairs * self.H
+        several = sum(len(states) > 1 for row in self.support for states in row)
+        return max(1, several + sum(mark == 1 for row in self.unknown for mark in row) + (self.given.start is None))
+
+    def check_spending(self) -> None:
+        """Delta is spent once: (1 - share) delta on the model, equally on its events, and share delta on the returns.
+
+        The paper's delta' is delta_model / (3(H+1)), for EpsMix delta_model / 4.
+        """
+        given, spending = self.given, self.given.spending
+        delta, share = Fraction(given.delta), Fraction(given.returns.share if given.returns else 0)
+        exact = {"model": (1 - share) * delta, "returns": share * delta, "delta_prime": (1 - share) * delta}
+        if not self.is_KL:
+            self.check_paper()
+            exact["delta_prime"] /= 4 if self.is_EpsMix else 3 * (self.H + 1)
+        for name, x in exact.items():
+            near = abs(Fraction(getattr(spending, name)) - x) <= x / 2**40
+            require(near, f"spending: {name} is not its part of delta")
+        delta_prime = exact["delta_prime"]
+        require(0 < delta_prime <= delta < 1, "delta: not between 0 and 1")
+        require(self.events() <= spending.events, "spending: there are more events")
+        self.alpha = Decimal(given.bounds.alpha) if self.is_KL and given.bounds.alpha != "1/S" else None
+        require(self.alpha is None or self.alpha > 0, "bounds: alpha is not positive")
+        self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
+        self.log_share_of_returns = log_of_inverse(exact["returns"] or delta_prime)
+
+    def check_paper(self) -> None:
+        """The paper's bounds are proved for one first state, known rewards r(s, a), no log (certificates.md)."""
+        given = self.given
+        other = given.rewards_by_next or any(map(any, self.unknown)) or given.logged or len(self.first_states) > 1
+        require(given.bounds.family == "Bernstein" and not other, "bounds: not proved for this problem")
+
+    def check_units_and_floor(self) -> Fraction:
+        """A value v is (high - low)(v + zero) to the user; with a relative floor zero >= 0. Return zero."""
+        given, units, relative = self.given, self.given.units, self.given.relative
+        scale = Fraction(units.high) - Fraction(units.low)
+        require(scale > 0 and units.steps in (0, self.H - 1, self.H), "units: not as expected")
+        require((given.floor is None) == bool(relative), "floor: neither a number nor relative, or both")
+        zero: Fraction = units.steps * Fraction(units.low) / scale
+        if relative:
+            near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
+            require(near and 0 < relative.give < 1, "relative: give, or offset is not the user's zero")
+        floor = "" if relative else f"{float(scale * (zero + Fraction(given.floor))):.6g}"
+        floor = f"{1 - relative.give:g} of the baseline" if relative else floor
+        risk = given.delta + (given.certificate.delta if given.certificate else 0)
+        agent = f"{given.learner}, {given.bounds.family}"
+        self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}"
+        return zero
+
+    def check_certificate(self) -> None:
+        """An earlier certificate has a mark and a delta of its own; it and the user's word are for absolute floors."""
+        given, earlier = self.given, self.given.certificate
+        good = not earlier or (earlier.mark and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H)
+        require(good and not (given.relative and (earlier or given.vouched is not None)), "certificate or vouched")
+
+    def check_range_of_returns(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Return (rounding, lowest, span) of the baseline's returns: all that is possible, unless declared."""
+        returns = self.given.returns
+        if not returns:
+            return Fraction(0), Fraction(0), Fraction(self.H)
+        lost, low, span = Fraction(returns.rounding), Fraction(returns.lowest), Fraction(returns.span)
+        require(type(returns.declared) is bool and span >= 0, "returns: declared or span")
+        require(lost >= self.extreme(max, UNIT, lambda reward: reward % UNIT), "returns: rounding takes off more")
+        least = self.extreme(min, Fraction(0), lambda reward: reward // UNIT * UNIT)
+        most = self.extreme(max, Fraction(1), lambda reward: reward // UNIT * UNIT)
+        require(returns.declared or low <= least <= most <= low + span, "returns: too narrow a range")
+        return lost, low, span
+
+    def extreme(self, best: Any, unknown: Fraction, worth: Callable[[Fraction], Fraction]) -> Any:
+        """Return the smallest or largest sum of what rewards are worth, over what is possible under the baseline."""
+        V = [Fraction(0)] * self.S
+        for h in reversed(range(self.H)):
+            row, ends = h % self.rows, []
+            for pair, states in enumerate(self.support[row]):
+                rewards = {j: Fraction(self.reward(h, pair, j)) for j in states}
+                ends.append(best(V[j] + (unknown if self.unknown[row][pair] else worth(rewards[j])) for j in states))
+            V = [best(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a]) for s in range(self.S)]
+        return best(V[s] for s in self.first_states)
+
+
+def log_of_inverse(x: Fraction) -> Decimal:
+    """Return log(1/x)."""
+    return Decimal(x.denominator).ln() - Decimal(x.numerator).ln()
+
+
+def weights(row: list[float]) -> tuple[list[int], list[Decimal]]:
+    """Return those of positive probability, and their probabilities, divided by the sum."""
+    chosen = [i for i, p in enumerate(row) if p > 0]
+    total = sum([Decimal(row[i]) for i in chosen], ZERO)
+    return chosen, [Decimal(row[i]) / total for i in chosen]
+
+
+def rules(policy: Any) -> list[list[tuple[list[int], list[Decimal]]]]:
+    """Return of each step and state the actions that are played, and how often."""
+    return [[weights(row) for row in step] for step in policy]
+
+
+# ---- 3. The evidence: counts and returns (docs/ledger.md, One record for each plan)
+
+
+@lru_cache(2**16)
+def in_units(reward: float) -> int:
+    """Return floor(2^20 r)."""
+    return Fraction(reward) // UNIT
+
+
+class Evidence:
+    """What was counted up to a plan."""
+
+    def __init__(self, head: Head) -> None:
+        """Begin with nothing."""
+        self.head, self.plans = head, 0
+        self.visits: dict[tuple[int, int], Counter[int]] = {}  # (row, pair) -> next state -> how many
+        self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
+        self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
+        self.total, self.earned = 0, 0  # visits, and the most that they can have paid, in units of 2^-20
+        self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
+        self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
+
+    def add(self, plan: Any, was_baseline: bool) -> None:
+        """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
+        head, before = self.head, self.total
+        require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
+        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns]):
+            require(all(type(x) is int for change in changes for x in change), "counts: not whole numbers")
+            require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
+        for row, pair, s_next, more in plan.visits:
+            require(s_next in head.support[row][pair] and more, "visits: an impossible transition, or none")
+            self.visits.setdefault((row, pair), Counter())[s_next] += more
+            self.balls.pop((row, pair), None)
+            self.total += more
+            steps = range(row, head.H, head.rows)  # those that this row of counts is about
+            self.earned += more * max([in_units(head.reward(h, pair, s_next)) for h in steps])
+        for row, pair, more in plan.rewards:
+            self.sums[row, pair] += more
+            self.earned += more
+        self.check_flow(plan)
+        self.check_returns(plan, (self.total - before) // head.H, was_baseline)
+        require(self.total // head.H == plan.episodes, "episodes: not the visits over H")
+        self.plans += 1
+
+    def check_flow(self, plan: Any) -> None:
+        """What arrives in a state at one step leaves it at the next, unless counts began with other episodes (`warm`).
+
+        Pooled, who arrives may have been at the last step: no more leave a state than arrive.
+        """
+        head, flow = self.head, Counter[tuple[int, int]]()
+        for s, more in plan.starts:
+            require(s in head.first_states and more, "starts: no episode starts there")
+            self.starts[s] += more
+            flow[0, s] += more
+        for row, pair, s_next, more in plan.visits:
+            flow[row, pair // head.A] -= more
+            flow[row + 1 - head.given.pooled, s_next] += more
+        even = all(x == 0 or (head.given.pooled and x > 0) for (h, _), x in flow.items() if h < head.rows)
+        even = even and self.starts.total() * head.H == self.total
+        require(even or head.given.warm, "visits or starts: they do not flow from step to step")
+
+    def check_returns(self, plan: Any, episodes: int, was_baseline: bool) -> None:
+        """The baseline's returns lie in their range, and are of as many episodes as it played since the plan before.
+
+        EpsMix: of at most as many. And they are no more than the visits earned.
+        """
+        (n, x), (_, low, span), (n_now, x_now) = self.returns, self.head.range, plan.baseline_returns
+        self.returns = plan.baseline_returns
+        require(n <= n_now <= plan.episodes, "baseline_returns: more than episodes, or fewer than before")
+        good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span)
+        require(good, "baseline_returns: outside their range")
+        own = n_now - n <= episodes if self.head.is_EpsMix else n_now - n == episodes * was_baseline
+        own = own and x_now <= self.earned
+        require(own or self.head.given.warm, "baseline_returns: of other episodes, or more than was earned")
+
+    def ball(self, row: int, pair: int) -> "Ball":
+        """Return the ball of a pair's next states."""
+        if (row, pair) not in self.balls:
+            n_i, size = self.visits.get((row, pair), Counter()), len(self.head.support[row][pair])
+            u = self.u.setdefault((row, pair), {})
+            self.balls[row, pair] = Ball(n_i.items(), size, self.head.alpha, self.head.log_share, u)
+        return self.balls[row, pair]
+
+    def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
+        """Return at most sign times the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
+        n = self.visits.get((row, pair), Counter()).total()
+        mean = coin(n, self.sums[row, pair] * UNIT, self.head.log_share, sign)
+        return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
+
+    def mean_return(self, sign: int) -> Fraction | None:
+        """Return at most sign times the baseline's value by its returns: lowest + span times a coin (+ rounding)."""
+        (n, x), (lost, low, span) = self.returns, self.head.range
+        if not self.head.given.returns or not n:
+            return None
+        mean = span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.head.log_share_of_returns, sign))
+        return mean + low if sign > 0 else mean - low - lost
+
+
+# ---- 4. The bounds: radius, worst mean, coin (docs/certificates.md, Statement and Proof)
+
+
+@lru_cache(2**16)
+def log(x: Decimal) -> Decimal:
+    """Return log x."""
+    return x.ln()
+
+
+@lru_cache(2**16)
+def log_gamma(z: Decimal) -> Decimal:
+    """Return log Gamma(z) - log(2 pi) / 2; the constant cancels in log m.
+
+    Gamma(z) = Gamma(z + m) / (z .. (z + m - 1)), then Stirling's series, B_2k / (2k (2k-1) z^(2k-1)). It misses by less
+    than the first term left out, 0.03 / z^15 < 1e-28 where z >= 60.
+    """
+    product, series = ONE, ZERO
+    while 0 < z < 60:
+        product, z = product * z, z + 1
+    for term in (HALF / 78, Decimal(-691) / 360360, ONE / 1188, -ONE / 1680, ONE / 1260, -ONE / 360, ONE / 12):
+        series = series / (z * z) + term
+    return (z - HALF) * log(z) - z + series / z - product.ln()
+
+
+@lru_cache(2**16)
+def log_ratio(count: Decimal, alpha: Decimal) -> Decimal:
+    """Return n_i log n_i - log Gamma(n_i + alpha) + log Gamma(alpha)."""
+    return count * log(count) - log_gamma(count + alpha) + log_gamma(alpha)
+
+
+def log_factor(n_i: list[Decimal], size: int, alpha: Decimal, log_share: Decimal) -> Decimal:
+    """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
+
+    All that is added up is below 1000 (n + size (1 + alpha) + log(1/delta_0)), as counts are below 10^30 and alpha is
+    a float. So the hair covers the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
+    """
+    n = sum(n_i, ZERO)
+    total = log_share - log_ratio(n, size * alpha) + sum([log_ratio(count, alpha) for count in n_i])
+    return total + (n + size * (1 + alpha) + log_share) * HAIR
+
+
+class Ball:
+    """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible; alpha is 1/size if None."""
+
+    def __init__(self, n_i: Any, size: int, alpha: Decimal | None, log_share: Decimal, u: dict[int, float]) -> None:
+        """Compute the radius. `u`: by step, where the search for t begins (where the last one ended)."""
+        self.n_i, self.u = {i: Decimal(count) for i, count in n_i}, u
+        n = sum(self.n_i.values(), ZERO)
+        exponent = log_factor([*self.n_i.values()], size, alpha or ONE / size, log_share) if n else ZERO
+        self.factor = exponent.exp()  # exp(n eps)
+        self.eps = float(exponent / n) if n else math.inf
+        self.p_hat = [(i, float(count / n)) for i, count in self.n_i.items()]
+
+
+class Spread:
+    """Values V of all that is possible: the least of them, and d, how far each is above it."""
+
+    def __init__(self, V: dict[int, Decimal]) -> None:
+        """Compute the distances once for all balls."""
+        self.least = min(V.values())
+        self.d = {i: x - self.least for i, x in V.items()}
+        self.floats = {i: float(d) for i, d in self.d.items()}
+
+
+def worst_mean(ball: Ball, V: Spread, h: int = 0) -> Decimal:
+    """Return at most min {p V : KL(p_hat, p) <= eps} (docs/certificates.md, The backup).
 
     Weak duality: nu + exp(-eps) prod (V_i - nu)^{n_i/n} is a lower bound for EVERY nu = least - t, t >= 0; so is least.
-    The best t has log(sum p w) - sum p log w = eps, w = t/(t+d), d = V - least: Newton in u = log t, in floats."""
-    n, least, alpha = sum(n_i.values()), min(V.values()), alpha or Decimal(1) / len(V)
-    most = max((V[i] for i in n_i), default=least) - least
-    if most <= HAIR or (eps := radius(tuple(n_i.values()), len(V), alpha, share)) > 100:
-        return least
-    pd, u, longest = [(float(m / n), float(V[i] - least)) for i, m in n_i.items()], math.log(most / eps.sqrt()), 3.0
-    while longest > 1e-4 and math.log(most) - 42 < u < 20:  # every t is valid, and one far out is good enough
-        pw = [(p, 1 / (1 + d * math.exp(-u))) for p, d in pd]
-        a, b = math.fsum(p * w for p, w in pw), math.fsum(p * w * w for p, w in pw)
-        gap = math.log(a) - math.fsum(p * math.log(w) for p, w in pw)
-        step = math.log(gap / float(eps)) * gap * a / (b - a * a) if min(gap, b - a * a) > 1e-15 else -3.0
-        u += max(min(step, longest), -longest)
-        longest = min(0.95 * longest, 10 * abs(step))
-    t = Decimal(math.exp(u))
-    product = Decimal(math.prod((V[i] - least + t) ** m for i, m in n_i.items()))
-    return Decimal(max(least, least - t + (product.ln() / n - eps).exp() - (t + most) * HAIR))
+    t and the gain over least are guessed in floats; then a little less than that gain is proved.
+    """
+    if ball.eps > 100:
+        return V.least
+    pd = [(p, V.floats[i]) for i, p in ball.p_hat]
+    most = max([d for _, d in pd])
+    if most < 1e-24:
+        return V.least
+    t = best_t(ball, pd, most, h)
+    exponent = sum([p * math.log1p(d / t) for p, d in pd]) - ball.eps
+    for less in (2**-50, 2**-46, 2**-36):  # what is taken off the guess, so that it can be proved
+        gain = Decimal(t * math.expm1(exponent) - less * most)
+        if gain > 0 and is_proved(gain, Decimal(t), ball, V):
+            return V.least + gain
+    return V.least
 
-def coin(n: int, x: Fraction, share: Decimal, sign: int) -> Decimal:
-    """At most sign times the mean of n draws in [0, 1] with sum x <= n: a coin with fractional counts, alpha = 1/2."""
-    sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - x, x)) if m}
-    return worst_mean(sides, {0: ZERO, 1: Decimal(sign)}, HALF, share)
 
-class _Book:  # the first record, and what was counted so far
-    def __init__(self, f: Any) -> None:  # check what all plans have in common, and how delta is spent
-        H, P, self.f, self.EpsMix, self.KL = f.H, f.S * f.A, f, f.learner == "EpsMix", f.bounds.family == "KL"
-        known = f.kind == "ledger" and f.format == 1 and f.learner in ("StepMix", "EpsMix", "StepNoMix") and f.software
-        fits = (2 if self.EpsMix else H + 1) * H * P * f.S <= MOST_WORK and (f.stationary or not f.pooled)
-        require(known and fits and {type(x) for x in (f.pooled, f.stationary, f.warm, f.logged)} == {bool}, "odd sizes")
-        self.rows, self.ends = 1 if f.pooled else H, [0, H] if self.EpsMix else [*range(H + 1)]  # h0 of the candidates
-        f.baseline, masks = self._policy(f.baseline), [f.support or [[range(f.S)] * P], f.unknown_rewards or [[0] * P]]
-        good = all(len(x) in (1, self.rows) and {len(row) for row in x} == {P} for x in masks)
-        good = good and all(p and {*p} <= {*range(f.S)} for row in masks[0] for p in row)  # states; and 0 or 1:
-        require(good and {x for row in masks[1] for x in row} <= {0, 1}, "support or unknown_rewards: not as expected")
-        f.support, f.unknown_rewards = ([x[h % len(x)] for h in range(self.rows)] for x in masks)  # one row is for all
-        good = f.start is None or (len(f.start) == f.S and min(f.start) >= 0 and abs(math.fsum(f.start) - 1) <= 1e-9)
-        require(good and all(0 <= x <= 1 for row in f.rewards for x in row), "start or rewards: not in 0..1")
-        self.first, unknown = [s for s in range(f.S) if not f.start or f.start[s] > 0], sum(map(sum, f.unknown_rewards))
-        self.n: dict[tuple[int, int], Counter[int]] = {}  # visits: (row, pair) -> next state -> how many
-        self.x, self.starts, self.record, self.plans = Counter[tuple[int, int]](), Counter[int](), [0, 0], 0
-        self.total, self.earned, self.home, self.frozen = 0, 0, True, False  # of the plan before: was it the baseline?
-        delta, part = Fraction(f.delta), Fraction(f.returns.share if f.returns else 0)
-        prime, self.alpha = (1 - part) * delta, Decimal(f.bounds.alpha) if self.KL and f.bounds.alpha != "1/S" else None
-        events = max(1, sum(len(p) > 1 for row in f.support for p in row) + unknown + (f.start is None))
-        if not self.KL:
-            known = f.bounds.family == "Bernstein" and len(self.first) == 1
-            require(known and not (f.rewards_by_next or unknown or f.logged), "not proved by the paper's bounds")
-            events, prime = P * H, prime / (4 if self.EpsMix else 3 * (H + 1))
-        spent = {"model": (1 - part) * delta, "returns": part * delta, "delta_prime": prime}
-        near = all(abs(Fraction(getattr(f.spending, key)) - x) <= x / 2**40 for key, x in spent.items())
-        require(near and 0 < prime <= delta < 1 and self.alpha != 0 and events <= f.spending.events, "spending, alpha")
-        shares = (prime / Fraction(f.spending.events), part * delta or prime)
-        self.share, self.share_R = (Decimal(x.denominator).ln() - Decimal(x.numerator).ln() for x in shares)
-        scale, self.k = Fraction(f.units.high) - Fraction(f.units.low), range(2 if f.relative or not self.KL else 1)
-        self.zero = zero = f.units.steps * Fraction(f.units.low) / scale  # a value v is scale (v + zero) to the user
-        near = not (r := f.relative) or (0 <= zero >= 2**40 * abs(Fraction(r.offset) - zero) and 0 < r.give < 1)
-        require(near and scale > 0 and f.units.steps in (0, H-1, H) and (not f.relative) != (f.floor is None), "units")
-        floor = f"{1 - r.give:g} of the baseline" if r else f"{float(scale * (zero + Fraction(f.floor))):.6g}"
-        good = not (c := f.certificate) or (c.mark and 0 < c.delta < 1 - f.delta and 0 <= c.value <= H)
-        require(good and not (f.relative and (c or f.vouched is not None)), "certificate or vouched: not as expected")
-        risk = f.delta + (c.delta if c else 0)
-        self.promise = f"Claimed by {f.learner}, {f.bounds.family}: {floor} or more in expectation, at delta = {risk:g}"
-        self.range = Fraction(0), Fraction(0), Fraction(H)  # of returns: what rounding takes off, lowest, span
-        if f.returns:
-            lost, low, span = (Fraction(x) for x in (f.returns.rounding, f.returns.lowest, f.returns.span))
-            least, most = (self._extreme(best, end, lambda r: r // UNIT * UNIT) for best, end in ((min, 0), (max, 1)))
-            good, self.range = span >= 0 and lost >= self._extreme(max, UNIT, lambda r: r % UNIT), (lost, low, span)
-            require(good and (f.returns.declared or low <= least <= most <= low + span), "returns: too narrow a range")
-    def _policy(self, x: Any) -> Any:  # probabilities (H, S, A), or actions (H, S) as such
-        f, x = self.f, [[[float(a == y) for a in range(self.f.A)] if type(y) is int else y for y in row] for row in x]
-        good = all(len(p) == f.A and min(p) >= 0 and abs(math.fsum(p) - 1) <= 1e-12 for row in x for p in row)
-        require(good and len(x) == f.H and {len(row) for row in x} == {f.S}, "a policy is not one of probabilities")
-        return x
-    def _paid(self, h: int, pair: int, j: int) -> float:  # the reward of a transition, 0 if unknown; one row is for all
-        x = (table := self.f.rewards_by_next or self.f.rewards)[h % len(table)][pair]
-        x = x[j] if self.f.rewards_by_next else x
-        require(len(table) in (1, self.f.H) and 0 <= x <= 1, "rewards: not in 0..1, or neither one row nor H")
-        return 0.0 if self.f.unknown_rewards[h % self.rows][pair] else float(x)
-    def _extreme(self, best: Any, unknown: Any, worth: Any) -> Any:  # sum of the worth of rewards, under the baseline
-        f, V = self.f, [Fraction(0)] * self.f.S
-        for h in reversed(range(f.H)):
-            gains = [[V[j] + (unknown if f.unknown_rewards[h % self.rows][i] else worth(Fraction(self._paid(h, i, j))))
-                      for j in states] for i, states in enumerate(f.support[h % self.rows])]
-            V = [best(x for a, p in enumerate(w) if p for x in gains[s * f.A + a]) for s, w in enumerate(f.baseline[h])]
-        return best(V[s] for s in self.first)
-    def _count(self, p: Any) -> None:
-        """Add what is new. Counts only grow, and those of a learner that began with nothing flow from step to step."""
-        f, flow = self.f, Counter({(0, s): more for s, more in p.starts})
-        good = all(type(x) is int for entry in (*p.visits, *p.starts, *p.rewards, p.baseline_returns) for x in entry)
-        require(good and p.kind == "plan" and p.number == self.plans, "no whole numbers, or not the next plan")
-        for row, pair, s, more in p.visits:
-            require(s in f.support[row][pair], "visits: an impossible transition")
-            self.n.setdefault((row, pair), Counter())[s] += more
-            flow[row, pair // f.A] -= more
-            self.earned += more * max(Fraction(self._paid(h, pair, s)) // UNIT for h in range(row, f.H, self.rows))
-            flow[row + 1 - f.pooled, s] += more  # pooled: who arrives may have been at the last step
-        self.starts.update(dict(p.starts))
-        self.x.update({(row, pair): more for row, pair, more in p.rewards})
-        self.earned += sum(more for _, _, more in p.rewards)
-        before, self.total = self.total, sum(n.total() for n in self.n.values())
-        more = (self.total - before) // f.H  # episodes since the plan before
-        even = all(x == 0 or (f.pooled and x > 0) for (h, _), x in flow.items() if h < self.rows)
-        good = self.starts.keys() <= {*self.first} and (f.warm or (even and self.starts.total() * f.H == self.total))
-        require(good, "visits or starts: they do not flow from step to step")
-        (n, x), (_, low, span), (n_now, x_now) = self.record, self.range, p.baseline_returns
-        good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span) and n <= n_now <= p.episodes
-        own = x_now <= self.earned and n_now - n <= more and (self.EpsMix or n_now - n == more * self.home)
-        require(good and (f.warm or own) and self.total // f.H == p.episodes, "baseline_returns or episodes")
-        self.record, self.plans = [n_now, x_now], self.plans + 1
-    def _Q(self, h: int, pair: int, V: Any) -> list[Decimal]:
-        """Bounds [lower, -upper] of Q_h(s,a), from those of V_{h+1}: worst means over a ball, or the paper's."""
-        f, H, row = self.f, self.f.H, h % self.rows
-        n_j, bounds = self.n.get((row, pair), Counter()), []
-        if not self.KL:
-            n, r, log_n = max(n_j.total(), 1), Decimal(self._paid(h, pair, 0)), Decimal(8 * (n_j.total() + 1)).ln() + 1
-            low, up = (sum((m * V[j][k] for j, m in n_j.items()), ZERO) / n for k in (0, 1))  # up is -p_hat V_up
-            variance = sum((m * (V[j][1] - up) ** 2 for j, m in n_j.items()), ZERO) / n
-            bonus, beta = 3 * (variance * (self.share + log_n) / n).sqrt(), H * H * (self.share + f.S * log_n) / n
-            Q_low = r - bonus - 22 * beta + 2 * (up + low) / H + low
-            Q_up = r + bonus + 14 * beta - (up + low) / H - up
-            return [max(ZERO, Q_low - H * HAIR), max(Decimal(-H), -Q_up - H * HAIR)]
-        for k, sign in zip(self.k, (1, -1), strict=False):
-            W = {j: V[j][k] + sign * Decimal(self._paid(h, pair, j)) for j in f.support[row][pair]}
-            bounds.append(worst_mean(n_j, W, self.alpha, self.share))
-            if f.unknown_rewards[row][pair]:  # an upper mean lacks what rounding took off
-                mean = coin(n_j.total(), self.x[row, pair] * UNIT, self.share, sign) - (sign < 0) * Decimal(2) ** -20
-                bounds[k] += max(mean, Decimal(min(sign, 0)))
-        return bounds
-    def _mean(self, w: Any) -> list[Decimal]:  # at most the weighted mean of each bound, at least the smallest
-        total, room = sum(Decimal(p) for p, _ in w), self.f.H * HAIR
-        return [max(min(x[k] for _, x in w), sum(Decimal(p) * x[k] for p, x in w) / total - room) for k in self.k]
-    def _back(self, h: int, rule: Any, V: Any, own: bool = False) -> Any:
-        """V_h(s) = sum_a pi(a|s) Q_h(s,a). The paper's own explorer is an argmax of Q_up, ties within 1e-12 H."""
-        new = {}
-        for s in self.first if h == 0 else range(self.f.S):
-            Q = [(p, self._Q(h, s * self.f.A + a, V)) for a, p in enumerate(rule[s]) if p > 0 or own]
-            short = max(x[-1] for p, x in Q if p > 0) - min(x[-1] for _, x in Q)
-            require(not own or short <= self.f.H * Decimal("1e-12"), "explorer: not the paper's optimistic policy")
-            new[s] = self._mean([(p, x) for p, x in Q if p > 0])
+def best_t(ball: Ball, pd: list[tuple[float, float]], most: float, h: int) -> float:
+    """Guess the best t: log(sum p w) - sum p log w = eps with w = t/(t+d), by Newton's method in u = log(t / most).
+
+    Where there is no solution the best t is 0, and a tiny one does. A bad guess makes a bound looser, never wrong.
+    """
+    u, is_checked = ball.u.get(h, 0.0), False
+    for _ in range(40):
+        if u < -6 and not is_checked:
+            is_checked = True
+            if has_no_solution(pd, ball.eps):
+                ball.u[h] = u
+                return most * 1e-18
+        a = b = c = 0.0
+        scale = math.exp(-u) / most
+        for p, d in pd:
+            w = 1.0 / (1.0 + d * scale)
+            a += p * w
+            b += p * w * w
+            c += p * math.log(w)
+        gap, variance = math.log(a) - c, b - a * a
+        step = math.log(gap / ball.eps) * gap * a / variance if gap > 1e-15 and variance > 1e-15 else -2.0
+        u += min(max(step, -2.0), 2.0)
+        if abs(step) < 5e-4 or abs(u) > 40:
+            break
+    ball.u[h] = u
+    return most * math.exp(u)
+
+
+def has_no_solution(pd: list[tuple[float, float]], eps: float) -> bool:
+    """Return whether log(sum p w) - sum p log w, which grows as t falls, is below eps even where t is almost 0."""
+    if min([d for _, d in pd]) == 0:
+        return False
+    return math.log(sum([p / d for p, d in pd])) + sum([p * math.log(d) for p, d in pd]) <= eps
+
+
+def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
+    """Return whether exp(n eps) <= prod ((d_i + t) / (t + gain))^{n_i}: then least + gain = nu + t + gain is a bound.
+
+    Each of the n factors is within 1e-28 of its size; n HAIR in n eps covers that, and what fractional counts lack.
+    """
+    total, product, d = t + gain, ONE, V.d
+    for i, count in ball.n_i.items():
+        product *= ((t + d[i]) / total) ** count
+    return product >= ball.factor
+
+
+@lru_cache(2**12)
+def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
+    """Return at most sign times the mean of n draws in [0, 1] whose sum is `heads`: a coin with fractional counts.
+
+    Its alpha is 1/2 (docs/certificates.md, Returns of the baseline).
+    """
+    require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
+    sides = [(side, Decimal(m.numerator) / m.denominator) for side, m in enumerate((n - heads, heads)) if m]
+    return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
+
+
+# ---- 5. The values: from the last step to the first
+
+
+class KLValues:
+    """Lower bounds of sign times the values of any policy (docs/certificates.md, Statement)."""
+
+    nothing: Any = ZERO
+
+    def __init__(self, evidence: Evidence, sign: int = 1) -> None:
+        """Compute them from these counts."""
+        self.evidence, self.head, self.sign = evidence, evidence.head, sign
+        self.end = dict.fromkeys(range(self.head.S), self.nothing)  # V_{H+1} = 0
+        self.of_pair: dict[tuple[int, int], Any] = {}
+        self.room = self.head.H * HAIR
+
+    def known(self, h: int, pair: int) -> tuple[Ball, Any, Decimal, Any]:
+        """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or paid by state."""
+        head, row, sign = self.head, h % self.head.rows, self.sign
+        states, by_state = head.support[row][pair], None
+        if head.unknown[row][pair]:
+            paid = self.evidence.mean_reward(row, pair, sign)
+        elif head.given.rewards_by_next:
+            paid, by_state = ZERO, {j: Decimal(sign * head.reward(h, pair, j)) for j in states}
+        else:
+            paid = Decimal(sign * head.reward(h, pair, 0))
+        return self.evidence.ball(row, pair), states, paid, by_state
+
+    def Q(self, h: int, pair: int, V: Any, spreads: dict[Any, Spread]) -> Any:
+        """Q_h(s,a) = r + min over the ball of p V_{h+1}; a reward by next state is inside the minimum.
+
+        `spreads` keeps the spread of V, which is the same for all pairs with the same possible next states.
+        """
+        if (h, pair) not in self.of_pair:
+            self.of_pair[h, pair] = self.known(h, pair)
+        ball, states, paid, by_state = self.of_pair[h, pair]
+        if by_state:
+            return worst_mean(ball, Spread({j: EXACT.add(V[j], by_state[j]) for j in states}), h)
+        if states not in spreads:
+            spreads[states] = Spread({j: V[j] for j in states})
+        return EXACT.add(paid, worst_mean(ball, spreads[states], h))
+
+    def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
+        """Return at most the weighted mean, a hair less than what was summed; at least the smallest value."""
+        if len(values) == 1:
+            return values[0]
+        return max(min(values), sum([p * x for p, x in zip(weights, values, strict=True)]) - self.room)
+
+    def back(self, h: int, rules: Any, V: Any) -> Any:
+        """V_h(s) = sum_a pi_h(a|s) Q_h(s,a)."""
+        new, spreads, A = {}, dict[Any, Spread](), self.head.A
+        for s in self.head.first_states if h == 0 else range(self.head.S):
+            actions, weights = rules[s]
+            new[s] = self.mean(weights, [self.Q(h, s * A + a, V, spreads) for a in actions])
         return new
-    def _evaluate(self, policy: Any, V: Any) -> list[Decimal]:
-        """Bounds [lower, -upper] of a policy, averaged over the start; V holds those of what follows its last step."""
-        for h in reversed(range(len(policy))):
-            V = self._back(h, policy[h], V)
-        if self.f.start:
-            return self._mean([(self.f.start[s], V[s]) for s in self.first])
-        return [worst_mean(self.starts, {s: x[k] for s, x in V.items()}, self.alpha, self.share) for k in self.k]
-    def judge(self, p: Any) -> str:
-        """What kind of plan this is, after every claim in it was re-derived."""
-        if p.kind == "end":
-            require(p.plans == self.plans and p.episodes * self.f.H >= self.total, "plans or episodes: not those here")
-            return "closed"
-        self._count(p)
-        f, L, i, rho = self.f, [*map(Fraction, p.candidates)], self.ends.index(p.h), Fraction(p.rho)
-        home, explorer, played = p.h == f.H and rho == 0, self._policy(p.explorer), p.policy and self._policy(p.policy)
-        require(0 <= rho <= 1 and (f.relative or p.floor == f.floor) and (not played) == self.EpsMix, "floor or policy")
-        require((p.upper is None) == (not f.relative) and (p.frozen is True or p.frozen is self.frozen), "frozen")
-        for h, rows in enumerate(zip(played or [], f.baseline, explorer, strict=False)):
-            w = rho if h == p.h - 1 else int(h >= p.h)  # the weight of the explorer at this step
-            for x, b, e in (entry for rules in zip(*rows, strict=True) for entry in zip(*rules, strict=True)):
-                require(abs(Fraction(x) - (1 - w) * Fraction(b) - w * Fraction(e)) <= 1e-15, "policy: not the mixture")
-        reached = [h for h, x in zip(self.ends, L, strict=True) if x >= p.floor or (f.relative and h == f.H)]
-        chosen = home if p.frozen or not reached else p.h == reached[0] and (i > 0 or rho == 1)
-        chosen, self.home, self.frozen = chosen and (f.learner != "StepNoMix" or rho == (i == 0)), home, p.frozen
-        require(chosen and p.source == ("baseline" if home else "mixture" if i else "optimistic"), "h, rho or source")
-        require(p.safety == "NOT CERTIFIED" or f.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
-        if p.safety not in ("certified", "trusted"):
-            return "not_certified"
-        tails = [{s: [ZERO, ZERO] for s in range(f.S)}]
-        for h in reversed(range(f.H)):
-            tails.insert(0, self._back(h, explorer[h], tails[0], not self.KL))
-        exact = [self._evaluate(f.baseline[:h0], tails[h0]) for h0 in self.ends]
-        (n, x), (lost, low, span), word = self.record, self.range, 2 if f.returns and f.returns.declared else 0
-        means = [span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.share_R, sign)) for sign in (1, -1)]
-        R = [means[0] + low, means[1] - low - lost] if f.returns and n else [None, None]
-        good = all(x <= y[0] for x, y in zip([*L[:-1], p.by_model], exact, strict=True))
-        require(good and (p.by_returns is None or p.by_returns <= R[0]), "candidates, by_model, by_returns: not proved")
-        lows = [(0, exact[-1][0]), (word, R[0]), (1, f.certificate and f.certificate.value), (2, f.vouched)]
-        base = [max(Fraction(x) for k, x in lows if x is not None and k <= kind) for kind in range(3)]  # as in KINDS
-        proved, firm = max(Fraction(x) for k, x in lows[:3] if x is not None and (k < 2 or p.safety == "trusted")), True
-        require(L[-1] <= base[2], "candidates: the baseline's is not proved")
-        if f.relative:
-            U, give, ups = Fraction(p.upper), Fraction(f.relative.give), [(0, exact[-1][1]), (word, R[1])]
-            firm, good = (max(Fraction(x) for k, x in ups if x is not None and k <= kind) >= -U for kind in (0, 2))
-            require(good and p.floor >= (1 - give) * U - give * self.zero, "upper or floor: too low")
-            base = [U] * 3  # docs/certificates.md, relative floors: what is safe with U in its place is safe with V^b
-        worth = [(1 - rho) * x[i] + rho * x[max(i - 1, 0)] for x in ([*L[:-1], y] for y in (*base, proved))]
-        kind = next((kind for kind, x in zip(KINDS, worth[:3], strict=False) if x >= p.floor), "")
-        if self.KL and played and (kind != "certified" or p.lower > worth[3]):  # the mixed policy itself
-            direct = Fraction(self._evaluate(played, tails[-1])[0])
-            kind, worth[3] = "certified" if direct >= p.floor else kind, max(direct, worth[3])
-        kind = "certified" if f.relative and home else "vouched" if kind and not firm else kind
-        good = kind in KINDS[:2] if p.safety == "certified" else kind != "" or home
-        require(good and p.lower <= worth[3], f"safety or lower: {p.safety} is not proved")
-        return kind if p.safety == "certified" else "trusted" if home else "vouched"
 
-def verify(lines: Any) -> Verdict:
-    """Re-derive a ledger, line by line, up to the first record that does not hold: refusals has its number, and why."""
-    kinds, book, refusals, digest = Counter[str](), None, list[tuple[int, str]](), "0" * 64
-    with localcontext(DIGITS):
+    def tails(self, explorer: Any) -> list[Any]:
+        """Return the bounds of the explorer from each step on; the last are those of V_{H+1}."""
+        tails = [self.end]
+        for h in reversed(range(self.head.H)):
+            tails.insert(0, self.back(h, explorer[h], tails[0]))
+        return tails
+
+    def value(self, policy: Any, V: Any) -> Any:
+        """Return the bound of a policy for the first steps, followed by what V bounds, averaged over the start."""
+        for h in reversed(range(len(policy))):
+            V = self.back(h, policy[h], V)
+        head = self.head
+        if head.given.start is not None:
+            states, probabilities = weights(head.given.start)
+            return self.mean(probabilities, [V[s] for s in states])
+        return worst_mean(Ball(self.evidence.starts.items(), head.S, head.alpha, head.log_share, {}), Spread(V))
+
+
+class PaperValues(KLValues):
+    """The paper's bounds, V_low and -V_up of each state (Li et al. 2023)."""
+
+    nothing: Any = (ZERO, ZERO)
+
+    def Q(self, h: int, pair: int, V: Any, spreads: Any = None) -> Any:
+        """Return Q_low and -Q_up (Eq. q, ucbQ, lcbQ), with beta* = log(SAH/delta') + log(8e(n+1)), beta: NOTATION.md.
+
+        Q_up = r + 3 sqrt(Var(V_up) beta* / n) + 14 H^2 beta / n + p_hat (V_up - V_low) / H + p_hat V_up <= H, and
+        Q_low = r - 3 sqrt(Var(V_up) beta* / n) - 22 H^2 beta / n - 2 p_hat (V_up - V_low) / H + p_hat V_low >= 0.
+        """
+        H, n_j = self.head.H, self.evidence.visits.get((h % self.head.rows, pair), Counter())
+        n, r = max(n_j.total(), 1), Decimal(self.head.reward(h, pair, 0))
+        low = sum([m * V[j][0] for j, m in n_j.items()], ZERO) / n
+        up = -sum([m * V[j][1] for j, m in n_j.items()], ZERO) / n
+        variance = sum([m * (V[j][1] + up) ** 2 for j, m in n_j.items()], ZERO) / n
+        log_n = log(Decimal(8 * (n_j.total() + 1))) + 1
+        bonus = 3 * (variance * (self.head.log_share + log_n) / n).sqrt()
+        beta = self.head.log_share + self.head.S * log_n
+        Q_up = r + bonus + 14 * H * H * beta / n + (up - low) / H + up
+        Q_low = r - bonus - 22 * H * H * beta / n - 2 * (up - low) / H + low
+        return max(ZERO, Q_low - H * HAIR), max(Decimal(-H), -Q_up - H * HAIR)
+
+    def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
+        """Return the means of both bounds."""
+        return tuple(super(PaperValues, self).mean(weights, [*column]) for column in zip(*values, strict=True))
+
+    def tails(self, explorer: Any) -> list[Any]:
+        """The explorer must be an argmax of Q_up, ties within 1e-12 H: the bounds are proved for nothing else."""
+        tails, A = super().tails(explorer), self.head.A
+        for h, step in enumerate(explorer):
+            for s in self.head.first_states if h == 0 else range(self.head.S):
+                Q = [self.Q(h, s * A + a, tails[h + 1])[1] for a in range(A)]  # minus Q_up
+                short = max(Q[a] for a in step[s][0]) - min(Q)
+                require(short <= self.head.H * Decimal("1e-12"), "explorer: not the paper's optimistic policy")
+        return tails
+
+
+# ---- 6. A plan: what it plays, and what it claims (docs/ledger.md, Then, for each plan)
+
+PROVED, EARLIER, DECLARED, ASSERTED = range(4)  # here; by a certificate; in a range, or a value, that the user asserts
+Sources = list[tuple[int, Fraction]]  # values of the baseline, and which of these each needs
+
+
+def best(sources: Sources, most: int) -> Fraction:
+    """Return the largest value that needs no more than this."""
+    return max(value for needs, value in sources if needs <= most)
+
+
+class Book:
+    """A ledger as far as it was read: the first record, the evidence, and two facts about the plan before."""
+
+    def __init__(self, first: Any) -> None:
+        """Check the first record."""
+        self.head = Head(first)
+        self.evidence = Evidence(self.head)
+        self.was_baseline, self.was_frozen = True, False
+
+    def judge(self, plan: Any) -> str:
+        """Return of what kind a plan is, after every claim in it was re-derived; "closed" for the last record."""
+        if plan.kind == "end":
+            self.check_end(plan)
+            return "closed"
+        self.evidence.add(plan, self.was_baseline)
+        plan.is_baseline = plan.h == self.head.H and plan.rho == 0
+        explorer = self.head.policy(plan.explorer)
+        self.check_policy(plan, explorer)
+        self.check_choice(plan)
+        self.was_baseline, self.was_frozen = plan.is_baseline, plan.frozen
+        return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
+
+    def check_policy(self, plan: Any, explorer: Any) -> None:
+        """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the explorer, then explorer.
+
+        EpsMix has none: its coin comes before the episode.
+        """
+        require(0 <= plan.rho <= 1 and (plan.policy is None) == self.head.is_EpsMix, "rho or policy: not as expected")
+        policy = self.head.policy(plan.policy) if plan.policy else []
+        for h, (played, safe, bold) in enumerate(zip(policy, self.head.baseline, explorer, strict=False)):
+            rho = Fraction(plan.rho) if h == plan.h - 1 else Fraction(h >= plan.h)
+            if rho in (0, 1) and played == (bold if rho else safe):
+                continue
+            for x, b, e in zip(chain(*played), chain(*safe), chain(*bold), strict=True):
+                near = abs(Fraction(x) - (1 - rho) * Fraction(b) - rho * Fraction(e)) <= 1e-15
+                require(near, "policy: not the mixture")
+
+    def check_choice(self, plan: Any) -> None:
+        """h is the smallest with L(h) >= floor, and the baseline is played where there is none, or by a frozen agent.
+
+        The floor is the ledger's; with a relative one the baseline always reaches it. StepNoMix does not mix.
+        """
+        given, H, baseline = self.head.given, self.head.H, plan.is_baseline
+        require(given.relative or plan.floor == given.floor, "floor: not that of the ledger")
+        require((plan.upper is None) == (not given.relative), "upper: it is for relative floors")
+        require(plan.frozen is True or plan.frozen is self.was_frozen, "frozen: an agent that thaws")
+        candidates = zip(self.head.h0, plan.candidates, strict=True)
+        reached = [h0 for h0, L in candidates if plan.floor <= L or (given.relative and h0 == H)]
+        chosen = reached and plan.h == reached[0] and (plan.h > 0 or plan.rho == 1)
+        require(baseline if plan.frozen or not reached else chosen, "h or rho: not the choice by the candidates")
+        require(given.learner != "StepNoMix" or plan.rho == (plan.h == 0), "rho: StepNoMix does not mix")
+        source = "baseline" if baseline else "mixture" if plan.h > 0 else "optimistic"
+        require(plan.source == source, "source: not what h and rho say")
+        require(plan.safety in ("certified", "trusted", "NOT CERTIFIED"), "safety: unknown")
+        require(plan.safety == "NOT CERTIFIED" or given.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
+
+    def check_claims(self, plan: Any, explorer: Any) -> str:
+        """Candidates, by_model and by_returns are at most the exact values; then upper, safety and lower."""
+        exact, minus_upper = self.exact_values(explorer)
+        by_returns = self.evidence.mean_return(1)
+        claims = [*plan.candidates[:-1], plan.by_model]
+        proved = all(claim <= bound for claim, bound in zip(claims, exact, strict=True))
+        require(proved, "candidates or by_model: not proved")
+        proved = plan.by_returns is None or (by_returns is not None and plan.by_returns <= by_returns)
+        require(proved, "by_returns: not proved")
+        sources = self.with_returns(exact[-1], by_returns)
+        if self.head.given.certificate:
+            sources.append((EARLIER, Fraction(self.head.given.certificate.value)))
+        by_evidence = best(sources, EARLIER if plan.safety == "certified" else DECLARED)
+        if self.head.given.vouched is not None:
+            sources.append((ASSERTED, Fraction(self.head.given.vouched)))
+        require(plan.candidates[-1] <= best(sources, ASSERTED), "candidates: the baseline's is not proved")
+        values = [best(sources, PROVED), best(sources, EARLIER), best(sources, ASSERTED)]
+        firm = True
+        if self.head.given.relative:
+            firm = self.check_upper(plan, minus_upper)
+            values = [Fraction(plan.upper)] * 3  # relative floors: what is safe with U in its place is safe with V^b
+        kind = next((kind for kind, x in zip(KINDS, values, strict=False) if self.worth(plan, x) >= plan.floor), "")
+        worth = self.worth(plan, by_evidence)
+        if self.head.is_KL and plan.policy and (kind != "certified" or plan.lower > worth):
+            direct = self.direct_value(plan, exact[-1])
+            kind, worth = "certified" if direct >= plan.floor else kind, max(direct, worth)
+        require(plan.lower <= worth, "lower: not proved")
+        return self.check_safety(plan, kind, firm)
+
+    def exact_values(self, explorer: Any) -> tuple[list[Decimal], Decimal]:
+        """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last."""
+        baseline, h0s = self.head.baseline_rules, self.head.h0
+        values = KLValues(self.evidence) if self.head.is_KL else PaperValues(self.evidence)
+        tails = values.tails(rules(explorer))
+        exact = [values.value(baseline[:h0], tails[h0]) for h0 in h0s]
+        if not self.head.is_KL:
+            return [low for low, _ in exact], exact[-1][1]
+        upper = KLValues(self.evidence, sign=-1)  # only a relative floor needs it
+        return exact, upper.value(baseline, upper.end) if self.head.given.relative else ZERO
+
+    def with_returns(self, by_model: Decimal, by_returns: Fraction | None) -> Sources:
+        """Return what the model and the returns say of the baseline; a declared range is the user's word."""
+        sources = [(PROVED, Fraction(by_model))]
+        if by_returns is not None:
+            sources.append((DECLARED if self.head.given.returns.declared else PROVED, by_returns))
+        return sources
+
+    def check_upper(self, plan: Any, minus_upper: Decimal) -> bool:
+        """U is at least an upper value, and the floor at least (1 - give) U - give zero. Return whether U is proved."""
+        U, give = Fraction(plan.upper), Fraction(self.head.given.relative.give)
+        sources = self.with_returns(minus_upper, self.evidence.mean_return(-1))
+        require(best(sources, DECLARED) >= -U, "upper: too low")
+        require(plan.floor >= (1 - give) * U - give * self.head.zero, "floor: too low")
+        return best(sources, PROVED) >= -U
+
+    def worth(self, plan: Any, baseline: Fraction) -> Fraction:
+        """Return (1 - rho) L(h) + rho L(h-1), exactly, where the baseline, the last candidate, has this value."""
+        L = [*map(Fraction, plan.candidates[:-1]), baseline]
+        i, rho = self.head.h0.index(plan.h), Fraction(plan.rho)
+        return (1 - rho) * L[i] + rho * L[max(i - 1, 0)]
+
+    def direct_value(self, plan: Any, by_model: Decimal) -> Fraction:
+        """Return the lower value of the mixed policy itself (docs/certificates.md, A larger rho)."""
+        policy, values = self.head.policy(plan.policy), KLValues(self.evidence)
+        return Fraction(by_model if policy == self.head.baseline else values.value(rules(policy), values.end))
+
+    def check_safety(self, plan: Any, kind: str, firm: bool) -> str:
+        """What is certified is proved to reach the floor; what is trusted is the baseline, or rests on the user's word.
+
+        With a relative floor the baseline is safe by definition; otherwise it takes the user's word if U is not proved.
+        """
+        if self.head.given.relative and (plan.is_baseline or (kind and not firm)):
+            kind = "certified" if plan.is_baseline else "vouched"
+        if plan.safety == "certified":
+            require(kind in ("certified", "by_certificate"), "safety: certified is not proved")
+            return kind
+        require(kind or plan.is_baseline, "safety: neither the baseline nor what the user asserts")
+        return "trusted" if plan.is_baseline else "vouched"
+
+    def check_end(self, end: Any) -> None:
+        """The last record: as many plans as were read, and no fewer episodes than were counted."""
+        good = end.plans == self.evidence.plans and end.episodes * self.head.H >= self.evidence.total
+        require(good, "plans or episodes: not those that were read")
+
+
+# ---- 7. The ledger, and the summary
+
+
+def verify(lines: Iterable[bytes]) -> Verdict:
+    """Re-derive a ledger, line by line, up to the first record that does not hold."""
+    kinds, refusals, digest, book = Counter[str](), list[tuple[int, str]](), "0" * 64, None
+    with decimal.localcontext(DIGITS):
         try:
             for line in lines:
-                record = read(line, digest)
+                record = read_record(line, digest)
                 require(not kinds["closed"], "there is more after the last record")
                 if book is None:
-                    book = _Book(record)
+                    book = Book(record)
                 else:
                     kinds[book.judge(record)] += 1
                 digest = record.digest
             require(book, "the file is empty")
         except Exception as reason:  # whatever it is, this is not a record that holds
             refusals.append((1 + (book is not None) + kinds.total(), str(reason) or repr(reason)))
-    closed, promise = bool(kinds.pop("closed", 0)), book.promise if book else "No promise was read"
-    return Verdict._make([kinds.total(), *(kinds[kind] for kind in KINDS), closed, digest, promise, refusals])
+    closed = bool(kinds.pop("closed", 0))
+    promise = book.head.promise if book else "No promise was read"
+    counts = [kinds[kind] for kind in KINDS]
+    return Verdict._make([sum(counts), *counts, closed, digest, promise, refusals])
+
+
+def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
+    """Return the lines of a ledger; a terminal shows how many plans are checked, at most five times a second."""
+    shown, due, done = sys.stderr.isatty(), 0.0, 0
+    size = max(os.fstat(stream.fileno()).st_size, 1)
+    try:
+        for plans, line in enumerate(iter(lambda: stream.readline(LONGEST + 1), b"")):
+            yield line
+            done += len(line)
+            if shown and time.monotonic() >= due:
+                sys.stderr.write(f"\r{plans} plans checked, {100 * done // size} % of the file")
+                sys.stderr.flush()
+                due = time.monotonic() + 0.2
+    finally:
+        sys.stderr.write("\r" + " " * 60 + "\r" if shown else "")
+
+
+def summary(verdict: Verdict) -> str:
+    """Return the verdict in four lines."""
+    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
+    result = (
+        "consistent, NOT CERTIFIED" if verdict.not_certified else "ACCEPTED" if verdict.closed else "ACCEPTED so far"
+    )
+    if verdict.refusals:
+        result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+    end = "closed" if verdict.closed else "open: still being written, or cut off"
+    plans = f"{verdict.plans} plans: {counts or 'none'}"
+    return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
+
 
 def main(argv: list[str]) -> int:
     """Print the verdict. Return 0 if every plan holds, 3 if not, 2 if no file can be read."""
+    if len(argv) != 1:
+        sys.stderr.write("usage: python verifier.py FILE\n")
+        return 2
     try:
-        with open(argv[0] if len(argv) == 1 else "", "rb") as stream:
-            v = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
+        with Path(argv[0]).open("rb") as stream:
+            lines = watched(stream)
+            verdict = verify(lines)
+            lines.close()
     except OSError as reason:
-        return sys.stderr.write(f"usage: python verifier.py FILE ({reason})\n") and 2
-    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, v[1:6], strict=True) if n)
-    result = "consistent, NOT CERTIFIED" if v.not_certified else "ACCEPTED" if v.closed else "ACCEPTED so far"
-    result = "REFUSED: record {}: {}".format(*v.refusals[0]) if v.refusals else result
-    end = "closed" if v.closed else "open: still being written, or cut off"
-    sys.stdout.write(f"{v.promise}\n{v.plans} plans: {counts or 'none'}\n{end}, last digest {v.digest}\n{result}\n")
-    return 3 if v.refusals or v.not_certified else 0
+        sys.stderr.write(f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n")
+        return 2
+    sys.stdout.write(summary(verdict))
+    return 3 if verdict.refusals or verdict.not_certified else 0
+
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
