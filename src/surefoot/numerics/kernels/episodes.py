@@ -21,8 +21,8 @@ from surefoot.numerics.kernels.mixing import (
     candidate_values,
     choose,
     exit_taken,
-    larger_weight,
     mix_splices,
+    weight_to_play,
 )
 from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
@@ -30,10 +30,11 @@ from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.values import draw, start_value
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
-# plan; the chosen candidate and its exit; is the value of the optimistic policy up to date; episodes counted) and of
+# plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted) and of
 # LoopState.values.
-LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
+LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
+WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
 
 
@@ -210,27 +211,31 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
     else:
         refresh_moved(evidence)
     refresh_start(start)
-    if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
+    if bound_splices(evidence, splices, news, first_lo, first_hi) or numbers[PI_BAR] < WRITTEN:
         one_hot(splices.pi_bar, pi_bar)
-        numbers[KNOWN_BAR] = 0
+        numbers[PI_BAR] = WRITTEN
     floor = candidate_values(splices, start, inputs.returns, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
     h = splices.h0[c]
     source = exit_taken(h, rho, H)
-    if source == MIXTURE and rule.bisections > 0:
-        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
-    if not numbers[KNOWN_BAR] and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
-        values[VALUE_BAR] = start_value(world.P_pairs, world.r, pi_bar, world.start, world.several, q, V)
-        numbers[KNOWN_BAR] = 1
+    if source == MIXTURE:
+        rho = weight_to_play(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
+    by_step = source == MIXTURE and not rule.by_coin
+    if by_step:
+        mix_splices(pi_b, pi_bar, h, rho, mixed)
+    if by_step or (source != BASELINE and numbers[PI_BAR] < EVALUATED):
+        pi = mixed if by_step else pi_bar
+        value = start_value(world.P_pairs, world.r, pi, world.start, world.several, q, V)
+        if by_step:
+            values[VALUE] = value
+        else:
+            values[VALUE_BAR], numbers[PI_BAR] = value, EVALUATED
     if source == OPTIMISTIC:
         values[VALUE] = values[VALUE_BAR]
     elif source == BASELINE:
         values[VALUE] = values[VALUE_B]
     elif rule.by_coin:
         values[VALUE] = (1.0 - rho) * values[VALUE_B] + rho * values[VALUE_BAR]
-    else:
-        mix_splices(pi_b, pi_bar, h, rho, mixed)
-        values[VALUE] = start_value(world.P_pairs, world.r, mixed, world.start, world.several, q, V)
     numbers[CHOSEN], numbers[SOURCE], values[RHO] = c, source, rho
 
 
@@ -262,18 +267,17 @@ def run_episodes(
             planned = False
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
+        pi = pi_b
         if source == OPTIMISTIC:
-            play(world, known_rewards, pi_bar, rng, episode)
-        elif source == BASELINE:
-            play(world, known_rewards, pi_b, rng, episode)
-        elif rule.by_coin:
-            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
-                play(world, known_rewards, pi_bar, rng, episode)
-            else:
-                play(world, known_rewards, pi_b, rng, episode)
-                by_baseline = True
-        else:
-            play(world, known_rewards, mixed, rng, episode)
+            pi = pi_bar
+        elif source == MIXTURE and not rule.by_coin:
+            pi = mixed
+        elif source == MIXTURE:
+            # A coin with one side is not tossed, as in EpisodicMixture.draw.
+            by_baseline = not (rho == 1.0 or rng.random() < rho)
+            if not by_baseline:
+                pi = pi_bar
+        play(world, known_rewards, pi, rng, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
         reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
         if by_baseline:
@@ -329,10 +333,7 @@ def play_on(
     paid = episode.paid
     for done in range(episodes):
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not rng.random() < plan.rho)
-        if chosen_first:
-            play(world, known_rewards, plan.first, rng, episode)
-        else:
-            play(world, known_rewards, plan.second, rng, episode)
+        play(world, known_rewards, plan.first if chosen_first else plan.second, rng, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)
         reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, episode)
         by_baseline = chosen_first and plan.baseline
