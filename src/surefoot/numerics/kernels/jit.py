@@ -8,17 +8,18 @@ doubles the time of compiling, and costs a third of the time of an episode.
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import compiler, config, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+
+from surefoot.base.progress import check_ctrl_c, say_compiling
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -61,6 +62,7 @@ class _WholeLibrary(JITCodeLibrary):
             if not function.is_declaration and function.linkage.name == "linkonce_odr":
                 function.linkage = "internal"
         super()._optimize_final_module()  # type: ignore[no-untyped-call]
+        check_ctrl_c()
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
@@ -71,6 +73,7 @@ class _LowerPart(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Do what numba's pass does, without machine code: the address that Python would call is 0."""
+        check_ctrl_c()
         state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
         state.flags.no_compile = True
         super().run_pass(state)  # type: ignore[no-untyped-call]
@@ -92,6 +95,7 @@ class _LowerWhole(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Do what numba's pass does, in our library."""
+        check_ctrl_c()
         state.library = _WholeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
         state.library.enable_object_caching()
         return bool(super().run_pass(state))  # type: ignore[no-untyped-call]
@@ -121,6 +125,21 @@ class _Cache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), _SOURCES)  # type: ignore[no-untyped-call]
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the machine code. Where there is none, say that it will be compiled."""
+        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            say_compiling()
+        return found
+
+
+class _NoCache(NullCache):
+    """No folder to keep machine code in can be written to (a container without a home): each process compiles."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        """Say that it will be compiled."""
+        say_compiling()
+
 
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Compile `function` on first use and keep the machine code on disk.
@@ -142,8 +161,8 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
             return part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
 
         dispatcher.get_call_template, dispatcher.get_overload = as_part, part.get_overload
-        # What cache=True does, with the longer key. Where no folder can be written to (a container without a home),
-        # each process compiles for itself.
-        with suppress(RuntimeError):
-            dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        try:
+            dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]  # cache=True, with the longer key
+        except RuntimeError:
+            dispatcher._cache = _NoCache()
     return cast(Callable[_Arguments, _Result], dispatcher)
