@@ -38,7 +38,9 @@ class _PartLibrary(JITCodeLibrary):
         """Leave it to the whole."""
 
     def finalize(self) -> None:
-        """Neither link nor optimise nor make machine code."""
+        """Link the parts of this part, but neither optimise nor make machine code."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -48,13 +50,6 @@ class _PartLibrary(JITCodeLibrary):
 
 class _WholeLibrary(JITCodeLibrary):
     """The code of a kernel that Python calls, with all parts that it needs."""
-
-    def add_linking_library(self, library: Any) -> None:
-        """Add this library and, since parts do not link their own parts, those of a part."""
-        self._linking_libraries.append(library)
-        if isinstance(library, _PartLibrary):
-            for part in library._linking_libraries:
-                self.add_linking_library(part)
 
     def _optimize_final_module(self) -> None:
         """Optimise the whole. No other library calls its parts, so what they do not use need not be passed to them."""
