@@ -52,10 +52,15 @@ class _WholeLibrary(JITCodeLibrary):
     """The code of a kernel that Python calls, with all parts that it needs."""
 
     def _optimize_final_module(self) -> None:
-        """Optimise the whole. No other library calls its parts, so what they do not use need not be passed to them."""
+        """Optimise the whole. No other library calls its parts, so what they do not use need not be passed to them.
+
+        Their names change, too: LLVM looks for a function by its name in all that the process has compiled, and would
+        take a part in here, which has no address, for the one that another library means.
+        """
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage.name == "linkonce_odr":
                 function.linkage = "internal"
+                function.name = f"{function.name}.part"
         super()._optimize_final_module()  # type: ignore[no-untyped-call]
         check_ctrl_c()
 
@@ -77,7 +82,6 @@ class _LowerPart(NativeLowering):
         name = description.qualname.split(".")[-1]
         entry = _dynfunc.make_function(description.lookup_module(), name, "", 0, lowered.env, (library,))
         state.targetctx.insert_user_function(entry, description, [library])
-        state.reload_init.extend(library._reload_init)
         state["cr"] = lowered._replace(cfunc=entry)
         return True
 
