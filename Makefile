@@ -73,7 +73,7 @@ walks: setup  ## count the files and hops of four walks through the package
 	$(BIN)/python tools/walks.py
 
 bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv
-	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers)
+	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 lock: setup  ## resolve the newest versions again and write requirements.lock
 	$(BIN)/python -m pip install --quiet uv

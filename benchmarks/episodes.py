@@ -76,12 +76,13 @@ def play(where: Setting, name: str, phase: Phase, n_sas: np.ndarray) -> Windows:
     tally = kernels.empty_tally(world.H, 2 + phase.windows * phase.window, 2000)
     given = (world.for_kernels(), known_rewards, inputs, tally, math.nan if agent.floor is None else agent.floor)
     rng = np.random.default_rng(0)
-    kernels.run_episodes(*given, 2, rng, work, loop_state)
+    uniforms = kernels.uniforms_from(rng)
+    kernels.run_episodes(*given, 2, uniforms, work, loop_state)
 
     micros, sources = [], [tally.by_source.copy()]
     for _ in range(phase.windows):
         started = time.perf_counter()
-        kernels.run_episodes(*given, phase.window, rng, work, loop_state)
+        kernels.run_episodes(*given, phase.window, uniforms, work, loop_state)
         micros.append((time.perf_counter() - started) / phase.window * 1e6)
         sources.append(tally.by_source.copy())
     return Windows(np.array(micros), np.diff(sources, axis=0))

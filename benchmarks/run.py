@@ -1,7 +1,8 @@
 """Speed and memory of surefoot, measured side by side in one run: `make bench`, or `make bench PEERS=1`.
 
 Prints a table with the target of every item, writes out/bench.json, and always exits 0: on a busy machine a missed
-target is news, not a failure. The numbers that carry over to other machines are the ratios.
+target is news, not a failure. The numbers that carry over to other machines are the ratios. At the end it names the
+rows that are slower than in benchmarks/kept.json, which --keep writes.
 """
 
 import argparse
@@ -20,12 +21,13 @@ def main() -> None:
         metavar="ITEM",
         help="compile, start, memory, taxi, planning, kl, replanning, linear-programs, episodes, logs, peers",
     )
+    parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
     options = parser.parse_args()
     one_core()
     with tempfile.TemporaryDirectory() as cache:
         # An empty cache of our own: it shows what compiling costs, and leaves the user's alone.
         os.environ["NUMBA_CACHE_DIR"] = cache
-        measure(options.peers, options.only)
+        measure(options.peers, options.only, options.keep)
 
 
 def one_core() -> None:
@@ -36,23 +38,27 @@ def one_core() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def measure(with_peers: bool, only: list[str] | None) -> None:
+def measure(with_peers: bool, only: list[str] | None, keep: bool) -> None:
     """Every item in turn. One that breaks is reported and does not stop the others."""
+    import kept
     import table
 
     sources = table.sources()
     rows = []
+    yardstick = kept.yardstick()
     for name, item in items(with_peers).items():
         # Compiling comes first whatever is asked for: it fills the cache.
         if only and name not in only and name != "compile":
             continue
         print(f"{name} ...", flush=True)
+        yardstick = min(yardstick, kept.yardstick())  # the least disturbed one of the run
         try:
             rows += item()
         except Exception as error:
             rows.append(table.broken(name, f"{type(error).__name__}: {error}"))
     table.show(rows)
     table.write(rows, sources)
+    kept.compare(rows, yardstick, keep)
 
 
 def items(with_peers: bool) -> dict:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,3 +69,52 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     assert rows[0].startswith("panel,learner,trial,episodes,floor")  # the columns of the files that are kept
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
+
+
+def test_what_got_slower_is_named():
+    """The kept table of the benchmarks: times by a yardstick, the rest as it is, each row with its own tolerance."""
+    spec = importlib.util.spec_from_file_location("kept", ROOT / "benchmarks" / "kept.py")
+    kept = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(kept)
+
+    def row(item, value, unit="us", target="", where="small"):
+        return SimpleNamespace(item=item, where=where, value=value, unit=unit, target=target)
+
+    now = kept.ratios(
+        [
+            row("loop", 3.0),
+            row("pass", 2.0, "x"),
+            row("ours", 4.0, "x", ">= 2", ""),
+            row("broken", None),
+            row("cold start", 12.0, "s"),
+        ],
+        seconds=1e-3,
+    )
+    assert now == pytest.approx(
+        {"loop | small": 0.003, "pass | small": 2.0, "ours": 0.25, "cold start | small": 12_000.0}
+    )
+    before = {
+        "loop | small": kept.Kept(0.002, 0.3),  # 50 % slower: named
+        "pass | small": kept.Kept(1.9, 0.1),  # 5 % slower: within its tolerance
+        "ours": kept.Kept(0.1, 0.2),  # its advantage shrank from 10 to 4
+        "gone": kept.Kept(1.0),
+    }
+    found = kept.slower(now, before)
+    assert [slower.name for slower in found] == ["ours", "loop | small"]  # the worst first
+    assert "50% more than kept" in str(found[1])
+    assert kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []  # control: the tolerance decides
+    after = kept.updated(now, before)
+    assert after["loop | small"] == (pytest.approx(0.003), 0.3)  # its tolerance stays
+    assert after["gone"] == before["gone"]
+    assert kept.slower(now, after) == []
+
+
+def test_the_kept_table_is_read_as_it_was_written(tmp_path):
+    spec = importlib.util.spec_from_file_location("kept", ROOT / "benchmarks" / "kept.py")
+    kept = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(kept)
+    table = {"b | (5, 5, 3)": kept.Kept(1.5, 0.25), "a": kept.Kept(0.125)}
+    kept.write(table, tmp_path / "kept.json")
+    assert kept.read(tmp_path / "kept.json") == table
+    assert kept.read(tmp_path / "nothing.json") == {}
+    assert "first simulate, compiling | empty cache" in kept.read()  # cold start is one of the rows

@@ -1,5 +1,6 @@
 """How a long run is watched and stopped: Ctrl-C is handled between episodes, and a terminal shows a progress bar."""
 
+import logging
 import signal
 import sys
 import threading
@@ -8,6 +9,9 @@ from contextlib import contextmanager
 
 Stop = Callable[[], bool]
 Report = Callable[[int], None]
+
+_waiting: list[threading.Event] = []  # one for each `ctrl_c` in force
+_told = threading.Event()  # was it said that this process compiles?
 
 
 @contextmanager
@@ -23,11 +27,28 @@ def ctrl_c() -> Iterator[Stop]:
         asked.set()
         signal.signal(signal.SIGINT, before)
 
+    _waiting.append(asked)
     signal.signal(signal.SIGINT, handle)
     try:
         yield asked.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+        _waiting.remove(asked)
+
+
+def check_ctrl_c() -> None:
+    """Raise KeyboardInterrupt if a Ctrl-C is waiting for the end of an episode: compiling comes before the first one,
+    takes seconds, and asks here from time to time."""
+    if any(asked.is_set() for asked in _waiting):
+        raise KeyboardInterrupt("Interrupted while compiling, before the first episode.")
+
+
+def say_compiling() -> None:
+    """Say once that this process compiles. A terminal shows a progress bar that says so; elsewhere it is a line of the
+    log "surefoot", which Python prints on standard error unless logging is configured otherwise."""
+    if not _told.is_set() and not (sys.stderr is not None and sys.stderr.isatty()):
+        logging.getLogger("surefoot").warning("surefoot is compiling; that takes some seconds, the first time.")
+    _told.set()
 
 
 @contextmanager

@@ -231,6 +231,12 @@ def main() -> None:
     except SurefootError as refusal:
         warn(f"surefoot: {type(refusal).__name__}: {refusal}")
         sys.exit(USAGE if isinstance(refusal, InvalidSetting) else BAD_DATA)
-    except KeyboardInterrupt:
-        warn("Interrupted.")
+    except SystemExit as ended:
+        # typer makes an Exit of a Ctrl-C, and ends without a word.
+        interrupt = getattr(ended.__context__, "__cause__", None)
+        if isinstance(interrupt, KeyboardInterrupt):
+            warn(str(interrupt) or "Interrupted.")
+        raise
+    except KeyboardInterrupt as interrupt:
+        warn(str(interrupt) or "Interrupted.")
         sys.exit(INTERRUPTED)

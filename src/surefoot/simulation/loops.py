@@ -138,7 +138,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     problem = setup.agent.problem
     known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     true_world = world.for_kernels()
-    episode = kernels.empty_episode(problem.H)
+    episode, uniforms = kernels.empty_episode(problem.H), kernels.uniforms_from(context.rng)
     in_force: PlanInForce | None = None
     done = 0
     while done < setup.episodes:
@@ -159,7 +159,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
         done += kernels.play_on(
-            true_world, known_rewards, active, arrays, context.tally, setup.level, n, context.rng, episode
+            true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
         )
         yield done
 
@@ -215,12 +215,12 @@ def _fused(context: RunContext) -> Iterator[int]:
     by_visits = inputs.replan_rule.growth < math.inf
     loop_state = kernels.empty_loop_state(by_visits, rows, pairs, counts.episodes, value_b)
     kernels.refresh_all(inputs.evidence)
-    true_world = world.for_kernels()
+    true_world, uniforms = world.for_kernels(), kernels.uniforms_from(context.rng)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
         started = time.perf_counter()
         kernels.run_episodes(
-            true_world, known_rewards, inputs, context.tally, setup.level, chunk, context.rng, work, loop_state
+            true_world, known_rewards, inputs, context.tally, setup.level, chunk, uniforms, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0

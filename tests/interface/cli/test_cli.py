@@ -2,15 +2,19 @@
 
 import json
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot.base.progress import check_ctrl_c, ctrl_c
 from surefoot.cli.main import app, main
 
 COMMAND = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
@@ -41,7 +45,7 @@ KL, PAPER = "sharp certificates (KL)", "the paper's bounds"
 def test_demo_for_people(tmp_path):
     result = surefoot("demo", *SHORT, "--out", "figure.svg", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""  # silent where nobody watches
+    assert [line for line in result.stderr.splitlines() if "compiling" not in line] == []  # silent where nobody watches
     for word in (
         "StepMix",
         "EpsMix",
@@ -151,20 +155,90 @@ def test_the_same_seed_prints_the_same(tmp_path):
     assert rows[0] == rows[1]
 
 
+def read_until(file, pattern, seconds=120):
+    """What a process has written on its terminal, once the pattern is there."""
+    text, end = "", time.monotonic() + seconds
+    while not re.search(pattern, text):
+        assert time.monotonic() < end, text
+        if select.select([file], [], [], 1.0)[0]:
+            text += os.read(file, 10_000).decode(errors="replace")
+    return text
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_cleanly(tmp_path):
-    """10^9 episodes, interrupted after the kernels are loaded: what was played is shown, and nothing is torn."""
-    surefoot("try", "dosing", "--episodes", "1", cwd=tmp_path)  # compiles, if nobody has yet
+    """10^9 episodes, interrupted once the progress bar counts them: what was played is shown, and nothing is torn."""
+    import pty
+
     arguments = [*COMMAND, "try", "dosing", "--episodes", "1000000000", "--json", "--out", "f.png"]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    ours, theirs = pty.openpty()
+    wide = {**os.environ, "COLUMNS": "200", "TERM": "xterm"}
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path, env=wide)
+    os.close(theirs)
+    try:
+        said = read_until(ours, r"[1-9][0-9,]* of 1,000,000,000 episodes")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(ours)
     assert process.returncode == 130
-    assert "Traceback" not in err
+    assert "Traceback" not in said
     row = json.loads(out)["rows"][1]
     assert row["interrupted"]
     assert 0 < row["episodes"] < 10**9
+
+
+def interrupted_while_compiling(folder):
+    """Its exit code and what it said, with an empty cache: Ctrl-C as soon as it says that it compiles."""
+    arguments = [*COMMAND, "try", "dosing", "--episodes", "1000", "--json", "--out", "f.png"]
+    cold = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=cold
+    )
+    said = process.stderr.readline()
+    assert "compiling" in said  # one line, where nobody watches a progress bar
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == ""
+    return process.returncode, err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_while_compiling_ends_with_one_sentence(tmp_path):
+    code, said = interrupted_while_compiling(tmp_path)
+    assert code == 130
+    assert len(said.splitlines()) == 1, said
+    assert said.startswith("Interrupted")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_after_ctrl_c_while_compiling_the_next_run_works(tmp_path):
+    interrupted_while_compiling(tmp_path)
+    cold = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    again = subprocess.run(
+        [*COMMAND, "try", "dosing", "--episodes", "10", "--json", "--out", "f.png"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=cold,
+    )
+    assert json.loads(again.stdout)["rows"][1]["episodes"] == 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("asked", [False, True])
+def test_compiling_asks_for_ctrl_c(asked):
+    """A Ctrl-C that waits for the end of an episode ends what comes before the first one."""
+    with ctrl_c() as stop:
+        if asked:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert stop() == asked
+        with pytest.raises(KeyboardInterrupt, match="compiling") if asked else nullcontext():
+            check_ctrl_c()
+    check_ctrl_c()  # once the run has ended, nothing waits
 
 
 def test_an_interrupted_run_is_a_run(paper_world):

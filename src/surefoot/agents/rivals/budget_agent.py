@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -255,11 +256,12 @@ class BudgetAgent(FloorAgent):
         assert isinstance(self.floor, float)
         return self.floor
 
-    @property
+    @cached_property
     def account_fingerprint(self) -> str:
         """The fingerprint by which an account is known to be this agent's.
 
-        Entries made by other bounds, at another delta or for another floor prove something else.
+        Entries made by other bounds, at another delta or for another floor prove something else. It hashes all that the
+        agent is given, and every plan asks for it.
         """
         digest = hashlib.sha256()
         self.describe(digest)

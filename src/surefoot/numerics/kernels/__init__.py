@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surefoot.numerics.kernels.episodes import known_rewards_from as known_rewards_from
     from surefoot.numerics.kernels.episodes import play_on as play_on
     from surefoot.numerics.kernels.episodes import run_episodes as run_episodes
+    from surefoot.numerics.kernels.episodes import uniforms_from as uniforms_from
     from surefoot.numerics.kernels.evidence import Evidence as Evidence
     from surefoot.numerics.kernels.evidence import q_bounds as q_bounds
     from surefoot.numerics.kernels.evidence import refresh_all as refresh_all
@@ -66,6 +67,7 @@ _MODULES = {
         "known_rewards_from",
         "play_on",
         "run_episodes",
+        "uniforms_from",
     ),
     "evidence": ("Evidence", "q_bounds", "refresh_all"),
     "kl": ("RewardArrays", "balls_from"),

@@ -1,9 +1,10 @@
 """The fused loop: plan, draw, count and evaluate exactly, without leaving compiled code.
 
-It draws from the Generator in the order of the reference loop (the coin if there is one, then action and next state of
+It draws uniform numbers in the order of the reference loop (the coin if there is one, then action and next state of
 each step) and adds in the same order, so both give the same run to the last bit.
 """
 
+import ctypes
 import math
 from typing import NamedTuple
 
@@ -21,19 +22,21 @@ from surefoot.numerics.kernels.mixing import (
     candidate_values,
     choose,
     exit_taken,
-    larger_weight,
     mix_splices,
+    weight_to_play,
 )
 from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
 from surefoot.numerics.kernels.tally import Tally, add_episode
+from surefoot.numerics.kernels.uniforms import Uniforms, uniform
 from surefoot.numerics.kernels.values import draw, start_value
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
-# plan; the chosen candidate and its exit; is the value of the optimistic policy up to date; episodes counted) and of
+# plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted) and of
 # LoopState.values.
-LEFT, SINGLE, CHOSEN, SOURCE, KNOWN_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
+LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
+WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
 
 
@@ -76,7 +79,7 @@ class PlanInputs(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """The plan in force. Together with evidence, tally and rng it is all that must survive between calls."""
+    """The plan in force. With evidence, tally and the Generator's state it is all that must survive between calls."""
 
     numbers: Ints  # (NUMBERS,)
     values: Floats  # (VALUES,)
@@ -109,16 +112,14 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def reward(
-    world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, rng: np.random.Generator
-) -> int:
+def reward(world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, uniforms: Uniforms) -> int:
     """What this transition pays, as the agent counts it. A random reward is drawn even where the agent knows the mean:
     the numbers drawn in a run do not depend on what the agent knows."""
     x = world.r[h % world.r.shape[0], pair]
     if world.r_next.shape[0] > 0:
         x = world.r_next[h % world.r_next.shape[0], pair, s_next]
     if world.random:
-        x = 1.0 if rng.random() < x else 0.0
+        x = 1.0 if uniform(uniforms) < x else 0.0
     if known_rewards.unknown.shape[0] > 0 and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]:
         return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
     if known_rewards.r_next.shape[0] > 0:
@@ -131,19 +132,19 @@ def play(
     world: TrueWorld,
     known_rewards: KnownRewards,
     pi: Floats,
-    rng: np.random.Generator,
+    uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> None:
     """Play one episode of pi. It takes a uniform number for the first state if there are several, then at each step one
     for the action, one for the next state, and one for the reward if it is random."""
     states, actions, paid = episode.states, episode.actions, episode.paid
     A = pi.shape[2]
-    states[0] = draw(world.start, rng.random() if world.several else 0.0)
+    states[0] = draw(world.start, uniform(uniforms) if world.several else 0.0)
     for h in range(pi.shape[0]):
         s = states[h]
-        actions[h] = draw(pi[h, s], rng.random())
-        states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], rng.random())
-        paid[h] = reward(world, known_rewards, h, s * A + actions[h], states[h + 1], rng)
+        actions[h] = draw(pi[h, s], uniform(uniforms))
+        states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], uniform(uniforms))
+        paid[h] = reward(world, known_rewards, h, s * A + actions[h], states[h + 1], uniforms)
 
 
 @compiled
@@ -210,27 +211,31 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
     else:
         refresh_moved(evidence)
     refresh_start(start)
-    if bound_splices(evidence, splices, news, first_lo, first_hi) or not numbers[KNOWN_BAR]:
+    if bound_splices(evidence, splices, news, first_lo, first_hi) or numbers[PI_BAR] < WRITTEN:
         one_hot(splices.pi_bar, pi_bar)
-        numbers[KNOWN_BAR] = 0
+        numbers[PI_BAR] = WRITTEN
     floor = candidate_values(splices, start, inputs.returns, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
     h = splices.h0[c]
     source = exit_taken(h, rho, H)
-    if source == MIXTURE and rule.bisections > 0:
-        rho = larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
-    if not numbers[KNOWN_BAR] and (source == OPTIMISTIC or (source == MIXTURE and rule.by_coin)):
-        values[VALUE_BAR] = start_value(world.P_pairs, world.r, pi_bar, world.start, world.several, q, V)
-        numbers[KNOWN_BAR] = 1
+    if source == MIXTURE:
+        rho = weight_to_play(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
+    by_step = source == MIXTURE and not rule.by_coin
+    if by_step:
+        mix_splices(pi_b, pi_bar, h, rho, mixed)
+    if by_step or (source != BASELINE and numbers[PI_BAR] < EVALUATED):
+        pi = mixed if by_step else pi_bar
+        value = start_value(world.P_pairs, world.r, pi, world.start, world.several, q, V)
+        if by_step:
+            values[VALUE] = value
+        else:
+            values[VALUE_BAR], numbers[PI_BAR] = value, EVALUATED
     if source == OPTIMISTIC:
         values[VALUE] = values[VALUE_BAR]
     elif source == BASELINE:
         values[VALUE] = values[VALUE_B]
     elif rule.by_coin:
         values[VALUE] = (1.0 - rho) * values[VALUE_B] + rho * values[VALUE_BAR]
-    else:
-        mix_splices(pi_b, pi_bar, h, rho, mixed)
-        values[VALUE] = start_value(world.P_pairs, world.r, mixed, world.start, world.several, q, V)
     numbers[CHOSEN], numbers[SOURCE], values[RHO] = c, source, rho
 
 
@@ -242,7 +247,7 @@ def run_episodes(
     tally: Tally,
     floor: float,
     episodes: int,
-    rng: np.random.Generator,
+    uniforms: Uniforms,
     work: Workspace,
     loop_state: LoopState,
 ) -> None:
@@ -262,18 +267,17 @@ def run_episodes(
             planned = False
         source, rho = numbers[SOURCE], values[RHO]
         by_baseline = source == BASELINE
+        pi = pi_b
         if source == OPTIMISTIC:
-            play(world, known_rewards, pi_bar, rng, episode)
-        elif source == BASELINE:
-            play(world, known_rewards, pi_b, rng, episode)
-        elif rule.by_coin:
-            if rho == 1.0 or rng.random() < rho:  # a coin with one side is not tossed, as in EpisodicMixture.draw
-                play(world, known_rewards, pi_bar, rng, episode)
-            else:
-                play(world, known_rewards, pi_b, rng, episode)
-                by_baseline = True
-        else:
-            play(world, known_rewards, mixed, rng, episode)
+            pi = pi_bar
+        elif source == MIXTURE and not rule.by_coin:
+            pi = mixed
+        elif source == MIXTURE:
+            # A coin with one side is not tossed, as in EpisodicMixture.draw.
+            by_baseline = not (rho == 1.0 or uniform(uniforms) < rho)
+            if not by_baseline:
+                pi = pi_bar
+        play(world, known_rewards, pi, uniforms, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
         reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
         if by_baseline:
@@ -320,7 +324,7 @@ def play_on(
     tally: Tally,
     floor: float,
     episodes: int,
-    rng: np.random.Generator,
+    uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
     """Play this plan for so many episodes, or until the visits of some pair reach their limit. Return how many were
@@ -328,11 +332,8 @@ def play_on(
     A = plan.first.shape[2]
     paid = episode.paid
     for done in range(episodes):
-        chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not rng.random() < plan.rho)
-        if chosen_first:
-            play(world, known_rewards, plan.first, rng, episode)
-        else:
-            play(world, known_rewards, plan.second, rng, episode)
+        chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
+        play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)
         reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, episode)
         by_baseline = chosen_first and plan.baseline
@@ -368,6 +369,14 @@ def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) 
         np.floor(after * REWARD_UNITS).astype(np.int64),
         np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
     )
+
+
+def uniforms_from(rng: np.random.Generator) -> Uniforms:
+    """The uniform numbers of this Generator, which the caller keeps in memory for as long as they are used."""
+    interface = rng.bit_generator.ctypes
+    address = ctypes.cast(interface.next_double, ctypes.c_void_p).value
+    assert address is not None
+    return Uniforms(address, int(interface.state_address))
 
 
 def empty_episode(H: int) -> EpisodeArrays:

@@ -10,7 +10,7 @@ from numba.extending import overload
 
 from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.bernstein import Estimate, q_bernstein, refresh_bernstein
-from surefoot.numerics.kernels.jit import OPTIONS, compiled
+from surefoot.numerics.kernels.jit import PART, compiled
 from surefoot.numerics.kernels.kl import Balls, q_kl, refresh_kl
 
 Evidence: TypeAlias = Estimate | Balls
@@ -39,7 +39,7 @@ def q_bounds(
     _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
 
 
-@overload(q_bounds, jit_options=OPTIONS)
+@overload(q_bounds, jit_options=PART)
 def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
     table = _TABLES[evidence.instance_class]
 
@@ -54,7 +54,7 @@ def refresh_pair(evidence: Evidence, row: int, pair: int) -> None:
     _REFRESHERS[type(evidence)](evidence, row, pair)
 
 
-@overload(refresh_pair, jit_options=OPTIONS)
+@overload(refresh_pair, jit_options=PART)
 def _refresh_pair(evidence, row, pair):  # type: ignore[no-untyped-def]
     refresh = _REFRESHERS[evidence.instance_class]
 

@@ -2,9 +2,12 @@
 
 from typing import NamedTuple
 
+from numba.extending import overload
+
 from surefoot.base.arrays import Floats
+from surefoot.numerics.kernels.bernstein import Estimate
 from surefoot.numerics.kernels.evidence import Evidence
-from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.jit import PART, compiled
 from surefoot.numerics.kernels.splices import Splices, mixed_bound
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, returns_bounds, start_bound
 
@@ -96,6 +99,29 @@ def larger_weight(
         else:
             over = middle
     return rho
+
+
+def weight_to_play(
+    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, values: Floats
+) -> float:
+    """The weight of a step mixture: rho, or a larger one that `larger_weight` finds, if `times` > 0.
+
+    The paper's bounds are not proved for mixtures evaluated directly: with them it is rho, and nothing is compiled.
+    """
+    if isinstance(evidence, Estimate) or times == 0:
+        return rho
+    return larger_weight(evidence, splices, start, floor, h, rho, times, values)
+
+
+@overload(weight_to_play, jit_options=PART)
+def _weight_to_play(evidence, splices, start, floor, h, rho, times, values):  # type: ignore[no-untyped-def]
+    if evidence.instance_class is Estimate:
+        return lambda evidence, splices, start, floor, h, rho, times, values: rho
+
+    def search(evidence, splices, start, floor, h, rho, times, values):  # type: ignore[no-untyped-def]
+        return larger_weight(evidence, splices, start, floor, h, rho, times, values)
+
+    return search
 
 
 @compiled

@@ -211,10 +211,12 @@ def mixed_bound(
 def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Splices:
     """Arrays for the bounds of the candidates; with an explorer, for it and its splices with pi_b."""
     H, S, A = pi_b.shape
+    instead = np.zeros((0, 0, 0)) if explorer is None else np.array(explorer)
+    instead.flags.writeable = False  # like pi_b: what reads both is compiled once
     return Splices(
         h0=h0,
         pi_b=pi_b,
-        explorer=np.zeros((0, 0, 0)) if explorer is None else np.array(explorer),
+        explorer=instead,
         pi_bar=np.zeros((H, S), dtype=np.int64),
         V_up=np.zeros((H + 1, h0.shape[0], S)),
         V_low=np.zeros((H + 1, h0.shape[0], S)),

@@ -51,12 +51,11 @@ def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, 
     for s in range(S):
         if start[s] > start[first]:
             first = s
-    for h in range(H - 1, 0, -1):
-        policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], 0, S, q, V[h])
+    for h in range(H - 1, -1, -1):
+        lo, hi = (0, S) if several or h > 0 else (first, first + 1)
+        policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], lo, hi, q, V[h])
     if not several:
-        policy_backup(P[0], r[0], pi[0], V[1], first, first + 1, q, V[0])
         return float(V[0, first])
-    policy_backup(P[0], r[0], pi[0], V[1], 0, S, q, V[0])
     total = 0.0
     for s in range(S):
         total += start[s] * V[0, s]
