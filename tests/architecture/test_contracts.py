@@ -40,7 +40,7 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "jinja2": {"studies.report.report"},
     "joblib": {"simulation.simulate", "studies.run.runner"},
     "matplotlib": {"simulation.figures", "studies.report"},
-    "lazy_loader": {""},  # the public names, each imported when it is first used
+    "lazy_loader": {"", "numerics.kernels"},  # whose names are imported when they are first used
     "minari": {"offline.logs"},
     "numba": {"numerics.kernels"},
     "numpy": {
@@ -66,7 +66,6 @@ NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspar
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
 WORLDS = {"simulation", "live.learn", "studies", "cli", "envs.gymnasium"}  # who may see the true worlds
 DYNAMIC = {  # who imports by a name that is computed
-    "numerics.kernels": "the kernels, each imported when it is first used",
     "offline.logs.warehouse": "ibis with pandas and pyarrow: all of them or a message that names the extra",
     "studies.run.runner": "whether Dask is installed",
 }
