@@ -216,7 +216,7 @@ def lowered(L, agent):
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix", "step-no-mix"])
 @pytest.mark.parametrize("H", [1, 2, 4])
-def test_a_floor_at_a_lower_value_is_reached(name, H):
+def test_a_floor_at_a_lower_value_is_reached(name, H, new_case):
     """L(h0) >= floor includes equality, in both versions: the candidate itself is played, to the last bit.
 
     Each version has floors at its own lower values: the kernel's are those of the book less the margin of directed
@@ -225,6 +225,7 @@ def test_a_floor_at_a_lower_value_is_reached(name, H):
     sources, missed = set(), 0
     for seed in range(40):
         case = dyadic_case(seed, H)
+        new_case()
         start = build(name, case, 0.0)
         L = start.plan(case.counts).candidates
         L_book = start.plan_reference(case.counts).candidates
@@ -259,7 +260,7 @@ def obeys(plan, L, h0, floor):
 
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix", "step-no-mix"])
-def test_a_floor_at_a_certified_lower_value(name, counts_of):
+def test_a_floor_at_a_certified_lower_value(name, counts_of, new_case):
     """The same with the paper's own bonus, where both versions often arrive at the same bits, the margin of directed
     rounding aside: then their plans agree, each at its own floors.
 
@@ -268,6 +269,7 @@ def test_a_floor_at_a_certified_lower_value(name, counts_of):
     same = 0
     for size, seed in product([(1, 1, 1), (2, 2, 2), (3, 2, 3), (5, 5, 3)], range(12)):
         case = draw_case(size, seed, 10**7, False, 1.0, counts_of)
+        new_case()
         start = build(name, case, 0.0)
         L, L_book = start.plan(case.counts).candidates, start.plan_reference(case.counts).candidates
         for floor in {*map(float, L), *map(float, L_book)}:
