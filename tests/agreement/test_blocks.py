@@ -57,17 +57,28 @@ def p_value(one, other):
 LONG = ("coin", "next states")  # these are for `make test-full`
 
 
+def played_one_by_one(world, agent, assert_same_run):
+    """200 runs that are played episode by episode: by the fused loop, whose bits are the plain loop's (compared below
+    for every kind of knowledge, and here again for every tenth run)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
+        runs = [sf.simulate(world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
+    for seed in range(0, RUNS, 10):
+        assert_same_run(runs[seed], sf.simulate_reference(world, agent, EPISODES, seed=seed))
+    return runs
+
+
 @pytest.fixture(
     scope="module",
     params=[pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in sorted(CASES)],
 )
-def played(request, case_of):
-    """200 runs of the plain loop, which plays episode by episode."""
+def played(request, case_of, assert_same_run):
+    """200 runs, episode by episode."""
     kind, learner, pooled, share = CASES[request.param]
     case = case_of(kind, pooled)
     settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(share), "returns": sf.Returns()}
     agent = learner(case.problem, case.baseline, case.floor, **settings)
-    return case.world, agent, [sf.simulate_reference(case.world, agent, EPISODES, seed=seed) for seed in range(RUNS)]
+    return case.world, agent, played_one_by_one(case.world, agent, assert_same_run)
 
 
 def drawn(world, agent):
@@ -118,13 +129,13 @@ def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     assert p_value(described(runs), drawn(world, agent)) <= LEVEL
 
 
-def test_drawing_past_the_crossing_is_rejected(case_of, monkeypatch):
+def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeypatch):
     """Control: under a growth rule the end of a plan depends on what is drawn. Blocks as long as a plan of that kind
     usually lasts have another law, though every single episode is drawn rightly."""
     case = case_of("unknown-random", False)
     settings = {"delta": 0.3, "returns": sf.Returns()}
     growth = sf.StepMix(case.problem, case.baseline, case.floor, replan=sf.Growth(2.0), **settings)
-    runs = [sf.simulate_reference(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS)]
+    runs = played_one_by_one(case.world, growth, assert_same_run)
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)

@@ -128,14 +128,29 @@ def test_kept_files_are_of_every_kind():
 # ---- runs of `learn`
 
 
+@pytest.fixture(scope="module")
+def gone_on(tmp_path_factory):
+    """Each saved run goes on once for all tests: the run, and the folder of its files."""
+    known = {}
+
+    def resume(name):
+        if name not in known:
+            place = tmp_path_factory.mktemp("gone-on")
+            for path in (*KEPT.glob(f"{name}.npz"), *KEPT.glob(f"{name}.ledger")):
+                shutil.copy(path, place)
+            known[name] = kept.SAVED[name].learn(place, name, resume=True), place
+        return known[name]
+
+    return resume
+
+
 @pytest.mark.parametrize("name", kept.SAVED)
-def test_a_saved_run_goes_on_to_the_same_bits(name, folder):
+def test_a_saved_run_goes_on_to_the_same_bits(name, gone_on, tmp_path):
     """A refusal means that the mark of a run has changed (names of classes, fields or modules are in it, and texts of
     settings); other digests, that a run now goes on elsewhere."""
     saved, expected = kept.SAVED[name], EXPECTED["saved"][name]
-    whole = folder / "whole"
-    whole.mkdir()
-    run, uninterrupted = saved.learn(folder, name, resume=True), saved.learn(whole, name)
+    (run, folder), whole = gone_on(name), tmp_path
+    uninterrupted = saved.learn(whole, name)
     assert run.episodes == saved.episodes
     assert kept.of_run(run).as_json() == kept.of_run(uninterrupted).as_json()
     assert_expected(kept.of_run(run).as_json(), expected)
@@ -145,12 +160,12 @@ def test_a_saved_run_goes_on_to_the_same_bits(name, folder):
 
 
 @pytest.mark.parametrize("name", [name for name, saved in kept.SAVED.items() if saved.ledger])
-def test_an_open_ledger_goes_on_to_the_same_bytes(name, folder):
+def test_an_open_ledger_goes_on_to_the_same_bytes(name, gone_on):
     """Other bytes mean that records have other words or numbers, so that a digest that somebody has kept is of no
     ledger any more; a refusal to go on, that a learner no longer knows its own ledger."""
-    before = (folder / f"{name}.ledger").read_bytes()
-    assert not sf.check_ledger(folder / f"{name}.ledger").closed
-    kept.SAVED[name].learn(folder, name, resume=True)
+    before = (KEPT / f"{name}.ledger").read_bytes()
+    assert not sf.check_ledger(KEPT / f"{name}.ledger").closed
+    _, folder = gone_on(name)
     verdict = sf.check_ledger(folder / f"{name}.ledger")
     assert (verdict.closed, verdict.refusals) == (True, [])
     assert (folder / f"{name}.ledger").read_bytes().startswith(before)

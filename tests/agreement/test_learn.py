@@ -12,6 +12,7 @@ these numbers, each in units of its pooled standard deviation; the loops' labels
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 
 import gymnasium
 import numpy as np
@@ -86,7 +87,7 @@ def live(**changes):
     return env, None, sf.StepMix(problem, **settings)
 
 
-CASES = {"trap": (trap, 60), "lake": (lake, 40), "walk": (walk, 40)}
+CASES = {"trap": (partial(trap, bounds=sf.Bernstein(1e-5)), 30), "lake": (lake, 40), "walk": (walk, 30)}
 EVERYWHERE = {"trap": trap, "lake": lake, "walk": walk, "live": live}
 
 

@@ -26,49 +26,78 @@ def build(name, world, baseline, floor, **settings):
     return sf.AGENTS[name](world.problem, baseline, floor, **settings)
 
 
+SHORT = {  # S, A, H: episodes, scale of the bonus, floor as a share of the baseline's value, that reach every exit soon
+    (5, 5, 3): (150, 1e-5, 0.5),
+    (3, 2, 5): (250, 1e-5, 0.9),
+    (1, 1, 1): (40, 1e-4, 0.9),
+    (2, 3, 1): (60, 1e-4, 0.9),
+    (1, 4, 2): (60, 5e-5, 0.9),
+    (4, 1, 2): (60, 1e-5, 0.9),
+    (40, 5, 2): (150, 1e-6, 0.4),
+}
+# A scale small enough that bounds of every kind are met: clipped, in between, and fully optimistic.
+LONG = (1500, 1e-4, 0.9)
+MIXED = {"stepmix": [(5, 5, 3), (3, 2, 5), (2, 3, 1), (1, 4, 2), (40, 5, 2)]}  # where mixtures are among the short runs
+MIXED |= {"epsmix": MIXED["stepmix"], "step-no-mix": [(3, 2, 5), (1, 4, 2)]}
+STAYS = {"step-no-mix": [(5, 5, 3), (40, 5, 2)]}  # and where the baseline is not left
+BETWEEN = {"stepmix": [(40, 5, 2)], "epsmix": [(40, 5, 2)]}  # or left for mixtures only
+
+
 @pytest.mark.parametrize("name", SPLICES)
-@pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (2, 3, 1), (1, 4, 2), (4, 1, 2), (40, 5, 2)])
-def test_plain_is_fused(name, sizes, assert_same_run):
+@pytest.mark.parametrize("sizes", SHORT)
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_plain_is_fused(name, sizes, long, assert_same_run):
+    """The short runs pass through all that the long ones do, as is asserted: whatever the learner has is played."""
+    episodes, scale, share = LONG if long else SHORT[sizes]
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
-    value = sf.policy_value(world, baseline)[0, 0]
-    # A scale small enough that bounds of every kind are met: clipped, in between, and fully optimistic.
-    agent = build(name, world, baseline, 0.9 * value, bounds=sf.Bernstein(1e-4), delta=0.1)
-    floor = 0.9 * value
-    fused = sf.simulate(world, agent, 1500, seed=11, floor=floor)
-    plain = sf.simulate_reference(world, agent, 1500, seed=11, floor=floor)
+    floor = share * sf.policy_value(world, baseline)[0, 0]
+    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1)
+    fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
+    plain = sf.simulate_reference(world, agent, episodes, seed=11, floor=floor)
     assert_same_run(fused, plain)
-    if name == "stepmix" and sizes == (5, 5, 3):
-        assert fused.sources["mixture"] > 0
-        assert fused.sources["optimistic"] > 0
-        assert fused.sources["baseline"] > 0
+    if not long:
+        assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
+        assert (fused.sources["mixture"] > 0) == (sizes in MIXED.get(name, []))
+        optimistic = sizes not in STAYS.get(name, []) + BETWEEN.get(name, [])
+        assert (fused.sources["optimistic"] > 0) == optimistic
+    elif name == "stepmix" and sizes == (5, 5, 3):
+        assert min(fused.sources.values()) > 0
 
 
 @pytest.mark.parametrize("name", SPLICES)
 @pytest.mark.parametrize("sizes", [(5, 5, 3), (3, 2, 5), (1, 1, 1), (1, 4, 2)])
-def test_plain_is_fused_with_kl(name, sizes, assert_same_run):
+@pytest.mark.parametrize("episodes", [250, pytest.param(600, marks=pytest.mark.full)])
+def test_plain_is_fused_with_kl(name, sizes, episodes, assert_same_run):
     S, A, H = sizes
     world = sf.random_mdp(S=S, A=A, H=H, seed=3)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=4.0)
     floor = 0.97 * sf.policy_value(world, baseline)[0, 0]
     agent = build(name, world, baseline, floor, bounds=sf.KL(), delta=0.1)
-    fused = sf.simulate(world, agent, 600, seed=11, floor=floor)
-    assert_same_run(fused, sf.simulate_reference(world, agent, 600, seed=11, floor=floor))
-    if name == "stepmix" and sizes == (5, 5, 3):
-        assert fused.off_baseline is not None
+    fused = sf.simulate(world, agent, episodes, seed=11, floor=floor)
+    assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=11, floor=floor))
+    assert fused.sources["optimistic"] > 0
+    if sizes == (3, 2, 5):
+        assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
 
 
 @pytest.mark.parametrize("name", SPLICES)
 @pytest.mark.parametrize("pooled", [False, True])
-def test_plain_is_fused_in_a_stationary_world(name, pooled, assert_same_run):
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_plain_is_fused_in_a_stationary_world(name, pooled, long, assert_same_run):
     world = sf.random_mdp(S=4, A=2, H=3, seed=0, stationary=True)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=5.0)
     floor = sf.policy_value(world, baseline)[0, 0] - 0.2
-    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(1e-3), delta=0.1, pooled=pooled)
-    fused = sf.simulate(world, agent, 1500, seed=5, floor=floor)
-    assert_same_run(fused, sf.simulate_reference(world, agent, 1500, seed=5, floor=floor))
+    episodes, scale = (1500, 1e-3) if long else (120, 1e-5)
+    agent = build(name, world, baseline, floor, bounds=sf.Bernstein(scale), delta=0.1, pooled=pooled)
+    fused = sf.simulate(world, agent, episodes, seed=5, floor=floor)
+    assert_same_run(fused, sf.simulate_reference(world, agent, episodes, seed=5, floor=floor))
     assert fused.counts.pooled == pooled
+    assert fused.sources["optimistic"] > 0
+    assert (fused.sources["baseline"] > 0) == (name != "bpi-ucbvi")
+    if name in MIXED and not (pooled or long):
+        assert fused.sources["mixture"] > 0
 
 
 @pytest.mark.parametrize("floor", [1e-20, 1e-17, 0.1 + 0.2 - 0.3])

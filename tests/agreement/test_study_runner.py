@@ -77,6 +77,26 @@ def one_worker(study, tmp_path_factory):
     return found
 
 
+@pytest.fixture(scope="module")
+def first_trials(study, tmp_path_factory):
+    """A folder with the first trial of each cell. It is not written to: `one_trial` is a copy."""
+    folder = begin(tmp_path_factory.mktemp("first") / "small", replace(study, trials=1), resume=False)
+    assert run_study(folder, jobs=1) == 4
+    return folder.path
+
+
+@pytest.fixture
+def one_trial(study, first_trials, tmp_path):
+    """A folder with the first trial of each cell, to do with as one likes."""
+    shutil.copytree(first_trials, tmp_path / "small")
+    return begin(tmp_path / "small", replace(study, trials=1), resume=True)
+
+
+def trials_in(folder):
+    """As `contents`, of the trials alone."""
+    return {name: digest for name, digest in contents(folder).items() if name.endswith(".parquet")}
+
+
 def test_two_workers_change_nothing(study, one_worker, tmp_path):
     told = []
     folder = begin(tmp_path / "small", study, resume=False)
@@ -91,10 +111,11 @@ def test_two_workers_change_nothing(study, one_worker, tmp_path):
 
 def test_another_seed_changes_everything(study, one_worker, tmp_path):
     """The control: were results of different draws alike, equal bytes would show nothing."""
-    folder = begin(tmp_path / "small", replace(study, seed=1), resume=False)
+    folder = begin(tmp_path / "small", replace(study, seed=1, trials=1), resume=False)
     run_study(folder, jobs=1)
     other = contents(folder.path)
-    assert other.keys() == one_worker.keys()
+    assert len(other) == 5
+    assert other.keys() < one_worker.keys()
     assert not {name for name in other if other[name] == one_worker[name]}
 
 
@@ -103,19 +124,21 @@ def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path):
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     ) as cluster:
-        folder = begin(tmp_path / "small", study, resume=False)
-        run_study(folder, backend="dask", address=cluster.scheduler_address)
-    assert contents(folder.path) == one_worker
+        folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
+        assert run_study(folder, backend="dask", address=cluster.scheduler_address) == 4
+    assert len(trials_in(folder.path)) == 4
+    assert trials_in(folder.path).items() < one_worker.items()
     times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
     assert str(os.getpid()) not in {entry["worker"] for entry in times}
 
 
 def test_a_back_end_that_joblib_was_told_changes_nothing(study, one_worker, tmp_path):
     """What Ray's users do, here with threads."""
-    folder = begin(tmp_path / "small", study, resume=False)
+    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        run_study(folder, backend="configured")
-    assert contents(folder.path) == one_worker
+        assert run_study(folder, backend="configured") == 4
+    assert len(trials_in(folder.path)) == 4
+    assert trials_in(folder.path).items() < one_worker.items()
     times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
     assert {entry["worker"] for entry in times} == {str(os.getpid())}
 
@@ -145,11 +168,15 @@ def test_wishes_that_cannot_be_are_said(study, tmp_path):
             run_study(folder, **wish)
 
 
-def command(tmp_path, *arguments, limit=None):
-    """`surefoot run my.toml ...` in a process group of its own."""
-    (tmp_path / "my.toml").write_text(SMALL.replace("episodes = 400", "episodes = 3000"))
+LONGER = SMALL.replace("episodes = 400", "episodes = 3000")
 
-    run = [sys.executable, "-m", "surefoot", "run", "my.toml", "--out", "res", "--jobs", "2", "--no-report", *arguments]
+
+def command(tmp_path, *arguments, jobs=2, limit=None):
+    """`surefoot run my.toml ...` in a process group of its own."""
+    (tmp_path / "my.toml").write_text(LONGER)
+
+    run = [sys.executable, "-m", "surefoot", "run", "my.toml", "--out", "res", "--no-report", *arguments]
+    run += ["--jobs", str(jobs)]
     return subprocess.Popen(
         run if limit is None else ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", *run],
         cwd=tmp_path,
@@ -167,13 +194,11 @@ def finished(folder):
 @pytest.mark.parametrize("moments", [(3,), pytest.param((1, 5), marks=pytest.mark.full)])
 def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments, tmp_path):
     """kill -9 of the whole group, several times; what was there stays as it was; the end is that of one go."""
-    whole = tmp_path / "whole"
+    folder = begin(tmp_path / "whole", parse_study(tomllib.loads(LONGER), "my.toml"), resume=False)
+    assert run_study(folder, jobs=1) == 12
+    whole = contents(folder.path)
     broken = tmp_path / "broken"
-    whole.mkdir()
     broken.mkdir()
-    first = command(whole)
-    out, err = first.communicate(timeout=300)
-    assert first.returncode == 0, out + err
     for wanted in moments:
         process = command(broken, "--resume")
         deadline = time.monotonic() + 240
@@ -184,16 +209,12 @@ def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments
         there = finished(broken / "res")
         assert len(there) >= wanted
         kept = contents(broken / "res")
-        assert all(
-            kept[name] == contents(whole / "res")[name]
-            for name in kept
-            if name.endswith(".parquet") and "/." not in name
-        )
+        assert all(kept[name] == whole[name] for name in kept if name.endswith(".parquet") and "/." not in name)
     assert len(there) < 12  # else nothing was interrupted
     last = command(broken, "--resume")
     out, err = last.communicate(timeout=300)
     assert last.returncode == 0, out + err
-    assert contents(broken / "res") == contents(whole / "res")
+    assert contents(broken / "res") == whole
     # Trials that were there before the end were not run again.
     times = [json.loads(line) for line in (broken / "res" / TIMES).read_text().splitlines()]
     assert len(times) - 12 <= 2 * 2  # at most those in hand
@@ -201,7 +222,7 @@ def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments
 
 def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     """No file may be larger than 9 kB: the study's own is written, a trial's is not."""
-    process = command(tmp_path, limit=9)
+    process = command(tmp_path, jobs=1, limit=9)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1, out + err
     assert "cannot be written" in err
@@ -251,37 +272,33 @@ def test_folders_of_something_else_are_left_alone(study, tmp_path):
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "x"
 
 
-def test_damage_is_said(study, tmp_path):
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    run_study(folder, jobs=1)
+def test_damage_is_said(one_trial, tmp_path):
     with pytest.raises(InvalidFile, match="holds no results"):
         read_results(tmp_path)
-    record = folder.path / "study.json"
+    record = one_trial.path / "study.json"
     whole = record.read_text()
     record.write_text(whole.replace('"seed": 0', '"seed": 1'))
     with pytest.raises(InvalidFile, match="damaged"):
-        read_results(folder.path)
+        read_results(one_trial.path)
     record.write_text(whole)
-    place = folder.place(("trap", "stepmix", 0))
+    place = one_trial.place(("trap", "stepmix", 0))
     good = place.read_bytes()
     place.write_bytes(good[:-50])
     with pytest.raises(InvalidFile, match="A trial's file cannot be read"):
-        read_results(folder.path)
-    place.write_bytes(folder.place(("trap", "epsmix", 0)).read_bytes())
+        read_results(one_trial.path)
+    place.write_bytes(one_trial.place(("trap", "epsmix", 0)).read_bytes())
     with pytest.raises(InvalidFile, match="trial"):
-        read_results(folder.path)
+        read_results(one_trial.path)
     place.write_bytes(good)
-    assert read_results(folder.path).missing == 0
+    assert read_results(one_trial.path).missing == 0
 
 
 @pytest.mark.parametrize("library", ["surefoot", "numpy", "numba"])
-def test_another_version_does_not_go_on(library, study, tmp_path, monkeypatch):
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    run_study(folder, jobs=1)
+def test_another_version_does_not_go_on(library, monkeypatch, study, one_trial):
     now = {**versions(), library: "99.0"}
     monkeypatch.setattr("surefoot.studies.run.store.versions", lambda: now)
     with pytest.raises(InvalidStudy, match=rf"was begun with {library} .*, this is 99\.0"):
-        begin(folder.path, study, resume=True)
+        begin(one_trial.path, study, resume=True)
 
 
 def test_fewer_trials_leave_those_that_are_there(study, tmp_path):
@@ -300,15 +317,13 @@ def test_a_folder_without_a_trial_is_begun_again(study, tmp_path):
     assert len(begin(tmp_path / "small", study, resume=False).missing()) == 12
 
 
-def test_names_of_folders_are_names(study, tmp_path):
+def test_names_of_folders_are_names(one_trial, tmp_path):
     """DuckDB would take floor=9 for a column, and st*r for a pattern."""
-    plain = begin(tmp_path / "plain", replace(study, trials=1), resume=False)
-    run_study(plain, jobs=1)
     for name in ("floor=9", "trial=7", "violations=0", "st*r", "st[a]r", "it's", "a b", "ü"):
-        shutil.copytree(plain.path, tmp_path / name / "res")
+        shutil.copytree(one_trial.path, tmp_path / name / "res")
         trial = read_results(tmp_path / name / "res").of("trap", "stepmix")[0]
         assert (trial.floor, trial.trial) == (pytest.approx(0.6), 0)
-    shutil.copytree(plain.path, tmp_path / "stXr" / "res")
+    shutil.copytree(one_trial.path, tmp_path / "stXr" / "res")
     _, rows = answer([tmp_path / "st*r" / "res"], "SELECT count(*), max(floor) FROM trials")
     assert rows[0][0] == 4
 
@@ -423,12 +438,10 @@ def test_a_folder_may_hold_trials_of_both_formats(study, tmp_path):
     assert rows == [(0, "certified", "asserted by the user"), (1, "certified", "unknown")]
 
 
-def test_a_later_format_is_refused(study, tmp_path):
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    run_study(folder, jobs=1)
-    rewritten(folder.place(("trap", "stepmix", 0)), "SELECT * REPLACE (3::BIGINT AS format) FROM t")
+def test_a_later_format_is_refused(one_trial):
+    rewritten(one_trial.place(("trap", "stepmix", 0)), "SELECT * REPLACE (3::BIGINT AS format) FROM t")
     with pytest.raises(InvalidFile, match=r"has format 3; this version of surefoot reads formats 1 and 2.*Update"):
-        read_results(folder.path)
+        read_results(one_trial.path)
 
 
 SENTENCES = {
@@ -466,12 +479,10 @@ def test_sentences_of_the_former_format_are_read_as_promises(sentence):
     assert promise_from(sentence, SCOPE) == SENTENCES[sentence]
 
 
-def test_what_is_written_is_read(study, tmp_path):
+def test_what_is_written_is_read(one_trial):
     """Every field of a promise, of every kind."""
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    run_study(folder, jobs=1)
-    (trial,) = read_results(folder.path).of("trap", "stepmix")
+    (trial,) = read_results(one_trial.path).of("trap", "stepmix")
     every = Promise("certified", 0.1, SCOPE, "unknown", 2.0, True, 3.5, 0.5, "details", "alarm")
     for promise in (*SENTENCES.values(), every):
-        folder.write(replace(trial, promise=promise))
-        assert read_results(folder.path).of("trap", "stepmix")[0].promise == promise
+        one_trial.write(replace(trial, promise=promise))
+        assert read_results(one_trial.path).of("trap", "stepmix")[0].promise == promise
