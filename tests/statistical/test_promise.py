@@ -92,6 +92,8 @@ def test_a_floor_of_nothing_certifies_everything(trap, baseline):
 class Sabotaged:
     """A learner whose plans are altered before they are played."""
 
+    replan = sf.Growth(1.1)
+
     def __init__(self, agent, alter):
         self.agent, self.alter = agent, alter
         self.problem, self.floor, self.pooled, self.promise = agent.problem, agent.floor, agent.pooled, agent.promise
