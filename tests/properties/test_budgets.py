@@ -17,7 +17,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import entered
 from surefoot.worlds.exact import value_of
 
-examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+examples = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 H = 4
 ONE_BY_ONE = 60  # episodes that are replayed one by one
 
@@ -198,8 +198,8 @@ def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, s
     """Played by each of the loops: who played each episode is what the rule says of that episode, with the L of the
     plan in force; the account is the sum of what was entered, and is what the run ends with."""
     for world, agent in budget_agents("trap", replan):
-        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 300, seed=1))
-        ends = [episodes for episodes, _, _ in made[1:]] + [300]
+        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 100, seed=1))
+        ends = [episodes for episodes, _, _ in made[1:]] + [100]
         account = [0, 0, 0]
         for (start, held, plan), end in zip(made, ends, strict=True):
             assert account == held.tolist()
