@@ -93,7 +93,7 @@ def test_no_data_says_what_is_known_without_data():
 
 
 @pytest.mark.parametrize("name", SPLICES)
-@pytest.mark.parametrize("alpha", [0.5, "1/S", 1.0])
+@pytest.mark.parametrize("alpha", [0.5, "1/S", pytest.param(1.0, marks=pytest.mark.full)])
 def test_plan_is_by_the_book(name, alpha, counts_of):
     for seed, episodes, pooled in ((0, 0, False), (1, 40, False), (2, 3000, False), (3, 300, True), (4, 10**6, True)):
         world = sf.random_mdp(3, 2, 3, seed, stationary=True)
