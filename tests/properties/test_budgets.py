@@ -256,7 +256,7 @@ def episode(entry=None, baseline=False):
     return sf.Episode([0, 1, 1], [0, 1], [0.0, 1.0], baseline, entry)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@examples
 @given(st.lists(st.tuples(st.booleans(), st.one_of(st.none(), st.floats(0.0, 2.0))), max_size=12))
 def test_entries_are_added_rounded_down(played):
     counts = sf.Counts.zeros(sf.world("trap").problem)
