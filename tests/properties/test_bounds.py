@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import surefoot as sf
 
-examples = settings(max_examples=120, deadline=None, derandomize=True, database=None)
+examples = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 DELTA = 0.1
 ROUNDING = 1e-12

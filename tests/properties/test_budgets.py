@@ -17,7 +17,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import entered
 from surefoot.worlds.exact import value_of
 
-examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+examples = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 H = 4
 ONE_BY_ONE = 60  # episodes that are replayed one by one
 
@@ -198,8 +198,8 @@ def test_every_episode_played_by_the_explorer_was_allowed(monkeypatch, replan, s
     """Played by each of the loops: who played each episode is what the rule says of that episode, with the L of the
     plan in force; the account is the sum of what was entered, and is what the run ends with."""
     for world, agent in budget_agents("trap", replan):
-        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 300, seed=1))
-        ends = [episodes for episodes, _, _ in made[1:]] + [300]
+        run, made = spied_plans(monkeypatch, agent, lambda w=world, a=agent: simulate(w, a, 100, seed=1))
+        ends = [episodes for episodes, _, _ in made[1:]] + [100]
         account = [0, 0, 0]
         for (start, held, plan), end in zip(made, ends, strict=True):
             assert account == held.tolist()
@@ -256,7 +256,7 @@ def episode(entry=None, baseline=False):
     return sf.Episode([0, 1, 1], [0, 1], [0.0, 1.0], baseline, entry)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@examples
 @given(st.lists(st.tuples(st.booleans(), st.one_of(st.none(), st.floats(0.0, 2.0))), max_size=12))
 def test_entries_are_added_rounded_down(played):
     counts = sf.Counts.zeros(sf.world("trap").problem)

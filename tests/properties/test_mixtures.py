@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 
-examples = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+examples = settings(max_examples=75, deadline=None, derandomize=True, database=None)
 
 weights = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1e-12, 1 - 1e-12]), st.floats(0.0, 1.0, allow_subnormal=False))
 

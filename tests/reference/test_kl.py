@@ -44,18 +44,21 @@ def random_ball(rng):
 
 
 def test_kernel_is_readable():
-    """2,000 balls: clipped, wide, narrow, with unseen worst states, with constant V."""
+    """500 balls: clipped, wide, narrow, with unseen worst states, with constant V."""
     rng = np.random.default_rng(0)
-    for _ in range(2000):
+    for _ in range(500):
         p_hat, eps, V = random_ball(rng)
         for sign in (1.0, -1.0):
             found = kernel.worst_mean(p_hat, V, len(V), sign, eps, 0.0)
             assert found == pytest.approx(readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max()))
 
 
-def kl(p_hat, p):
+def kl(p_hat, rows):
+    """KL(p_hat, p) of each row p, along the last axis."""
     seen = p_hat > 0
-    return math.inf if (p[seen] <= 0).any() else float((p_hat[seen] * np.log(p_hat[seen] / p[seen])).sum())
+    p = rows[..., seen]
+    apart = (p_hat[seen] * np.log(p_hat[seen] / np.where(p > 0, p, 1.0))).sum(axis=-1)
+    return np.where((p <= 0).any(axis=-1), math.inf, apart)
 
 
 def test_no_row_in_the_ball_is_worse_and_some_row_is_as_bad():
@@ -64,17 +67,16 @@ def test_no_row_in_the_ball_is_worse_and_some_row_is_as_bad():
     for _ in range(120):
         p_hat, eps, V = random_ball(rng)
         bound = readable(p_hat, eps, V)
-        closest = math.inf
-        for t in np.geomspace(1e-9, 1e9, 400) * max(float(np.ptp(V)), 1e-6):
-            # Rows of the optimal form p_i ~ p_hat_i / (t + d_i), with what is missing given to a worst state.
-            q = p_hat / (t + (V - V.min()))
-            q = q / q.sum()
-            for share in (0.0, 0.01, 0.1, 0.3, 0.6, 0.9, 1 - math.exp(-eps)):
-                p = (1 - share) * q
-                p[V.argmin()] += share
-                if kl(p_hat, p) <= eps:
-                    assert p @ V >= bound - 1e-9 * max(1.0, V.max())
-                    closest = min(closest, p @ V - bound)
+        # Rows of the optimal form p_i ~ p_hat_i / (t + d_i), with what is missing given to a worst state.
+        t = np.geomspace(1e-9, 1e9, 400) * max(float(np.ptp(V)), 1e-6)
+        q = p_hat / (t[:, None] + (V - V.min()))
+        q /= q.sum(axis=-1, keepdims=True)
+        share = np.array([0.0, 0.01, 0.1, 0.3, 0.6, 0.9, 1 - math.exp(-eps)])[:, None, None]
+        rows = (1 - share) * q
+        rows[..., V.argmin()] += share[..., 0]
+        means = (rows @ V)[kl(p_hat, rows) <= eps]
+        assert (means >= bound - 1e-9 * max(1.0, V.max())).all()
+        closest = (means - bound).min(initial=math.inf)
         assert closest < 0.12 * max(np.ptp(V), 1e-12) + 1e-12
 
 
@@ -91,7 +93,7 @@ def test_no_data_says_what_is_known_without_data():
 
 
 @pytest.mark.parametrize("name", SPLICES)
-@pytest.mark.parametrize("alpha", [0.5, "1/S", 1.0])
+@pytest.mark.parametrize("alpha", [0.5, "1/S", pytest.param(1.0, marks=pytest.mark.full)])
 def test_plan_is_by_the_book(name, alpha, counts_of):
     for seed, episodes, pooled in ((0, 0, False), (1, 40, False), (2, 3000, False), (3, 300, True), (4, 10**6, True)):
         world = sf.random_mdp(3, 2, 3, seed, stationary=True)

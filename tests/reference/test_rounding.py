@@ -26,7 +26,7 @@ BITS = 220  # 66 digits
 BELOW, ABOVE = -1, 1
 NOTHING = 1e-30  # no lower bound gains less than this: added to a short number, it would only blur the sum
 ALPHAS = (0.5, "1/S", 0.05, 3.0)
-CASES = [8_000, *(pytest.param(n, marks=pytest.mark.full) for n in (100_000, 1_000_000))]
+CASES = [3_000, *(pytest.param(n, marks=pytest.mark.full) for n in (100_000, 1_000_000))]
 
 
 @pytest.fixture(autouse=True)
@@ -332,10 +332,10 @@ class Tally:
 
 @pytest.mark.parametrize("cases", CASES)
 def test_every_value_is_on_the_safe_side_of_the_exact_one(cases):
-    """20,000 values (10^5 and 10^6 in test-full): no lower value above the exact one, no upper one below.
+    """3,000 values (10^5 and 10^6 in test-full): no lower value above the exact one, no upper one below.
 
-    They come from about 30,000 worlds on 10,000 tables of counts; splices of a world with the same lower value count
-    once. Safety is not bought with slack: 1e-8 is never given away.
+    Three worlds share a table of counts; splices of a world with the same lower value count once. Safety is not bought
+    with slack: 1e-8 is never given away.
     """
     rng = np.random.default_rng(0)
     tally, from_data = Tally(), 0
@@ -363,7 +363,7 @@ def test_every_value_is_on_the_safe_side_of_the_exact_one(cases):
     assert from_data > 0.1 * cases  # worlds in which some radius mattered
 
 
-@pytest.mark.parametrize("cases", [300, pytest.param(3000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("cases", [120, pytest.param(3000, marks=pytest.mark.full)])
 def test_a_radius_of_many_terms_is_wide_enough(cases):
     """Rows of up to 400 next states, alpha up to 10^5: the rounding of long sums and huge lgammas is allowed for."""
     rng = np.random.default_rng(1)
@@ -375,7 +375,7 @@ def test_a_radius_of_many_terms_is_wide_enough(cases):
     assert tally.loosest < 1e-6
 
 
-@pytest.mark.parametrize(("draw", "cases"), [(draw_world, 300), (draw_wide_world, 60)])
+@pytest.mark.parametrize(("draw", "cases"), [(draw_world, 60), (draw_wide_world, 15)])
 def test_plain_floats_are_not_on_the_safe_side(draw, cases):
     """Control: the readable version rounds to nearest, and more than a third of its lower values are too large.
 
@@ -449,7 +449,7 @@ def sum_of(counts, times):
 
 @pytest.mark.parametrize("cases", CASES)
 def test_every_rho_keeps_the_exact_mixture_at_the_floor(cases):
-    """(1-rho) L_safe + rho L_bold >= floor in rationals, for 20,000 mixtures (more in test-full) without exception.
+    """(1-rho) L_safe + rho L_bold >= floor in rationals, for 3,000 mixtures (more in test-full) without exception.
 
     Control: the float nearest to (L_safe - floor) / (L_safe - L_bold) puts nearly half of them below.
     """
@@ -467,12 +467,12 @@ def test_every_rho_keeps_the_exact_mixture_at_the_floor(cases):
 
 
 def test_the_mixed_policy_as_played_is_at_the_floor():
-    """The rows of a step mixture are rounded once more, entry by entry: 5,000 played policies, none below the floor.
+    """The rows of a step mixture are rounded once more, entry by entry: 1,500 played policies, none below the floor.
 
     Measured, not proved: three roundings of each entry prove (1 - 3 * 2^-53) of the floor, and what `rho` gives up has
     covered them so far. EpsMix has no such row: its coin is rho itself.
     """
-    cases, below, least = 5_000, 0, math.inf
+    cases, below, least = 1_500, 0, math.inf
     played = (m for m in mixtures(np.random.default_rng(3)) if m[2].rho > 0.0 and isinstance(m[2].policy, np.ndarray))
     for world, floor, plan, _, _ in islice(played, cases):
         value = Exact(world).lower(plan.policy)

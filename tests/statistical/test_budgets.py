@@ -145,7 +145,7 @@ CASES = [
     ("river-swim", conservative, 300),
     ("dosing", conservative, 300),
 ]
-QUICK = [CASES[i] for i in (0, 1, 2, 5, 6)]  # told and conservative_bpi differ in name only: the same runs
+QUICK = [CASES[i] for i in (1, 2, 6)]  # told and conservative_bpi differ in name only: the same runs
 
 
 def title(value):
@@ -200,29 +200,31 @@ def test_control_the_learner_alone(name, episodes):
     assert broken(runs) == 20, sums
 
 
+WRONG = [
+    ("river-swim", told, 500, UpperForLower),
+    ("river-swim", told, 200, SpendsUnwritten),
+    ("river-swim", told, 500, PlaysOn),
+    ("dosing", conservative_bpi, 500, UpperForLower),
+    ("dosing", conservative_bpi, 200, SpendsUnwritten),
+    ("river-swim", conservative, 300, UpperForLower),
+    ("river-swim", conservative, 100, SpendsUnwritten),
+    ("dosing", untold, 3000, UpperForLower),
+    ("river-swim-half", untold, 1500, UpperForLower),
+]
+WRONG_IN_FULL = [pytest.param(*WRONG[i], marks=pytest.mark.full) for i in (1, 3, 4)]  # others show the same
+
+
 @pytest.mark.parametrize(
-    ("name", "build", "episodes", "defect"),
-    [
-        ("river-swim", told, 500, UpperForLower),
-        ("river-swim", told, 200, SpendsUnwritten),
-        ("river-swim", told, 500, PlaysOn),
-        ("dosing", conservative_bpi, 500, UpperForLower),
-        ("dosing", conservative_bpi, 200, SpendsUnwritten),
-        ("river-swim", conservative, 300, UpperForLower),
-        ("river-swim", conservative, 100, SpendsUnwritten),
-        ("dosing", untold, 3000, UpperForLower),
-        ("river-swim-half", untold, 1500, UpperForLower),
-    ],
-    ids=title,
+    ("name", "build", "episodes", "defect"), [*(WRONG[i] for i in (0, 2, 5, 6, 7, 8)), *WRONG_IN_FULL], ids=title
 )
 def test_control_one_thing_wrong(name, build, episodes, defect):
     """The same runs, the same test: all of them fail it."""
-    runs = played(name, build, episodes, range(4), defect)
+    runs = played(name, build, episodes, range(3), defect)
     sums = sorted(run.min_cumulative for run in runs)
     story = (
-        f"{name}, {build.__name__}, {defect.__name__}: {broken(runs)} of 4 broke it: {sums[0]:.4g} to {sums[-1]:.4g}"
+        f"{name}, {build.__name__}, {defect.__name__}: {broken(runs)} of 3 broke it: {sums[0]:.4g} to {sums[-1]:.4g}"
     )
-    assert broken(runs) == 4, story
+    assert broken(runs) == 3, story
 
 
 def test_control_nothing_wrong():
@@ -235,9 +237,10 @@ def test_control_nothing_wrong():
         return replace(told(world, floor, episodes), replan=sf.EveryEpisode())
 
     for mine, its in zip(
-        played("dosing", each, 300, range(3), Defect), played("dosing", each, 300, range(3)), strict=True
+        played("dosing", each, 100, range(2), Defect), played("dosing", each, 100, range(2)), strict=True
     ):
         assert mine.min_cumulative == its.min_cumulative
+        assert its.sources["optimistic"] > 0
         np.testing.assert_array_equal(mine.counts.n_sas, its.counts.n_sas)
         np.testing.assert_array_equal(mine.counts.account, its.counts.account)
 
@@ -290,7 +293,7 @@ def learners(world, replan):
 
 
 @pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Growth(1.5), sf.Blocks(0.05)], ids=str)
-@pytest.mark.parametrize("name", ["trap-long", "dosing"])
+@pytest.mark.parametrize("name", ["trap-long", pytest.param("dosing", marks=pytest.mark.full)])
 def test_the_smallest_sum_against_a_recount(monkeypatch, name, replan):
     """For every driver: the plain loop, spied on; the compiled ones (fused for StepMix and its kin, held for the rest),
     which play the same bits; and blocks, which draw their own. Against the baseline's own value, so that sums go down
@@ -319,10 +322,10 @@ def test_the_smallest_sum_of_costs(monkeypatch):
     cost_b = cost_of(world, world.baseline, world.cost)
     for replan in (sf.Growth(1.5), sf.Blocks(0.05)):
         settings = {"cost": world.cost, "budget": 0.95 * cost_b + 0.05 * 7, "baseline_cost": cost_b, "replan": replan}
-        settings |= {"episodes": 200, "bounds": sf.BernsteinBox(0.0), "pooled": True}
+        settings |= {"episodes": 100, "bounds": sf.BernsteinBox(0.0), "pooled": True}
         agent = sf.DOPE(world.problem, world.baseline, **settings)
         for simulate in (sf.simulate, sf.simulate_reference):
-            run, each = spied(monkeypatch, simulate, world, agent, 200, None)
+            run, each = spied(monkeypatch, simulate, world, agent, 100, None)
             assert run.min_cumulative == pytest.approx(np.cumsum(each).min(), abs=1e-9)
             assert run.violations == (each < -1e-12).sum()
             assert run.max_cost == pytest.approx(agent.budget - each.min(), abs=1e-12)

@@ -1,9 +1,10 @@
 """The promise itself, with the paper's constants, on a world small enough for them to leave the baseline.
 
 Exact values, fixed seeds: deterministic. Read as a statistical test of 10 runs (200 in test-full), the tripwire "no run
-violates" is missed by a defect that spoils a share p of the runs with probability (1-p)^10 (p = 0.4: 0.6 %; in full,
-p = 0.05: 0.004 %). Its false-alarm rate is at most 1 - 0.95^10 = 40 % if the bounds used up their delta of 0.05; they
-are so loose that no alarm was ever seen, and with fixed seeds none can appear by chance.
+violates" is missed by a defect that spoils a share p of the runs with probability (1-p)^10 (p = 0.4, which is what the
+control without a bonus does: 0.6 %; in full, p = 0.05: 0.004 %). Its false-alarm rate is at most 1 - 0.95^10 = 40 % if
+the bounds used up their delta of 0.05; they are so loose that no alarm was ever seen, and with fixed seeds none can
+appear by chance.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from surefoot.agents.stepmix import stepmix
 FLOOR = 0.6
 DELTA = 0.05
 OFF_BASELINE = 0.2
-EPISODES = 2 * 10**6
+EPISODES = 12 * 10**5  # the paper's bounds leave the baseline after 480,000 to 520,000
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,11 @@ def baseline():
     return np.broadcast_to([0.97, 0.03], (2, 3, 2))
 
 
+def papers(kind, world, baseline):
+    """The learner with the paper's bounds, planning whenever its episodes have grown by a tenth."""
+    return kind(world.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(), replan=sf.Growth(1.1))
+
+
 def violating(runs):
     return sum(run.violations > 0 for run in runs)
 
@@ -54,7 +60,8 @@ def test_the_world_is_what_it_says(trap, baseline):
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_no_violation_and_not_by_idleness(trap, baseline, kind):
-    runs = sf.simulate_many(trap, kind(trap.problem, baseline, FLOOR, delta=DELTA), EPISODES, seeds=range(10), jobs=2)
+    runs = sf.simulate_many(trap, papers(kind, trap, baseline), EPISODES, seeds=range(10))
+    assert min(run.off_baseline for run in runs) > 10**5  # KL bounds leave it after a thousand: these are the paper's
     assert violating(runs) == 0
     assert idle(runs) == 0
     assert all(run.mean_value > run.baseline for run in runs)
@@ -63,7 +70,7 @@ def test_no_violation_and_not_by_idleness(trap, baseline, kind):
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_no_violation_in_two_hundred_runs(trap, baseline, kind):
-    runs = sf.simulate_many(trap, kind(trap.problem, baseline, FLOOR, delta=DELTA), EPISODES, seeds=range(200), jobs=2)
+    runs = sf.simulate_many(trap, papers(kind, trap, baseline), EPISODES, seeds=range(200), jobs=2)
     assert violating(runs) == 0
     assert idle(runs) == 0
 
@@ -91,6 +98,8 @@ def test_a_floor_of_nothing_certifies_everything(trap, baseline):
 
 class Sabotaged:
     """A learner whose plans are altered before they are played."""
+
+    replan = sf.Growth(1.1)
 
     def __init__(self, agent, alter):
         self.agent, self.alter = agent, alter
@@ -129,6 +138,6 @@ def untouched(agent, plan, counts):
 def test_control_sabotaged_plans(trap, baseline, kind, alter, breaks):
     """rho inverted, and Q_up for Q_low: each breaks the floor; the untouched learner, in the same loop, does not."""
     agent = Sabotaged(kind(trap.problem, baseline, FLOOR, delta=DELTA, bounds=sf.Bernstein(0.003)), alter)
-    run = sf.simulate_reference(trap, agent, 2500, seed=0)
+    run = sf.simulate(trap, agent, 2500, seed=0)
     assert (run.violations > 0) == breaks
     assert run.off_baseline is not None

@@ -130,7 +130,7 @@ class ByTheLowerBound:
         return type(a)(a.problem, a.pi_b, (1 - GIVE) * L_b, **options).plan(counts, rng)
 
 
-@pytest.mark.parametrize("name", ["trap", "trap-pit", "dosing"])
+@pytest.mark.parametrize("name", ["trap", *(pytest.param(x, marks=pytest.mark.full) for x in ("trap-pit", "dosing"))])
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 def test_the_worst_explorer_keeps_the_share_too(name, kind):
     """With the worst policy of the true world as the explorer: no violation, and the mixture really costs value."""

@@ -4,10 +4,11 @@ Exact values, fixed seeds: deterministic. Error rates, where runs are counted: t
 of runs ever fails, and the tests ask for none. False alarm: a method that used up all of delta = 0.1 would fail 4 runs
 with probability 0.34 and 60 with 0.998; these use far less of it (no box was left in 1,000 runs at delta 0.5, see
 below): at a share of 1e-4 they fail with probability 4e-4 and 0.006. A defect that breaks the promise in half of the
-runs is missed by the four of one case with probability 0.06, by the seven cases of DOPE with 4e-9 and the three of
-OptPess-LP with 2e-4; one that breaks it in 5 % of them by 60 runs with 0.05. How large a defect that is, the controls
-say: the constants have so much room that the logarithm must shrink by a factor of about 100 (Maurer and Pontil) or
-10,000 (the printed ones) before half of the runs fail. Smaller ones are seen by the boxes' own test.
+runs is missed by the four of one case with probability 0.06, by the three cases of DOPE in `make test` with 2e-4 and
+the two of OptPess-LP with 0.004 (by all seven and three, in full, with 4e-9 and 2e-4); one that breaks it in 5 % of
+them by 60 runs with 0.05. How large a defect that is, the controls say: the constants have so much room that the
+logarithm must shrink by a factor of about 100 (Maurer and Pontil) or 10,000 (the printed ones) before half of the runs
+fail. Smaller ones are seen by the boxes' own test.
 """
 
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def learner(kind, name, box, episodes):
 
 # ---- Every episode --------------------------------------------------------------------------------------------------
 
-# Episodes in which even the slowest seed leaves the baseline.
+# Episodes in which even the slowest seed leaves the baseline. Those in QUICK are for `make test`.
 CASES = [
     (sf.DOPE, "trap", sf.MaurerPontilBox(), 20_000),
     (sf.DOPE, "trap", sf.BernsteinBox(), 200_000),
@@ -77,6 +78,7 @@ CASES = [
     (sf.OptPessLP, "trap-pit", sf.MaurerPontilBox(), 20_000),
     (sf.OptPessLP, "crossroads", sf.MaurerPontilBox(), 20_000),
 ]
+QUICK = [CASES[i] for i in (0, 3, 4, 8, 9)]
 LONG = [
     (sf.OptPessLP, "trap-pit", sf.HoeffdingBox(), 10_000_000),
     (sf.OptPessLP, "crossroads", sf.HoeffdingBox(), 10_000_000),
@@ -94,8 +96,15 @@ BROKEN = [
 ]
 
 
+QUICKLY_BROKEN = [BROKEN[i] for i in (1, 2, 5, 6)]
+
+
 def title(value):
     return getattr(value, "__name__", str(value))
+
+
+def others_in_full(cases, quick):
+    return [pytest.param(*case, marks=() if case in quick else pytest.mark.full) for case in cases]
 
 
 def assert_keeps(kind, name, box, episodes, seeds):
@@ -111,7 +120,7 @@ def assert_keeps(kind, name, box, episodes, seeds):
     return story
 
 
-@pytest.mark.parametrize(("kind", "name", "box", "episodes"), CASES, ids=title)
+@pytest.mark.parametrize(("kind", "name", "box", "episodes"), others_in_full(CASES, QUICK), ids=title)
 def test_no_violation_and_not_by_idleness(kind, name, box, episodes):
     assert_keeps(kind, name, box, episodes, range(4))
 
@@ -128,14 +137,19 @@ def test_no_violation_where_leaving_takes_millions(record_property, kind, name, 
     record_property("seen", assert_keeps(kind, name, box, episodes, range(2)))
 
 
-@pytest.mark.parametrize(("kind", "name", "box"), BROKEN, ids=title)
+@pytest.mark.parametrize(("kind", "name", "box"), others_in_full(BROKEN, QUICKLY_BROKEN), ids=title)
 def test_control_a_logarithm_of_nearly_nothing(kind, name, box):
-    """As re-implementations had to scale it to see anything: more than half of the runs violate."""
+    """As re-implementations had to scale it to see anything: in the first 300 episodes more than half of the runs
+    violate, six of ten or more. With the sixth it has failed, and the others are not played."""
     world, agent = learner(kind, name, box, 2000)
-    runs = sf.simulate_many(world, agent, 2000, seeds=range(10))
-    failed = sum(run.violations > 0 for run in runs)
-    assert failed >= 6, f"{failed} of 10 runs violate"
-    assert all(str(run.promise).startswith("NOT CERTIFIED") for run in runs)
+    failed = 0
+    for seed in range(10):
+        run = sf.simulate(world, agent, 300, seed=seed)
+        assert str(run.promise).startswith("NOT CERTIFIED")
+        failed += run.violations > 0
+        if failed == 6:
+            break
+    assert failed == 6, f"{failed} of 10 runs violate"
 
 
 @dataclass(frozen=True)
@@ -167,7 +181,7 @@ class OptimisticCost:
 def test_control_costs_taken_at_their_best(box):
     """Optimism about costs falls below the floor in every run: in the first hundreds of episodes, all is affordable."""
     world, agent = learner(sf.DOPE, "trap", box, 2000)
-    runs = sf.simulate_many(world, OptimisticCost(agent), 2000, seeds=range(4))
+    runs = sf.simulate_many(world, OptimisticCost(agent), 300, seeds=range(4))
     assert sum(run.violations > 0 for run in runs) == 4
 
 
