@@ -51,8 +51,8 @@ def test_version_and_help(command):
 
 
 SHORT = ("--episodes", "3000", "--paper-episodes", "200000")
-SHORTER = ("--episodes", "2000", "--paper-episodes", "2000")
-SHORTEST = ("--episodes", "100", "--paper-episodes", "1000")
+SHORTER = ("--episodes", "2000", "--paper-episodes", "50")
+SHORTEST = ("--episodes", "20", "--paper-episodes", "20")
 KL, PAPER = "sharp certificates (KL)", "the paper's bounds"
 
 

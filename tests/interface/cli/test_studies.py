@@ -21,6 +21,7 @@ title = "A tiny study"
 question = "Does it run?"
 trials = 2
 episodes = 1500
+figures = ["return"]
 replan = { growth = 1.1 }
 
 [quick]
@@ -225,7 +226,7 @@ def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
 def test_several_studies_are_one_report(tmp_path):
     for name in ("one", "two"):
         own = STUDY.replace('"tiny"', f'"{name}"').replace("A tiny", f"Study {name},").replace("1500", "100")
-        (tmp_path / f"{name}.toml").write_text(f"figures = []\n{own}")
+        (tmp_path / f"{name}.toml").write_text(own.replace('["return"]', "[]"))
     done = surefoot(
         "run", tmp_path / "one.toml", tmp_path / "two.toml", "--quick", "--out", tmp_path / "both", "--jobs", 1
     )
