@@ -33,11 +33,11 @@ def test_no_public_name_hides_a_module():
 
 def test_importing_is_quick_because_nothing_heavy_is_loaded():
     heavy = ("numba", "matplotlib", "gymnasium", "duckdb", "highspy", "joblib", "pydantic")
-    code = f"import sys, surefoot; sys.exit(sum(name in sys.modules for name in {heavy!r}))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    control = "import sys, surefoot as sf; w = sf.random_mdp(2, 2, 2, 0); sf.policy_value(w, sf.uniform(2, 2, 2)); "
-    code = control + "sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1
+    loaded = f"print([name for name in {heavy!r} if name in sys.modules]); "
+    control = "w = sf.random_mdp(2, 2, 2, 0); sf.policy_value(w, sf.uniform(2, 2, 2)); "
+    code = "import sys, surefoot as sf; " + loaded + control + loaded
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "['numba']"]
 
 
 def trees():
@@ -45,29 +45,13 @@ def trees():
         yield path.relative_to(SOURCE), ast.parse(path.read_text())
 
 
-def test_nothing_that_runs_code_from_files():
-    forbidden_modules = {"pickle", "marshal", "dill", "cloudpickle", "shelve"}
-    forbidden_calls = {"eval", "exec", "compile"}
-    found = []
-    for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import) and {alias.name.split(".")[0] for alias in node.names} & forbidden_modules:
-                found.append(f"{path}:{node.lineno} import")
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in forbidden_modules:
-                found.append(f"{path}:{node.lineno} import")
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in forbidden_calls:
-                found.append(f"{path}:{node.lineno} {node.func.id}")
-            if isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
-                found.append(f"{path}:{node.value.lineno} allow_pickle")
-    assert found == []
-
-
 def test_no_global_randomness_and_no_catch_all_arguments():
     checked_by_name = {"freeze", "world", "build"}  # fields of a record; sizes of a family, refused if unknown
     found = []
     for path, tree in trees():
         for node in ast.walk(tree):
-            drawn = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random"
+            above = node.value if isinstance(node, ast.Attribute) else None
+            drawn = isinstance(above, ast.Attribute) and ast.unparse(above) == "np.random"
             if drawn and node.attr not in ("Generator", "SeedSequence", "default_rng"):
                 found.append(f"{path}:{node.lineno} np.random.{node.attr}")
             if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None and node.name not in checked_by_name:

@@ -810,7 +810,7 @@ def test_try_takes_the_printed_constants_and_a_scale():
         "--agent",
         "conservative-ucbvi",
         "--episodes",
-        "300",
+        "100",
         "--bounds",
         "paper",
     )
@@ -820,6 +820,6 @@ def test_try_takes_the_printed_constants_and_a_scale():
     assert "NOT CERTIFIED" not in plain[1]["promise"]
     assert scaled[1]["first_off_baseline"] is not None
     assert all("NOT CERTIFIED" in row["promise"] for row in scaled[1:])
-    shown = surefoot(*arguments)
+    shown = surefoot(*arguments, "--episodes", "5")
     assert shown.exit_code == 0
     assert "DOPE" in shown.stdout

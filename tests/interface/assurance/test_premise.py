@@ -277,7 +277,7 @@ def test_try_prints_it():
 
 
 def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
-    short = ("--episodes", 300, "--paper-episodes", 3000, "--out", tmp_path / "f.svg")
+    short = ("--episodes", 20, "--paper-episodes", 20, "--out", tmp_path / "f.svg")
     printed = promises_in(surefoot("demo", *short))
     assert len(printed) == 4  # StepMix and EpsMix, by two families of bounds
     assert all(PROMISE.match(words)[2] == "unknown" for words in printed)
@@ -295,6 +295,7 @@ title = "Grades"
 question = "Does every promise have one?"
 trials = 1
 episodes = 200
+figures = []
 replan = { growth = 1.1 }
 
 [[scenarios]]

@@ -64,7 +64,7 @@ def agent(kind=sf.StepMix, floor=FLOOR, known=None, **settings):
 BELOW = {"good": (0.3, 0.3)}  # the baseline is worth 0.9
 
 
-def learnt(env, watched=None, episodes=400, seed=0, alpha=0.01, **settings):
+def learnt(env, watched=None, episodes=200, seed=0, alpha=0.01, **settings):
     watched = agent() if watched is None else watched
     return sf.learn(env, watched, episodes, seed, watchdog=sf.Watchdog(alpha), **settings)
 
@@ -75,14 +75,17 @@ def learnt(env, watched=None, episodes=400, seed=0, alpha=0.01, **settings):
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 @pytest.mark.parametrize("what", ["the baseline is below the floor", "the process changes"])
 def test_a_false_premise_raises_an_alarm_and_freezes(kind, what):
-    """From the alarm on the baseline alone is played; before it, in the world that changes, more was."""
+    """From the alarm on the baseline alone is played; before it, in the world that changes, more was.
+
+    The change comes late: an agent that knows little would go back to its baseline by itself, alarm or not.
+    """
     changes = what == "the process changes"
     learner = agent(kind, returns=sf.Returns())
-    env = Coin(changes=800) if changes else Coin(**BELOW)
-    run = learnt(env, learner, 1600)
+    env, episodes = (Coin(changes=800), 1000) if changes else (Coin(**BELOW), 150)
+    run = learnt(env, learner, episodes)
     assert isinstance(run.alarm, sf.Alarm)
     at = run.alarm.episodes
-    assert 800 * changes < at < 1600
+    assert 800 * changes < at < episodes
     assert run.alarm.floor == FLOOR
     assert run.alarm.mean_of_last < FLOOR
     after = run.curve.episode >= at
@@ -92,18 +95,18 @@ def test_a_false_premise_raises_an_alarm_and_freezes(kind, what):
         assert run.curve.sources[~after, 1:].sum() > 100
         assert run.alarm.last < at  # low only lately, and it says so
         assert run.alarm.mean_return > FLOOR > run.alarm.mean_of_last
-    assert run.counts.episodes == 1600  # what happened is still counted
+    assert run.counts.episodes == episodes  # what happened is still counted
 
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix, sf.StepNoMix])
 def test_where_all_is_well_nothing_is_said_and_nothing_changes(kind, assert_same_run):
     """The same run, to the last bit, as without a watchdog; and it left the baseline."""
     learner = agent(kind, returns=sf.Returns())
-    run = learnt(Coin(), learner, 1200)
+    run = learnt(Coin(), learner, 350)
     assert run.alarm is None
     assert "ALARM" not in repr(run)
     assert run.off_baseline is not None
-    assert_same_run(run, sf.learn(Coin(), learner, 1200, seed=0))
+    assert_same_run(run, sf.learn(Coin(), learner, 350, seed=0))
 
 
 def test_a_world_of_ours_with_a_floor_above_its_baseline():
@@ -113,11 +116,11 @@ def test_a_world_of_ours_with_a_floor_above_its_baseline():
     env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     high = sf.StepMix(world.problem, world.baseline, value + 0.15 * world.H)
     with pytest.warns(sf.FloorAboveBaseline):
-        run = sf.learn(env, high, 600, seed=0, watchdog=sf.Watchdog())
+        run = sf.learn(env, high, 300, seed=0, watchdog=sf.Watchdog())
     assert run.alarm is not None
     # Control: a floor that it keeps.
     fine = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
-    assert sf.learn(env, fine, 600, seed=0, watchdog=sf.Watchdog()).alarm is None
+    assert sf.learn(env, fine, 300, seed=0, watchdog=sf.Watchdog()).alarm is None
 
 
 def test_a_smaller_alpha_waits_longer():
@@ -129,9 +132,10 @@ def test_rivals_with_a_floor_are_frozen_too():
     """DOPE solves a linear program for each plan; after an alarm none of them is played."""
     known = problem()
     learner = agent(sf.DOPE, known=known, baseline_value=1.5, episodes=500)
-    run = learnt(Coin(**BELOW), learner, 300)
+    run = learnt(Coin(**BELOW), learner, 150)
     assert run.alarm is not None
-    assert run.sources["baseline"] >= 300 - run.alarm.episodes
+    assert run.alarm.episodes < 100
+    assert run.sources["baseline"] >= 150 - run.alarm.episodes
 
 
 # ---- what is said
@@ -208,7 +212,7 @@ def test_plans_after_an_alarm(kind):
     learner.rewind()
     assert not before.frozen
     assert "ALARM" not in before.explain()
-    plan = play(learner, Coin(**BELOW), 400)
+    plan = play(learner, Coin(**BELOW), 150)
     assert learner.watch.alarmed
     assert plan.frozen
     assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", H, 0.0, "trusted")
@@ -224,18 +228,18 @@ def test_plans_after_an_alarm(kind):
 def test_what_was_seen_is_latched():
     """After an alarm nothing moves: good times do not take it back."""
     learner = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
-    play(learner, Coin(**BELOW), 400)
+    play(learner, Coin(**BELOW), 150)
     then = learner.watch
-    plan = play(learner, Coin(good=(1.0, 1.0)), 50, first=400)
+    plan = play(learner, Coin(good=(1.0, 1.0)), 50, first=150)
     assert learner.watch is then
     assert plan.frozen
-    assert learner.episodes == 450
+    assert learner.episodes == 200
 
 
 def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
     """Counts and watch in files, at any moment: the agent that continues sees what the other would have."""
     whole = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
-    play(whole, Coin(**BELOW), 300)
+    play(whole, Coin(**BELOW), 120)
     part = sf.Learner(agent(), seed=0, watchdog=sf.Watchdog())
     play(part, Coin(**BELOW), 20)
     part.watch.save(tmp_path / "watch.npz")
@@ -245,7 +249,7 @@ def test_the_watch_can_be_saved_and_gone_on_with(tmp_path):
     assert watch == part.watch
     counts = sf.Counts.load(tmp_path / "counts.npz")
     rest = sf.Learner(learner, seed=0, counts=counts, watchdog=watch)
-    play(rest, Coin(**BELOW), 280, first=20)
+    play(rest, Coin(**BELOW), 100, first=20)
     assert rest.watch == whole.watch
     assert rest.watch.alarmed
     assert rest.counts == whole.counts
@@ -266,10 +270,10 @@ def test_rewards_are_those_observed_where_they_are_unknown():
             state, reward, *rest = super().step(action)
             return state, 0.5 * reward, *rest
 
-    assert learnt(Half(), agent(known=blind), 600).alarm is not None
-    assert learnt(Coin(), agent(known=blind), 600).alarm is None  # control
+    assert learnt(Half(), agent(known=blind), 250).alarm is not None
+    assert learnt(Coin(), agent(known=blind), 250).alarm is None  # control
     # Where the problem knows what a state pays, that is what is summed: that the table is true stays a premise.
-    assert learnt(Half(), agent(), 600).alarm is None
+    assert learnt(Half(), agent(), 250).alarm is None
 
 
 def test_the_range_of_returns_is_that_of_the_problem():
@@ -292,15 +296,15 @@ def test_the_range_of_returns_is_that_of_the_problem():
 def test_resuming_across_the_alarm_is_the_same_run(kind, tmp_path, assert_same_run):
     """Torn before the alarm and after it: the same run, alarm and state as in one go; and the same seed, the same."""
     learner, path = agent(kind, returns=sf.Returns()), tmp_path / "run.npz"
-    settings = {"episodes": 900, "seed": 1, "watchdog": sf.Watchdog()}
-    whole = sf.learn(Coin(changes=500), learner, save=tmp_path / "whole.npz", **settings)
+    settings = {"episodes": 500, "seed": 1, "watchdog": sf.Watchdog()}
+    whole = sf.learn(Coin(changes=300), learner, save=tmp_path / "whole.npz", **settings)
     at = whole.alarm.episodes
-    assert 500 < at < 850
+    assert 300 < at < 450
     for stops, played in ((at - 20, 0), (at + 20, at - 20)):
         with pytest.raises(Stop):
-            env = Coin(changes=500, played=played, stops=stops)
+            env = Coin(changes=300, played=played, stops=stops)
             sf.learn(env, learner, save=path, resume=played > 0, **settings)
-    again = sf.learn(Coin(changes=500, played=at + 20), learner, save=path, resume=True, **settings)
+    again = sf.learn(Coin(changes=300, played=at + 20), learner, save=path, resume=True, **settings)
     assert_same_run(again, whole)
     assert again.alarm == whole.alarm
     with np.load(path) as mine, np.load(tmp_path / "whole.npz") as other:
@@ -308,7 +312,7 @@ def test_resuming_across_the_alarm_is_the_same_run(kind, tmp_path, assert_same_r
         for name in ("watch_state", "watch_about", "counts_n_sas"):
             assert mine[name].tobytes() == other[name].tobytes()
     # Control: another seed has another alarm.
-    assert sf.learn(Coin(changes=500), learner, **{**settings, "seed": 2}).alarm != whole.alarm
+    assert sf.learn(Coin(changes=300), learner, **{**settings, "seed": 2}).alarm != whole.alarm
 
 
 def test_another_watchdog_is_another_run(tmp_path):

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from surefoot.cli.main import app
+from surefoot.cli.main import app, main
 from surefoot.studies.analysis.summary import COLUMNS
 from surefoot.studies.run.store import read_results
 from surefoot.studies.spec.study import GROUPS, parse_study
@@ -21,6 +21,7 @@ title = "A tiny study"
 question = "Does it run?"
 trials = 2
 episodes = 1500
+figures = ["return"]
 replan = { growth = 1.1 }
 
 [quick]
@@ -151,12 +152,6 @@ def test_the_summary_in_sql_is_the_one_that_is_printed(folder):
         assert row["study"] == "tiny"
 
 
-def in_a_process(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "surefoot", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "words", "code"),
     [
@@ -166,13 +161,28 @@ def in_a_process(*arguments, cwd):
         (('agent = "bpi-ucbvi"', 'agent = "bpi-ucbvi"\npooled = true'), "counts cannot be pooled", 1),
     ],
 )
-def test_bad_studies_are_one_sentence_and_leave_no_trials(change, words, code, tmp_path):
+def test_bad_studies_are_one_sentence_and_leave_no_trials(change, words, code, tmp_path, monkeypatch, capsys):
     assert change[0] in STUDY
     (tmp_path / "tiny.toml").write_text(STUDY.replace(*change))
-    done = in_a_process("run", "tiny.toml", "--out", "res", cwd=tmp_path)
-    assert done.returncode == code
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["surefoot", "run", "tiny.toml", "--out", "res"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.startswith("surefoot: ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "res").exists()
+
+
+def test_a_bad_study_in_a_process_of_its_own(tmp_path):
+    (tmp_path / "tiny.toml").write_text(STUDY.replace("trials = 2", "trails = 2"))
+    command = [sys.executable, "-m", "surefoot", "run", "tiny.toml", "--out", "res"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("surefoot: InvalidStudy: tiny.toml has no field 'trails'. Did you mean 'trials'?")
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "res").exists()
 
 
@@ -215,7 +225,8 @@ def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
 
 def test_several_studies_are_one_report(tmp_path):
     for name in ("one", "two"):
-        (tmp_path / f"{name}.toml").write_text(STUDY.replace('"tiny"', f'"{name}"').replace("A tiny", f"Study {name},"))
+        own = STUDY.replace('"tiny"', f'"{name}"').replace("A tiny", f"Study {name},").replace("1500", "100")
+        (tmp_path / f"{name}.toml").write_text(own.replace('["return"]', "[]"))
     done = surefoot(
         "run", tmp_path / "one.toml", tmp_path / "two.toml", "--quick", "--out", tmp_path / "both", "--jobs", 1
     )

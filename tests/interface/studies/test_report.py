@@ -342,8 +342,7 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
             folder.note_time((trial.panel, trial.learner, trial.trial), 12.5, "a worker")
     there = read_results(tmp_path / "tiny")
     text = page([there])
-    assert page([there]) == text
-    assert page([replace(there, seconds=1e9, path=Path("elsewhere"))]) == text
+    assert page([replace(there, seconds=1e9, path=Path("elsewhere"))]) == text  # again, and whatever it took
     code = "import sys; from surefoot.studies.report import report; from surefoot.studies.run import store; " + (
         "report.write_report([store.read_results(sys.argv[1])], sys.argv[2])"
     )
@@ -352,7 +351,8 @@ def test_the_same_results_give_the_same_bytes(results, tmp_path):
     assert target.read_bytes() == text.encode()
     assert str(tmp_path) not in text
     # and it does depend on them
-    assert page([changed(there, "trap/bpi", 0, regret=1.0)]) != text
+    plain = replace(there, study=replace(study, figures=()))
+    assert page([changed(plain, "trap/bpi", 0, regret=1.0)]) != page([plain])
 
 
 @pytest.fixture(scope="module")

@@ -338,38 +338,38 @@ def test_checkpoints_change_nothing_and_say_what_a_plan_would():
     world = sf.world("trap")
     for replan in (sf.EveryEpisode(), sf.Growth(1.1), sf.Blocks(0.05)):
         agent = sf.StepMix(world.problem, world.baseline, 0.6, replan=replan)
-        plain, marked = sf.simulate(world, agent, 900, 5), sf.simulate(world, agent, 900, 5, checkpoints=(1, 300, 900))
+        plain, marked = sf.simulate(world, agent, 300, 5), sf.simulate(world, agent, 300, 5, checkpoints=(1, 100, 300))
         assert np.array_equal(plain.counts.n_sas, marked.counts.n_sas)
         assert np.array_equal(plain.curve.mean, marked.curve.mean)
         assert plain.trace is None
-        assert marked.trace.episode[-1] == 900
+        assert marked.trace.episode[-1] == 300
         last = agent.plan(marked.counts)
         assert (marked.trace.lower[-1], marked.trace.h[-1]) == (last.lower, last.h)
         assert np.array_equal(marked.trace.candidates[-1], last.candidates)
         if not isinstance(replan, sf.Blocks):
-            assert list(marked.trace.episode) == [1, 300, 900]
-            after = sf.simulate_reference(world, agent, 900, 5, checkpoints=(1, 300, 900)).trace
+            assert list(marked.trace.episode) == [1, 100, 300]
+            after = sf.simulate_reference(world, agent, 300, 5, checkpoints=(1, 100, 300)).trace
             assert np.array_equal(after.candidates, marked.trace.candidates)
     thompson = sf.StepMix(world.problem, world.baseline, 0.6, explorer=sf.Thompson(world.problem))
-    with_looks = sf.simulate(world, thompson, 300, 5, checkpoints=(100, 200))
-    assert np.array_equal(with_looks.counts.n_sas, sf.simulate(world, thompson, 300, 5).counts.n_sas)
-    for bad in ((0,), (901,), (1.5,), 7):
+    with_looks = sf.simulate(world, thompson, 90, 5, checkpoints=(30, 60))
+    assert np.array_equal(with_looks.counts.n_sas, sf.simulate(world, thompson, 90, 5).counts.n_sas)
+    for bad in ((0,), (301,), (1.5,), 7):
         with pytest.raises(sf.InvalidSetting, match="checkpoint"):
-            sf.simulate(world, agent, 900, 5, checkpoints=bad)
+            sf.simulate(world, agent, 300, 5, checkpoints=bad)
 
 
 def test_curves_say_who_played_when():
     world = sf.world("trap")
     agent = sf.StepMix(world.problem, world.baseline, 0.6)
     for simulate in (sf.simulate, sf.simulate_reference):
-        run = simulate(world, agent, 3000, 1)
+        run = simulate(world, agent, 1000, 1)
         assert run.off_baseline is not None
         assert run.curve.sources.sum(axis=0).tolist() == list(run.sources.values())
         assert run.curve.by_h.sum(axis=0).tolist() == run.by_h.tolist()
         assert (run.curve.sources.sum(axis=1) == run.curve.episodes).all()
         before = run.curve.episode + run.curve.episodes <= run.off_baseline
         assert (run.curve.sources[before, 1:] == 0).all()
-    blocks = sf.simulate(world, replace(agent, replan=sf.Blocks()), 3000, 1)
+    blocks = sf.simulate(world, replace(agent, replan=sf.Blocks()), 1000, 1)
     assert blocks.curve.sources.sum(axis=0).tolist() == list(blocks.sources.values())
     assert blocks.curve.by_h.sum(axis=0).tolist() == blocks.by_h.tolist()
 
