@@ -37,10 +37,9 @@ def ctrl_c() -> Iterator[Stop]:
 
 
 def check_ctrl_c() -> None:
-    """Raise KeyboardInterrupt if a Ctrl-C is waiting for the end of an episode: compiling comes before the first one,
-    takes seconds, and asks here from time to time."""
+    """Raise KeyboardInterrupt if a Ctrl-C is waiting: compiling takes seconds, and asks here from time to time."""
     if any(asked.is_set() for asked in _waiting):
-        raise KeyboardInterrupt("Interrupted while compiling, before the first episode.")
+        raise KeyboardInterrupt("Interrupted while compiling.")
 
 
 def say_compiling() -> None:

@@ -56,7 +56,7 @@ def little_memory():
 FEW = dict.fromkeys(targets.TARGETS, 60)
 FEW |= {name: 12 for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")}
 FEW |= {"results": 20, "times": 4}
-MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"times": 25}
+MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"times": 25, "trial": 96}
 LONGEST_MESSAGE, SECONDS = 2000, 2.0
 
 

@@ -9,7 +9,7 @@ import numba
 from numba.core import config, types
 from numba.core.caching import FunctionCache, NullCache
 
-from surefoot.base.progress import say_compiling
+from surefoot.base.progress import check_ctrl_c, ctrl_c, say_compiling
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -82,6 +82,16 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
             return part.get_call_template(tuple(map(types.unliteral, arguments)), keywords)
 
         dispatcher.get_call_template, dispatcher.get_overload = as_part, part.get_overload
+    compile_now = dispatcher.compile
+
+    def compile_interruptibly(signature: Any) -> Any:
+        # An exception inside the callbacks of LLVM would be lost: Ctrl-C waits for the places that ask for it.
+        with ctrl_c():
+            made = compile_now(signature)
+            check_ctrl_c()
+        return made
+
+    dispatcher.compile = compile_interruptibly
     try:
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]  # cache=True, with the longer key
     except RuntimeError:

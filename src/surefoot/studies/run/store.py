@@ -320,8 +320,8 @@ def read_results(path: str | Path) -> Results:
         cell = cells[key[:2]]
         if (trial.panel, trial.learner, trial.trial) != key or cell.digest != trial.digest:
             raise InvalidFile(
-                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell} of the study {trial.study}, not what "
-                "its place says. Remove it and go on with --resume."
+                f"{folder.place(key)} holds trial {trial.trial} of {trial.cell[:80]} of the study {trial.study[:80]}, "
+                "not what its place says. Remove it and go on with --resume."
             )
         # The study may have got another label since.
         found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
