@@ -31,7 +31,7 @@ first 1,000 episodes in which the always-optimistic agent (BPI-UCBVI, seed 0, de
 less than the floor: with the paper's bounds and with KL certificates. With the paper's bounds nothing is learnt in that
 time: all upper bounds are still H, ties go to the first action, and so the share is all or nothing.
 
-| world | id | S | A | H | optimum | baseline | floor | optimistic policy below, paper | optimistic policy below, KL |
+| world | id | S | A | H | optimum | baseline | floor | BPI-UCBVI below, paper | BPI-UCBVI below, KL |
 |---|---|---|---|---|---|---|---|---|---|
 """
 

@@ -22,7 +22,8 @@ UNTRIED = "import numba\nnumba.__version__ = '9.9.0'\n"
 
 
 @pytest.mark.parametrize(
-    ("version", "tried"), [("0.60.0", False), ("0.61.2", True), ("0.68.1", True), ("0.69.0rc1", False), ("1.0", False)]
+    ("version", "tried"),
+    [("0.60.0", False), ("0.61.2", True), ("0.68.1", True), ("0.69.0rc1", False), ("0.69rc1", False), ("1.0.0", False)],
 )
 def test_only_versions_that_were_tried_compile_wholes(version, tried):
     assert as_wholes(version) is tried

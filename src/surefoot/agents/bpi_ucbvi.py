@@ -30,6 +30,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
 
     name = "BPI-UCBVI"
     spliced = False
+    mixes = False
 
     problem: Problem
     _: KW_ONLY

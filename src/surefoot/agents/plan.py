@@ -182,12 +182,12 @@ def exit_taken(h: int, rho: float, H: int) -> Source:
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
-def safety(valid: bool, floor: float, reached: bool, trusts: bool = False) -> Safety:
+def safety(certified: bool, floor: float, reached: bool, trusts: bool = False) -> Safety:
     """Return the label of a plan: what its safety rests on. `trusts`: on what the user asserts of pi_b.
 
-    `valid`: are the bounds proved, at scale 1?
+    `certified`: are the bounds proved ones, at scale 1?
     """
-    if not valid:
+    if not certified:
         return "NOT CERTIFIED"
     if floor == -np.inf:
         return "no floor"

@@ -76,7 +76,7 @@ class SpliceAgent(AgentByName):
     def rule(self) -> "kernels.Rule":
         """The rule by which a plan follows from the candidates' lower values. Without a floor any is enough."""
         if self.floor is None:
-            return kernels.Rule(-np.inf, mixes=False, by_coin=False)
+            return kernels.Rule(-np.inf, self.mixes, self.by_coin)
         if isinstance(self.floor, Relative):
             max_loss, offset = self.floor.max_loss, user_zero(self.problem)
             return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset, self.bisections)
@@ -174,7 +174,7 @@ class SpliceAgent(AgentByName):
         return Model(self.problem, counts, self.delta_prime)
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """Return the explorer's policy; None for the optimistic policy's, which the planner finds itself."""
+        """Return the explorer's policy; None for the optimistic policy, which the planner finds itself."""
         if self.explorer is None:
             return None
         if rng is None:

@@ -49,6 +49,8 @@ FIELDS = {  # of each record, and of each record in a record
     "returns": "share declared lowest span rounding",
     "certificate": "value delta mark",
 }
+TEXTS = ("kind", "digest", "software", "learner", "family", "alpha", "mark", "source", "safety")  # fields of words
+FLAGS = ("pooled", "stationary", "warm", "logged", "declared", "frozen")  # fields of true or false
 # by_certificate: an earlier one, not proved here; vouched: the user's word; trusted: the baseline, without a proof
 KINDS = ("certified", "by_certificate", "vouched", "trusted", "not_certified")
 NAMES = ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
@@ -95,7 +97,8 @@ def plain(value: Any, name: str) -> Any:
         require(abs(number) <= most, f"{name}: too large")
         return number
     whole = type(value) is int and 0 <= value < 2**62
-    require(whole or value is None or type(value) in (bool, str), f"{name}: found {value!r:.20}")
+    fits = (type(value) is str and name in TEXTS) or (type(value) is bool and name in FLAGS)
+    require(whole or value is None or fits, f"{name}: found {value!r:.20}")
     return value
 
 
@@ -209,6 +212,7 @@ class Head:
         """
         given, spending = self.given, self.given.spending
         delta, share = Fraction(given.delta), Fraction(given.returns.share if given.returns else 0)
+        require(0 < share < 1 or not given.returns, "returns: no share of delta")
         exact = {"model": (1 - share) * delta, "returns": share * delta, "delta_prime": (1 - share) * delta}
         if not self.is_KL:
             self.check_paper()
@@ -219,8 +223,9 @@ class Head:
         delta_prime = exact["delta_prime"]
         require(0 < delta_prime <= delta < 1, "delta: not between 0 and 1")
         require(self.events() <= spending.events, "spending: there are more events")
-        self.alpha = Decimal(given.bounds.alpha) if self.is_KL and given.bounds.alpha != "1/S" else None
-        require(self.alpha is None or self.alpha > 0, "bounds: alpha is not positive")
+        alpha = given.bounds.alpha if self.is_KL else "1/S"
+        require(alpha == "1/S" or (type(alpha) is float and alpha > 0), "bounds: alpha is neither 1/S nor positive")
+        self.alpha = None if alpha == "1/S" else Decimal(alpha)
         self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
         self.log_share_of_returns = log_of_inverse(exact["returns"] or delta_prime)
 
@@ -333,7 +338,9 @@ class Evidence:
             self.earned += more * max([in_units(head.reward(h, pair, s_next)) for h in steps])
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
-            self.earned += more
+            self.earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
+            n = self.visits.get((row, pair), Counter()).total()
+            require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
         self.check_flow(plan)
         self.check_returns(plan, (self.total - before) // head.H, was_baseline)
         require(self.total // head.H == plan.episodes, "episodes: not the visits over H")
@@ -483,12 +490,12 @@ def best_t(ball: Ball, pd: list[tuple[float, float]], most: float, h: int) -> fl
 
     Where there is no solution the best t is 0, and a tiny one does. A bad guess makes a bound looser, never wrong.
     """
-    u, is_checked = ball.u.get(h, 0.0), False
+    u, is_checked = ball.u.get(h, 0.0), False  # where the last search for this ball and step ended
     for _ in range(40):
         if u < -6 and not is_checked:
             is_checked = True
             if has_no_solution(pd, ball.eps):
-                ball.u[h] = u
+                ball.u[h] = -7.0
                 return most * 1e-18
         a = b = c = 0.0
         scale = math.exp(-u) / most
@@ -502,7 +509,7 @@ def best_t(ball: Ball, pd: list[tuple[float, float]], most: float, h: int) -> fl
         u += min(max(step, -2.0), 2.0)
         if abs(step) < 5e-4 or abs(u) > 40:
             break
-    ball.u[h] = u
+    ball.u[h] = u if abs(u) < 10 else 0.0  # far out, steps are too short to come back from
     return most * math.exp(u)
 
 
@@ -685,7 +692,7 @@ class Book:
         EpsMix has none: its coin comes before the episode.
         """
         require(0 <= plan.rho <= 1 and (plan.policy is None) == self.head.is_EpsMix, "rho or policy: not as expected")
-        policy = self.head.policy(plan.policy) if plan.policy else []
+        policy = [] if self.head.is_EpsMix else self.head.policy(plan.policy)
         for h, (played, safe, bold) in enumerate(zip(policy, self.head.baseline, explorer, strict=False)):
             rho = Fraction(plan.rho) if h == plan.h - 1 else Fraction(h >= plan.h)
             if rho in (0, 1) and played == (bold if rho else safe):
@@ -712,6 +719,7 @@ class Book:
         require(plan.source == source, "source: not what h and rho say")
         require(plan.safety in ("certified", "trusted", "NOT CERTIFIED"), "safety: unknown")
         require(plan.safety == "NOT CERTIFIED" or given.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
+        require(not (plan.frozen and plan.safety == "certified"), "safety: of a frozen agent nothing is certified")
 
     def check_claims(self, plan: Any, explorer: Any) -> str:
         """Candidates, by_model and by_returns are at most the exact values; then upper, safety and lower."""

@@ -10,44 +10,75 @@ from contextlib import contextmanager
 Stop = Callable[[], bool]
 Report = Callable[[int], None]
 
-_waiting: list[threading.Event] = []  # one for each `ctrl_c` in force
+
+class _CtrlC:
+    """A Ctrl-C that is handled between episodes."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.looked = False  # did a loop ask whether to stop? Then something was played, which is returned
+
+    def stop(self) -> bool:
+        """Return whether to stop."""
+        self.looked = True
+        return self.asked.is_set()
+
+
+# Signals belong to the process, and so does what is told once: the only state that is not passed on.
+_in_force: list[_CtrlC] = []
 _told = threading.Event()  # was it said that this process compiles?
 
 
 @contextmanager
 def ctrl_c() -> Iterator[Stop]:
     """Handle the first Ctrl-C between episodes; the second one interrupts as usual. Only the main thread handles it."""
-    asked = threading.Event()
+    mine = _CtrlC()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield mine.stop
         return
     before = signal.getsignal(signal.SIGINT)
 
     def handle(_signal: int, _frame: object) -> None:
-        asked.set()
+        mine.asked.set()
         signal.signal(signal.SIGINT, before)
 
-    _waiting.append(asked)
+    _in_force.append(mine)
     signal.signal(signal.SIGINT, handle)
     try:
-        yield asked.is_set
+        yield mine.stop
     finally:
         signal.signal(signal.SIGINT, before)
-        _waiting.remove(asked)
+        _in_force.remove(mine)
+
+
+@contextmanager
+def ctrl_c_while_compiling() -> Iterator[None]:
+    """End compiling at the next place that asks (`check_ctrl_c`), unless a run has begun, which ends as always.
+
+    An exception that a signal raises inside the callbacks of LLVM would be lost.
+    """
+    if any(one.looked for one in _in_force):
+        yield
+        return
+    with ctrl_c():
+        yield
+        check_ctrl_c()
 
 
 def check_ctrl_c() -> None:
-    """Raise KeyboardInterrupt if a Ctrl-C is waiting: compiling takes seconds, and asks here from time to time."""
-    if any(asked.is_set() for asked in _waiting):
+    """Raise KeyboardInterrupt if there was a Ctrl-C, and nothing was played that would be lost."""
+    if any(one.asked.is_set() for one in _in_force) and not any(one.looked for one in _in_force):
         raise KeyboardInterrupt("Interrupted while compiling.")
 
 
 def say_compiling() -> None:
-    """Say once that this process compiles. A terminal shows a progress bar that says so; elsewhere it is a line of the
-    log "surefoot", which Python prints on standard error unless logging is configured otherwise."""
+    """Say once that this process compiles, where no terminal shows a progress bar that says so.
+
+    It is a line of the log "surefoot", which Python prints on standard error unless logging is configured otherwise.
+    """
     if not _told.is_set() and not (sys.stderr is not None and sys.stderr.isatty()):
         logging.getLogger("surefoot").warning("surefoot is compiling; that takes some seconds, the first time.")
-    _told.set()
+        _told.set()
 
 
 @contextmanager

@@ -127,7 +127,7 @@ class Bernstein:
             raise InvalidSetting(f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}")
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, margin: float, uppers: bool = False
+        self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
     ) -> "kernels.Evidence":
         """Return what the kernels read; SAH in the union also when counts are pooled. It shares the counts' array."""
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)

@@ -181,7 +181,7 @@ class KL:
         return self.at_start(model, values.V_low[0], values.V_up[0])[0]
 
     def evidence(
-        self, problem: Problem, counts: Counts, delta_prime: float, margin: float, uppers: bool = False
+        self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
     ) -> "kernels.Evidence":
         """Return what the kernels read. It shares the counts' arrays."""
         return kernels.balls_from(
@@ -193,7 +193,7 @@ class KL:
             alpha=0.0 if self.alpha == "1/S" else float(self.alpha),
             scale=self.scale,
             tie=TIE,
-            margin=margin,
+            margin=rounding,
             uppers=uppers,
         )
 

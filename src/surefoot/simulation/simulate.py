@@ -42,7 +42,7 @@ def simulate(
     at the end of the block), and changes nothing in the run. `ledger` is a new file for every plan, which
     `check_ledger` re-derives; plans are then made one by one in Python: the same bits, more slowly. Ctrl-C is handled
     about ten times a second, between episodes, and ends the run: what was played is returned, with `run.interrupted`. A
-    second one, after the first was handled, is Python's own, and so is one while the first run is still compiling.
+    second one, after the first was handled, is Python's own, and so is one while compiling, before the first episode.
     """
     setup = check_setup(world, agent, episodes, floor)
     return _simulate(setup, loop_for(setup.agent, ledger), seed, counts, progress, checkpoints, ledger)

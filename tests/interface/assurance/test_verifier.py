@@ -848,6 +848,54 @@ def rows_that_miss_one(records):
     row[0] = more(row[0], -9e-10)
 
 
+@each("step", "nomix")
+def a_policy_left_out(records):
+    for record in records[1:-1]:
+        record["policy"] = []
+
+
+@each("step")
+def an_alpha_in_words(records):
+    records[0]["bounds"]["alpha"] = "7e-999999999999999900"
+
+
+@each("eps returns")
+def returns_without_a_share(records):
+    records[0]["returns"]["share"] = hexed(0.0)
+    records[0]["spending"]["model"] = records[0]["spending"]["delta_prime"] = records[0]["delta"]
+    records[0]["spending"]["returns"] = hexed(0.0)
+
+
+@each("step", "eps")
+def sums_of_rewards_that_are_known(records):
+    records[1]["rewards"] = [[0, 0, 2**20]]
+
+
+@each("step unknown", "eps unknown nostart pooled")
+def sums_of_rewards_beyond_their_visits(records):
+    plan = next(record for record in records[1:-1] if record["rewards"])
+    plan["rewards"][0][-1] += 10**6 * 2**20
+
+
+@each("step")
+def a_frozen_plan_called_certified(records):
+    i = first_plan(records, safety="certified")
+    for record in records[i:-1]:
+        record["frozen"] = True
+        record |= {"h": 3, "rho": hexed(0.0), "source": "baseline", "policy": records[0]["baseline"]}
+        record["lower"] = record["by_model"]
+
+
+@each("step")
+def a_flag_for_a_number(records):
+    records[first_plan(records, source="optimistic")]["rho"] = True
+
+
+@each("step asserted")
+def a_fraction_in_words(records):
+    records[0]["vouched"] = "5/2"
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_false_claim_with_good_digests_is_refused(name):
     case, change = FORGERIES[name]
@@ -891,6 +939,22 @@ def test_what_leans_on_an_earlier_certificate_is_counted_apart():
     assert not verdict.refusals
     assert verdict.by_certificate == verdict_of("step asserted").vouched > 0
     assert "0.21" in verdict.promise  # both shares of delta
+
+
+def test_a_search_begins_anew_where_the_last_one_ended_far_out():
+    """What was searched before never loosens a bound. A control beside it: a search that begins far out does."""
+    rng, alpha, share = np.random.default_rng(3), Decimal(100), Decimal(12)
+    seen = {0: 11_958_315, 1: 340}
+    with localcontext(verifier.DIGITS):
+        kept = verifier.Ball(seen.items(), 2, alpha, share, {})
+        for exponent in rng.uniform(-20.0, 0.0, 200):
+            V = verifier.Spread({0: Decimal(0), 1: Decimal(10.0**exponent)})
+            fresh = verifier.worst_mean(verifier.Ball(seen.items(), 2, alpha, share, {}), V)
+            assert abs(verifier.worst_mean(kept, V) - fresh) <= Decimal("1e-12") * V.d[1]
+        V = verifier.Spread({0: Decimal(0), 1: Decimal(1)})
+        fresh = verifier.worst_mean(verifier.Ball(seen.items(), 2, alpha, share, {}), V)
+        stale = verifier.worst_mean(verifier.Ball(seen.items(), 2, alpha, share, {0: -56.0}), V)
+        assert stale < fresh - Decimal("1e-9")
 
 
 # ---- the mathematics, against balls of 60 digits (python-flint)

@@ -336,7 +336,7 @@ class BudgetAgent(FloorAgent):
         return "declared range" if by_range else None
 
     def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
-        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy's."""
+        """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy."""
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
         by_range = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model

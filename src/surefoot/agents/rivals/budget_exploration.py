@@ -58,7 +58,7 @@ class BudgetExploration(BudgetAgent):
         return None if self.learner is None else adapted(self.learner).most_episodes
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """The policy of the agent inside; None for the optimistic policy's, which the kernels find themselves."""
+        """The policy of the agent inside; None for the optimistic policy, which the kernels find themselves."""
         if self.learner is None:
             return super().explored(counts, rng)
         policy = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng).policy

@@ -1,6 +1,7 @@
 """How kernels are compiled: strictly, once, as wholes, and without holding the interpreter's lock."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -9,17 +10,17 @@ import numba
 from numba.core import config, types
 from numba.core.caching import FunctionCache, NullCache
 
-from surefoot.base.progress import check_ctrl_c, ctrl_c, say_compiling
+from surefoot.base.progress import ctrl_c_while_compiling, say_compiling
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-OLDEST_TRIED, NEWEST_TRIED = (0, 61), (0, 68)  # versions of numba with which kernels were compiled as wholes
+OLDEST_TRIED, NEWEST_TRIED = (0, 61), (0, 68)  # both ends of the versions of numba were tried with wholes
 
 
 def as_wholes(version: str) -> bool:
     """Return whether this version of numba was tried. With another one each kernel is a unit: slower, the same bits."""
-    major, minor = version.split(".")[:2]
-    return OLDEST_TRIED <= (int(major), int(minor)) <= NEWEST_TRIED
+    found = re.match(r"(\d+)\.(\d+)\.", version)
+    return found is not None and OLDEST_TRIED <= (int(found[1]), int(found[2])) <= NEWEST_TRIED
 
 
 _OPTIONS: Any = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
@@ -85,11 +86,8 @@ def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _R
     compile_now = dispatcher.compile
 
     def compile_interruptibly(signature: Any) -> Any:
-        # An exception inside the callbacks of LLVM would be lost: Ctrl-C waits for the places that ask for it.
-        with ctrl_c():
-            made = compile_now(signature)
-            check_ctrl_c()
-        return made
+        with ctrl_c_while_compiling():
+            return compile_now(signature)
 
     dispatcher.compile = compile_interruptibly
     try:

@@ -1,7 +1,7 @@
 """The uniform numbers of a numpy Generator, for compiled kernels.
 
 numba accepts a Generator as an argument, but keeps a reference to it that only its allocator gives back, and kernels
-are compiled without the allocator (see `jit.py`): each Generator that was passed would remain for ever, with 4 KB. So
+are compiled without the allocator (see `jit.py`): each Generator that was passed would remain for ever, with 3 KB. So
 kernels are given the addresses of numpy's own function and of its state: the same numbers, and no reference at all.
 """
 

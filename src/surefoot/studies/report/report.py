@@ -124,7 +124,11 @@ def page(studies: Sequence[Results | Analysis]) -> str:
     broken = [Badge("broken", "✗", BROKEN)] if verdict.alarms else []
     here = files("surefoot.studies.report")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     template = environment.from_string(here.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     text = template.render(
