@@ -18,7 +18,8 @@ OLDEST_TRIED, NEWEST_TRIED = (0, 61), (0, 68)  # both ends of the versions of nu
 
 
 def as_wholes(version: str) -> bool:
-    """Return whether this version of numba was tried. With another one each kernel is a unit: slower, the same bits."""
+    """Return whether this version of numba lies between two that were tried. With others each kernel is a unit:
+    slower, the same bits."""
     found = re.match(r"(\d+)\.(\d+)\.", version)
     return found is not None and OLDEST_TRIED <= (int(found[1]), int(found[2])) <= NEWEST_TRIED
 
