@@ -42,7 +42,7 @@ with duckdb.connect() as con:
     con.execute("SELECT step, state, action, next_state, count(*) FROM '{path}' GROUP BY ALL").fetchnumpy()
 """
 OURS = """
-counts = sf.count_log("{path}", seed=0, threads=2).counts
+counts = sf.count_log("{path}", seed=0, threads=2, states="as logged", reward_range=(0, 1)).counts
 """
 IN_TURN = """
 import json, time

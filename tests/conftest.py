@@ -34,7 +34,8 @@ def visited_counts(world, policy, episodes, seed, pooled=False):
             for a in np.flatnonzero(pairs):
                 n_sas[h, s, a] = rng.multinomial(pairs[a], world.P[h, s, a])
         at = n_sas[h].sum(axis=(0, 1))
-    return sf.Counts(n_sas).pool() if pooled else sf.Counts(n_sas)
+    counts = sf.Counts(n_sas, problem=world.problem)
+    return counts.pool() if pooled else counts
 
 
 @pytest.fixture(scope="session")

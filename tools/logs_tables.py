@@ -44,7 +44,7 @@ def counted(world, states, actions, fold=None):
         rows = slice(None) if fold is None else fold == h
         np.add.at(n_sas[h], (states[rows, h], actions[rows, h], states[rows, h + 1]), 1)
     starts = np.bincount(states[:, 0], minlength=world.S)
-    return sf.Counts(n_sas, s1=world.s1, n_start=starts, logged=True)
+    return sf.Counts(n_sas, s1=world.s1, n_start=starts, logged=True, problem=world.problem)
 
 
 def spread(values):

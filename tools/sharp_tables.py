@@ -98,7 +98,7 @@ def table(world, baseline, floors, trials, episodes, pooled):
         ("EpsMix, returns", sf.EpsMix, {"returns": sf.Returns()}),
     )
     for floor in floors:
-        shown = f"{world.in_user_units(floor):.4g}"
+        shown = f"{floor:.4g}"
         for name, kind, more in agents:
             agent = kind(world.problem, baseline, floor, delta=DELTA, pooled=pooled, **more)
             runs = sf.simulate_many(world, agent, episodes, range(trials), jobs=2)
@@ -148,9 +148,9 @@ def hard(trials):
     )
     for name in HARD:
         world = sf.world(name)
-        value = world.in_user_units(world.at_start(sf.policy_value(world, world.baseline)[0]))
+        value = world.at_start(sf.policy_value(world, world.baseline)[0])
         yield f"### {name}\n"
-        yield f"V* = {world.in_user_units(sf.solve(world).value):.4f}, baseline {value:.4f}, 20,000 episodes.\n"
+        yield f"V* = {sf.solve(world).value:.4f}, baseline {value:.4f}, 20,000 episodes.\n"
         yield from table(world, world.baseline, (world.suggested_floor,), trials, 20_000, pooled=world.stationary)
 
 

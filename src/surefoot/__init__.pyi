@@ -88,7 +88,8 @@ from .task.policy import splice as splice
 from .task.policy import step_mixture as step_mixture
 from .task.policy import uniform as uniform
 from .task.problem import Problem as Problem
-from .task.problem import Units as Units
+from .task.units import Rescaled as Rescaled
+from .task.units import Units as Units
 from .worlds.constrained import ConstrainedOptimum as ConstrainedOptimum
 from .worlds.constrained import constrained_optimum as constrained_optimum
 from .worlds.exact import Solution as Solution

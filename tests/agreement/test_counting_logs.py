@@ -41,6 +41,11 @@ def labels_of(values):
     return found
 
 
+def count_log(path, states="as logged", reward_range=(0.0, 1.0), **settings):
+    """With declarations, so that there is no unseen state; TestUnseen counts without them."""
+    return sf.count_log(path, states=states, reward_range=reward_range, **settings)
+
+
 def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=(0.0, 1.0)):
     """Everything `count_log` says, row by row."""
     first = min(row[1] for row in rows)
@@ -171,7 +176,7 @@ def test_the_folds_are_the_documented_arithmetic(seed):
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "csv.gz"])
 def test_every_kind_of_file_and_of_reward(tmp_path, ending, ends, kind):
     rows = simulate(ends=ends, kind=kind)
-    found = sf.count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=5)
+    found = count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=5)
     assert_counted(found, by_hand(rows, seed=5))
     assert (found.by_pair, found.by_transition) == (kind == "pair", kind != "random")
     assert not np.array_equal(found.folds, by_hand(rows, seed=6).folds)  # the control
@@ -180,10 +185,10 @@ def test_every_kind_of_file_and_of_reward(tmp_path, ending, ends, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_order_and_memory_change_nothing(tmp_path, kind):
     rows = simulate(n=2000, ends=0.1, kind=kind)
-    one = sf.count_log(write(tmp_path / "one.parquet", rows), threads=1)
+    one = count_log(write(tmp_path / "one.parquet", rows), threads=1)
     for i, threads in enumerate((1, 2, 2)):
         path = write(tmp_path / f"{i}.parquet", shuffled(rows, i))
-        other = sf.count_log(path, threads=threads, memory=("256MB", "100MB", "1GB")[i])
+        other = count_log(path, threads=threads, memory=("256MB", "100MB", "1GB")[i])
         for name in ("place", "n", "n_fold", "low", "high"):
             assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
         for mine, its in zip(one.sums or (), other.sums or (), strict=True):
@@ -197,11 +202,11 @@ def test_several_files_and_a_glob(tmp_path):
     for i in range(3):
         write(tmp_path / f"part-{i}.parquet", [row for row in rows if row[0] % 3 == i])
     hand = by_hand(rows)
-    assert_counted(sf.count_log(str(tmp_path / "part-*.parquet")), hand)
-    assert_counted(sf.count_log([tmp_path / f"part-{i}.parquet" for i in (2, 0, 1)]), hand)
-    assert_counted(sf.count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand)
+    assert_counted(count_log(str(tmp_path / "part-*.parquet")), hand)
+    assert_counted(count_log([tmp_path / f"part-{i}.parquet" for i in (2, 0, 1)]), hand)
+    assert_counted(count_log([str(tmp_path / "part-[01].parquet"), tmp_path / "part-2.parquet"]), hand)
     split = [write(tmp_path / f"cut-{i}.csv", rows[i::4]) for i in range(4)]  # episodes lie across files
-    assert_counted(sf.count_log(split), hand)
+    assert_counted(count_log(split), hand)
 
 
 LABELS = {
@@ -222,7 +227,7 @@ LABELS = {
 def test_every_kind_of_label(tmp_path, labels, ending):
     states, actions = LABELS[labels]
     rows = simulate(states=states, actions=actions, kind="random", ends=0.1)
-    assert_counted(sf.count_log(write(tmp_path / f"log.{ending}", rows)), by_hand(rows))
+    assert_counted(count_log(write(tmp_path / f"log.{ending}", rows)), by_hand(rows))
 
 
 IDS = {
@@ -240,7 +245,7 @@ def test_every_kind_of_id(tmp_path, ids):
     rows = simulate(ids=IDS[ids], kind="random", ends=0.2)
     assert len({row[0] for row in rows}) == 60
     for ending in ("parquet", "csv", "jsonl"):
-        found = sf.count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=1)
+        found = count_log(write(tmp_path / f"log.{ending}", shuffled(rows)), seed=1)
         assert_counted(found, by_hand(rows, seed=1))
     if ids != "text":
         folds = folds_of(np.array(IDS[ids]), 1, 3)
@@ -254,16 +259,16 @@ def test_every_width_of_integer(tmp_path, kind):
     rows = simulate(kind="random")
     kinds = {name: kind for name in ("episode", "step", "state", "action", "next_state")} | {"reward": "FLOAT"}
     rows = [(*row[:4], float(np.float32(row[4])), *row[5:]) for row in rows]
-    assert_counted(sf.count_log(write(tmp_path / "log.parquet", rows, kinds=kinds)), by_hand(rows))
+    assert_counted(count_log(write(tmp_path / "log.parquet", rows, kinds=kinds)), by_hand(rows))
 
 
 def test_flags_as_numbers_and_flags_left_out(tmp_path):
     rows = simulate(ends=0.2, kind="random")
     path = write(tmp_path / "log.csv", rows, kinds={"terminated": "INTEGER", "truncated": "INTEGER"})
-    assert_counted(sf.count_log(path), by_hand(rows))
+    assert_counted(count_log(path), by_hand(rows))
     rows = simulate(kind="random")
     path = write(tmp_path / "bare.csv", [row[:6] for row in rows], NAMES[:6])
-    assert_counted(sf.count_log(path), by_hand(rows))
+    assert_counted(count_log(path), by_hand(rows))
 
 
 def test_other_names_and_columns_nobody_asked_for(tmp_path):
@@ -271,7 +276,7 @@ def test_other_names_and_columns_nobody_asked_for(tmp_path):
     names = ("visit", "t", "segment", "offer", "margin", "segment after", "over", "state")  # `state` is something else
     path = write(tmp_path / "log.parquet", rows, names)
     mapping = dict(zip(NAMES[:7], names[:7], strict=True))
-    assert_counted(sf.count_log(path, columns=mapping), by_hand(rows))
+    assert_counted(count_log(path, columns=mapping), by_hand(rows))
     assert sf.check_log(path, columns=mapping).usable
 
 
@@ -279,7 +284,7 @@ def test_other_names_and_columns_nobody_asked_for(tmp_path):
 @pytest.mark.parametrize("first", [0, 1])
 def test_cut_at_a_horizon_and_steps_from_1(tmp_path, horizon, first):
     rows = simulate(H=4, first=first, kind="random", ends=0.2)
-    found = sf.count_log(write(tmp_path / "log.parquet", rows), horizon=horizon)
+    found = count_log(write(tmp_path / "log.parquet", rows), horizon=horizon)
     assert_counted(found, by_hand(rows, horizon=horizon))
     assert any(
         note.startswith(f"Episodes are cut after {horizon} steps; the longest one has 4") for note in found.notes
@@ -290,7 +295,7 @@ def test_cut_at_a_horizon_and_steps_from_1(tmp_path, horizon, first):
 def test_all_episodes_end_before_a_longer_horizon(tmp_path):
     rows = [(*row[:6], row[1] == 2, False) for row in simulate()]
     path = write(tmp_path / "log.parquet", rows)
-    found = sf.count_log(path, horizon=5)
+    found = count_log(path, horizon=5)
     assert_counted(found, by_hand(rows, horizon=5))
     assert found.counts.n_sas[4].sum() == found.counts.n_sas[4, found.absorbing_state, 0, found.absorbing_state] == 60
 
@@ -298,10 +303,10 @@ def test_all_episodes_end_before_a_longer_horizon(tmp_path):
 def test_declared_labels(tmp_path):
     rows = simulate(states=("a", "b", "c"), kind="random")
     states, actions = ["z", "c", "b", "a"], [1, 0, 7]
-    found = sf.count_log(write(tmp_path / "log.csv", rows), states=states, actions=actions)
+    found = count_log(write(tmp_path / "log.csv", rows), states=states, actions=actions)
     assert_counted(found, by_hand(rows, states=states, actions=actions))
     rows = simulate(kind="random")
-    found = sf.count_log(write(tmp_path / "log.csv", rows), states=5, actions=3)
+    found = count_log(write(tmp_path / "log.csv", rows), states=5, actions=3)
     assert_counted(found, by_hand(rows, states=list(range(5)), actions=list(range(3))))
 
 
@@ -311,10 +316,10 @@ def test_rewards_in_units_of_their_own(tmp_path, span, kind):
     rows = simulate(n=300, kind=kind, span=span, ends=0.1)
     hand = by_hand(rows, reward_range=span)
     path = write(tmp_path / "log.parquet", rows)
-    assert_counted(sf.count_log(path, reward_range=span), hand, precision=1e-11 * (span[1] - span[0]))
+    assert_counted(count_log(path, reward_range=span), hand, precision=1e-11 * (span[1] - span[0]))
     rows = simulate(n=300, kind=kind, span=span)
-    found = sf.count_log(write(path, rows))  # nobody said what is possible
-    seen = min(row[4] for row in rows), max(row[4] for row in rows)
+    found = count_log(write(path, rows), reward_range=None)  # nobody said what is possible
+    seen = min(0.0, *(row[4] for row in rows)), max(1.0, *(row[4] for row in rows))
     assert (found.declared, found.reward_range) == (False, seen)
     np.testing.assert_array_equal(found.counts.n_sas, by_hand(rows).n)
     assert found.counts.x_sa is None
@@ -330,7 +335,7 @@ def test_sums_of_rewards_are_exact_at_the_ends_of_any_range(tmp_path, ends, shar
     low, high = ends[0], ends[0] + ends[1]
     rewards = [low, high, *(min(max(low + share * (high - low), low), high) for share in shares)]
     rows = [(i, 0, 0, 0, reward, 0, False, False) for i, reward in enumerate(rewards)]
-    found = sf.count_log(write(tmp_path / "log.parquet", rows), reward_range=(low, high))
+    found = count_log(write(tmp_path / "log.parquet", rows), reward_range=(low, high))
     hand = by_hand(rows, reward_range=(low, high))
     np.testing.assert_array_equal(found.counts.x_sa, hand.x_sa)
     assert int(hand.x_sa.sum()) >= UNIT
@@ -352,7 +357,7 @@ def test_any_small_log(tmp_path, data):
         H=H, states=tuple(states), actions=tuple(actions), ids=ids, kind=data.draw(st.sampled_from(KINDS)),
         ends=ends, seed=seed, first=data.draw(st.integers(0, 1)),
     )  # fmt: skip
-    found = sf.count_log(write(tmp_path / "log.parquet", shuffled(rows)), seed=seed)
+    found = count_log(write(tmp_path / "log.parquet", shuffled(rows)), seed=seed)
     assert_counted(found, by_hand(rows, seed=seed))
 
 
@@ -364,15 +369,17 @@ def test_any_small_log(tmp_path, data):
 @pytest.mark.parametrize("span", [(0.0, 1.0), (-3.0, 5.0)])
 def test_episode_by_episode_it_is_the_same(tmp_path, kind, ends, span):
     rows = simulate(n=200, kind=kind, ends=ends, span=span)
-    log, hand = sf.count_log(write(tmp_path / "log.parquet", rows), reward_range=span), by_hand(rows, reward_range=span)
-    problem = log.problem(unknown=True)
+    log, hand = count_log(write(tmp_path / "log.parquet", rows), reward_range=span), by_hand(rows, reward_range=span)
+    problem = log.problem()
     episodes = [sf.Episode.of(problem, *episode) for episode in hand.episodes]
     assert sf.Counts.from_log(problem, episodes) == log.counts
     assert sf.Counts.from_log(problem, episodes[1:]) != log.counts  # the control
     if kind == "random":
-        assert log.problem().unknown_rows is not None
+        for words in ("as logged", "as logged by next state"):
+            with pytest.raises(sf.InvalidLog, match="paid"):
+                log.problem(words)
         return
-    known = log.problem()
+    known = log.problem("as logged" if kind == "pair" else "as logged by next state")
     assert known.unknown_rows is None
     counted = sf.Counts.from_log(known, [sf.Episode.of(known, *episode) for episode in hand.episodes])
     assert counted.x_sa is None  # nothing needs to be learnt of rewards that are known
@@ -381,14 +388,53 @@ def test_episode_by_episode_it_is_the_same(tmp_path, kind, ends, span):
     assert (counted.H, counted.s1, counted.logged) == (log.counts.H, log.counts.s1, True)
     for path, done, earned in hand.episodes:  # and what is known is what was paid
         learnt = sf.Episode.of(known, path, done).rewards
-        np.testing.assert_allclose(span[0] + (span[1] - span[0]) * learnt, earned, atol=1e-12)
+        np.testing.assert_allclose(learnt, earned, atol=1e-12)
 
 
-def test_one_start_is_known_and_several_are_not(tmp_path):
+def test_a_start_is_known_if_it_is_declared(tmp_path):
     rows = [(i, 0, 1, 0, 0.0, i % 2, False, False) for i in range(6)]
-    one = sf.count_log(write(tmp_path / "one.parquet", rows))
-    assert (one.counts.s1, one.problem().s1) == (1, 1)
+    one = count_log(write(tmp_path / "one.parquet", rows))
+    assert one.counts.s1 == 1
+    assert one.problem().start is None
+    assert one.problem(start="as logged").s1 == one.problem(start=1).s1 == one.problem(start=[0, 1]).s1 == 1
+    with pytest.raises(sf.InvalidLog, match=r"no episode starts in state 1, but 6 episodes of the log do"):
+        one.problem(start=0)
     rows[0] = (0, 0, 0, 0, 0.0, 0, False, False)
-    several = sf.count_log(write(tmp_path / "several.parquet", rows))
+    several = count_log(write(tmp_path / "several.parquet", rows))
     assert several.counts.s1 is None
     assert several.problem().start is None
+    assert several.problem(start=[0.5, 0.5]).start.tolist() == [0.5, 0.5]
+    with pytest.raises(sf.InvalidLog, match="episodes of the log start in 2 states"):
+        several.problem(start="as logged")
+
+
+@pytest.mark.parametrize("ends", [0.0, 0.2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_declaration_there_is_one_more_state(tmp_path, kind, ends):
+    """The same numbers, but that the first time of each transition, and of each start, counts as unseen."""
+    path = write(tmp_path / "log.parquet", simulate(n=60, kind=kind, ends=ends))
+    log, declared = count_log(path, states=None), count_log(path)
+    S, labels = declared.S, len(declared.codebook.states)
+    assert (log.S, log.unseen_state, log.absorbing_state) == (S + 1, S, declared.absorbing_state)
+    assert log.codebook.state_label(S) == "(unseen)"
+    assert log.codebook.state(12345) == S
+    given, n = declared.counts, log.counts
+    first = (given.n_sas > 0).astype(int)
+    first[:, labels:] = 0  # the absorbing state leads to itself, as everybody knows
+    np.testing.assert_array_equal(n.n_sas[:, :S, :, :S], given.n_sas - first)
+    np.testing.assert_array_equal(n.n_sas[:, :S, :, S], first.sum(axis=-1))
+    assert n.n_sas[:, S].sum() == 0
+    assert n.n_start.sum() == given.n_start.sum()
+    np.testing.assert_array_equal(n.n_start[:labels], given.n_start[:labels] - (given.n_start[:labels] > 0))
+    np.testing.assert_array_equal(n.x_sa[:, :S], given.x_sa)
+    np.testing.assert_array_equal(log.folds[:, :S, :, :S], declared.folds)  # VI-LCB's proof needs no such thing
+    np.testing.assert_array_equal(log.rewards.mean[:, :S], declared.rewards.mean)
+    assert log.mean_return == declared.mean_return
+    problem = log.problem()
+    assert (problem.unseen_state, problem.absorbing_state, problem.rewards_at_least) == (S, log.absorbing_state, True)
+    assert problem.support[0, :labels, :, S].all()
+    log.save(tmp_path / "counts.npz")
+    again = sf.LogCounts.load(tmp_path / "counts.npz")
+    assert again.counts == n
+    assert again.problem().same_as(problem)
+    assert again.with_all_states().counts == given

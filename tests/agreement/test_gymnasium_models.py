@@ -50,7 +50,7 @@ def rule_of(name, e):
 def exact(name, rule):
     """The value of the converted model, in the environment's units."""
     world = converted(name)
-    return world.in_user_units(sf.policy_value(world, sf.embed_policy(world.problem, rule))[0, world.s1])
+    return sf.policy_value(world, sf.embed_policy(world.problem, rule))[0, world.s1]
 
 
 def returns(name, rule, n, seed):

@@ -74,7 +74,7 @@ def walk(**changes):
     env = Walk()
     world = sf.from_gymnasium(env, horizon=4).averaged()
     baseline = sf.embed_policy(world.problem, np.full((2, 2), 0.5))
-    settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    settings = {"baseline": baseline, "floor": 2.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
     return env, world, sf.StepMix(world.problem, **settings)
 
 
@@ -83,7 +83,7 @@ def live(**changes):
     env = Walk(shown=False)
     problem = sf.from_gymnasium(env, horizon=4, rewards=[[0.0, 2.0], [0.0, 2.0]], reward_range=(-1, 5), stationary=True)
     baseline = sf.embed_policy(problem, np.full((2, 2), 0.5))
-    settings = {"baseline": baseline, "floor": 1.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
+    settings = {"baseline": baseline, "floor": 2.0, "bounds": sf.Bernstein(1e-5), "pooled": True, **changes}
     return env, None, sf.StepMix(problem, **settings)
 
 
@@ -148,22 +148,24 @@ def test_another_law_is_rejected(learnt):
     """Control: the same test with another floor, a baseline other by a fifth, and slightly other dynamics."""
     name, build, world, episodes, runs = learnt
     found = described(runs, episodes)
-    floor = {"trap": 0.4, "lake": 0.2, "walk": 1.1}[name]
+    floor = {"trap": 0.4, "lake": 0.2, "walk": 2.6}[name]
     assert p_value(found, simulated(build, episodes, floor=floor)) <= LEVEL
     _, _, agent = build()
     other = 0.8 * agent.baseline + 0.2 * np.eye(world.A)[-1]
     assert p_value(found, simulated(build, episodes, baseline=other)) <= LEVEL
     P = world.P_rows**1.5  # the same successors; 0.7 and 0.3 become 0.78 and 0.22
     P /= P.sum(axis=-1, keepdims=True)
-    bent = sf.TabularMDP(P[0] if world.stationary else P, world.r, s1=world.s1, H=world.H)
+    r, units = sf.Rescaled(world.r_rescaled), world.problem.units
+    bent = sf.TabularMDP(P[0] if world.stationary else P, r, s1=world.s1, H=world.H, units=units)
     assert p_value(found, simulated(build, episodes, world=bent)) <= LEVEL
 
 
 def test_observed_returns_are_on_average_what_the_account_says(learnt):
     """mean_return is observed, mean_value exact: the mean of their difference is 0 within 4 standard errors (false
-    alarm 6e-5). A standard error is about 0.005 of return, so an offset of 0.04 is missed with probability 3e-5."""
+    alarm 6e-5). A standard error is about 0.005 of rescaled return, so an offset of 0.04 is missed with probability
+    3e-5."""
     _, _, _, _, runs = learnt
-    gaps = np.array([run.mean_return - run.mean_value for run in runs])
+    gaps = np.array([(run.mean_return - run.mean_value) / run.units.scale for run in runs])
     error = gaps.std(ddof=1) / np.sqrt(len(gaps))
     assert abs(gaps.mean()) < 4 * error
     assert error < 0.01
@@ -478,7 +480,7 @@ def replaced(i, value):
             r"reward is 5.1, outside the declared range \(-1, 5\). Nothing was counted",
         ),
         (replaced(1, -1.1), sf.InvalidEpisode, "reward is -1.1, outside the declared range"),
-        (replaced(1, np.nan), sf.InvalidEpisode, "reward is nan, expected a number in the declared range"),
+        (replaced(1, np.nan), sf.InvalidEpisode, "reward is nan, outside the declared range"),
         (replaced(1, np.inf), sf.InvalidEpisode, "reward is inf, outside the declared range"),
         (replaced(0, 3), sf.InvalidModel, "showed 3, outside its own space of 2 states"),
         (replaced(0, 0), sf.InvalidModel, "showed 0, outside its own space of 2 states"),
@@ -611,8 +613,11 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
     drive(counted, env, 25)
     assert counted.counts == whole.counts  # the counts say how many episodes they hold
     wrong = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=0, rest=rest)
-    drive(wrong, env, 25)
-    assert wrong.counts != whole.counts  # control: the number of episodes matters
+    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"):  # control: the number matters
+        wrong.begin()
+    other = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=100, rest=rest)
+    drive(other, env, 25)
+    assert other.counts != whole.counts
 
 
 @pytest.fixture

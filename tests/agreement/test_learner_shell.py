@@ -87,7 +87,7 @@ def test_counts_of_another_learner_may_be_anywhere_in_a_plan(case_of):
     learner = sf.Learner(agent, 5)
     continue_plan(learner, case.world, 47)
     assert learner.counts.planned.episodes < 47
-    other = sf.Learner(agent, 5, learner.counts, episodes=0)
+    other = sf.Learner(agent, 6, learner.counts, episodes=0)
     np.testing.assert_array_equal(other.begin().candidates, agent.plan(learner.counts).candidates)
 
 
@@ -134,7 +134,7 @@ def slots(explorer):
     problem = sf.from_gymnasium(Slots(), horizon=3, reward_range=(-2, 4), stationary=True)
     baseline = sf.embed_policy(problem, np.full((3, 2), 0.5))
     more = {"explorer": sf.Thompson(problem)} if explorer == "thompson" else {}
-    return sf.StepMix(problem, baseline, problem.from_user_units(-5.5), delta=0.5, pooled=True, **more)
+    return sf.StepMix(problem, baseline, -5.5, delta=0.5, pooled=True, **more)
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)

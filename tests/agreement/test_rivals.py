@@ -318,7 +318,7 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     episodes = 230 if name in LP_AGENTS else 60
     steady = sf.Learner(agent, 5)
     whole = continue_plan(steady, world, episodes)
-    assert 0 < sum(by_baseline for _, _, by_baseline, _, _ in whole) < episodes
+    assert 0 < sum(bool(by_baseline) for _, _, by_baseline, _, _ in whole) < episodes
     middles, played, learner = 0, [], sf.Learner(agent, 5)
     for stop in (1, 17, episodes - 40, episodes - 33, episodes - 7):
         played += continue_plan(learner, world, stop - len(played))

@@ -1,4 +1,5 @@
-"""Configured runs come to the bits that they had at commit 68af267: before modules moved and words changed.
+"""Configured runs come to the bits that they had at commit 68af267: before modules moved and words changed. (But for
+`learn`: new runs of it draw from a stream of their own, see docs/gymnasium.md. Those saved before are kept files.)
 
 A failure means that numbers have changed, and with them what users published: another order of additions, another draw,
 another constant. If that was meant, say so in CHANGELOG.md and write tests/data/kept/bits.json anew

@@ -56,7 +56,7 @@ r = np.array([[0.5, 0.25], [0.125, 1.0]])
 WORLD = sf.TabularMDP(P, r, H=H)
 PROBLEM = WORLD.problem
 UNKNOWN = PROBLEM.forget(rewards=True, start=True)
-UNITS = sf.TabularMDP(P, r, H=H, units=sf.Units(1.0, 3.0)).problem
+UNITS = sf.TabularMDP(P, sf.Rescaled(r), H=H, units=sf.Units(1.0, 3.0)).problem
 BASELINE = np.broadcast_to(np.array([[0.75, 0.25], [0.5, 0.5]]), (H, S, A)).copy()
 COST = np.broadcast_to(np.array([[0.5, 0.0], [0.25, 0.125]]), (H, S, A)).copy()
 
@@ -99,7 +99,7 @@ def agents():
         "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate),
         "bisections": mix(PROBLEM, BASELINE, 0.5, bisections=7),
         "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True),
-        "units": mix(UNITS, BASELINE, 0.5),
+        "units": mix(UNITS, BASELINE, 4.0),
         "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25)),
         "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5),
         "bpi-ucbvi": sf.BPIUCBVI(PROBLEM),

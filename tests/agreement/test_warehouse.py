@@ -12,7 +12,7 @@ from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline import count_log, count_table
 from surefoot.offline.logs import warehouse
 from surefoot.offline.logs.folds import Keys, folds_of, keys_of, number_of
-from surefoot.offline.logs.log_counts import TABLES
+from surefoot.offline.logs.log_tables import TABLES
 from surefoot.offline.logs.warehouse import count_expression
 
 # ibis and pyspark warn about versions newer than they know; that is between them.
@@ -77,6 +77,8 @@ LOGS = {  # a log, and how it is to be counted
     "early ends": (episodes(5, end=0.2), {"seed": 1}),
     "early ends, random rewards": (episodes(6, end=0.2, varied=(-1.0, 2.0)), {"seed": 2, "reward_range": (-1.5, 2.0)}),
     "undeclared range": (episodes(7, varied=(3.0, 4.0)), {}),
+    "ends that pay": (episodes(5, end=0.2, varied=(3.0, 4.0)), {"reward_range": (3.0, 5.0), "after_end": 4.5}),
+    "states as logged": (episodes(5, end=0.2), {"states": "as logged", "reward_range": (0.0, 1.0)}),
     "steps from 1, cut, renamed": (from_one(), {"horizon": H - 1, "columns": {"state": "segment"}}),
 }
 
@@ -127,7 +129,7 @@ def spark_with(session, path):
 
 def assert_same(one, other):
     """To the last bit."""
-    for name in ("H", "codebook", "episodes", "rows", "seed", "reward_range", "declared", "notes"):
+    for name in ("H", "codebook", "episodes", "rows", "seed", "reward_range", "declared", "after_end", "notes"):
         assert getattr(one, name) == getattr(other, name), name
     for name in TABLES:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name, strict=True)
@@ -292,7 +294,7 @@ def test_what_else_no_table_can_be_made_of(tmp_path):
     assert "numbered from 2" in refused(log | {"step": log["step"] + 2}, tmp_path)
     assert "outside the declared range" in refused(log, tmp_path, reward_range=(0.0, 0.5))
     early = episodes(1, end=0.2, varied=(3.0, 4.0))
-    assert "Declare a range that holds 0" in refused(early, tmp_path, reward_range=(3.0, 4.0))
+    assert "declare a range that holds 0" in refused(early, tmp_path, reward_range=(3.0, 4.0))
     assert "not declared" in refused(log, tmp_path, states=S - 1)
 
 

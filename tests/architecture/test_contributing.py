@@ -54,7 +54,8 @@ here = Path(sys.argv[1])
 world = sf.world("coins", H=2)
 tried = json.loads(run("try", "coins", "--agent", "random-actions", "--episodes", 20, "--json"))
 run("logs", "example", "trap", "--episodes", 300, "--out", here / "log.parquet")
-learnt = json.loads(run("baseline", here / "log.parquet", "--method", "most-common", "--out", here / "b.npz", "--json"))
+method = ("--method", "most-common", "--reward-range", 0, 1)
+learnt = json.loads(run("baseline", here / "log.parquet", *method, "--out", here / "b.npz", "--json"))
 run("run", here / "study.toml", "--out", here / "out", "--jobs", 1)
 verdict = judge(read_results(here / "out"))[0]
 print(json.dumps({
@@ -118,7 +119,7 @@ print(json.dumps({
     "control": refused("try", "trap", "--episodes", 1),
     "random-actions": refused("try", "trap", "--agent", "random-actions", "--episodes", 1),
     "coins": refused("try", "coins", "--episodes", 1),
-    "most-common": refused("baseline", here / "log.parquet", "--method", "most-common", "--out", here / "b.npz"),
+    "most-common": refused("baseline", here / "log.parquet", "--method", "most-common", "--reward-range", 0, 1),
     "random-regrets": refused("run", here / "study.toml", "--out", here / "out", "--jobs", 1),
 }))
 """

@@ -29,7 +29,8 @@ from surefoot.errors import InvalidCounts, InvalidPolicy, InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.episode import Episode
 from surefoot.task.policy import EpisodicMixture
-from surefoot.task.problem import Problem, Units
+from surefoot.task.problem import Problem
+from surefoot.task.units import Rescaled, Units
 
 UNITS = 2**20
 R = np.array([[[0.25, 0.5], [0.0, 0.0]], [[0.625, 0.75], [0.0, 0.0]]])
@@ -43,7 +44,7 @@ UPPER = 1.25
 
 
 def problem(**settings):
-    return Problem(R, **{"support": SUPPORT, **settings})
+    return Problem(Rescaled(R), **{"support": SUPPORT, **settings})
 
 
 def build(kind, floor, **settings):
@@ -200,7 +201,7 @@ def test_a_certificate_comes_on_top():
         (Certificate(0.75, 0.125, ""), 0.75, 0.25, "another policy"),
         (Certificate(0.75, 0.125, "zzz"), 0.75, 0.25, "another policy"),
         (certificate(delta=0.875), 0.75, 0.25, "add up to 1.125, expected less than 1"),
-        (certificate(2.25), 0.75, 0.25, "says 2.25, but no value is above 2"),
+        (certificate(2.25), 0.75, 0.25, "value is 2.25, but returns lie in 0..2 per episode"),
         (certificate(), Relative(0.1), 0.25, "a certificate adds nothing"),
         (certificate(delta=0.75), 0.75, 0.25, "add up to 1, expected less than 1"),
         ("x", 0.75, 0.25, "certificate is 'x', expected learnt.certificate, or None"),
@@ -390,29 +391,33 @@ def test_a_mixture_that_rests_on_an_assertion():
 
 
 def test_a_declared_range_is_trusted_where_it_matters():
+    unclaimed = build(EpsMix, 0.75, problem=wide(), delta=0.5, returns=Returns(0.25))
+    assert unclaimed.plan(with_returns(wide())).safety == "trusted"
     for returns, floor, label in (
         (Returns(0.25), 0.75, "certified"),
         (Returns(0.25, low=0.25, high=0.875), 0.75, "trusted"),
         (Returns(0.25, low=0.25, high=0.875), 0.5, "certified"),  # the optimistic policy's
     ):
         agent = build(EpsMix, floor, problem=wide(), delta=0.5, returns=returns)
-        assert agent.plan(with_returns(wide())).safety == label
+        assert agent.plan(with_returns(wide(), fingerprint=agent.fingerprint)).safety == label
     # The certificate says more than returns do: nothing rests on the range.
     known = Certificate(0.8125, 0.1, fingerprint_of(PI_B, wide()))
     agent = build(EpsMix, 0.75, problem=wide(), returns=Returns(0.25, low=0.25, high=0.875), certificate=known)
-    assert agent.plan(with_returns(wide(), 20, 0.5)).safety == "certified"
+    assert agent.plan(with_returns(wide(), 20, 0.5, agent.fingerprint)).safety == "certified"
     # Returns say exactly as much as a certificate: the certificate is enough.
     settings = {"problem": wide(), "delta": 0.5, "returns": Returns(0.25, low=0.25, high=0.875)}
     low = build(EpsMix, 0.75, **settings).plan(with_returns(wide())).grounds.by_returns
     for value, label in ((low, "certified"), (math.nextafter(low, 0.0), "trusted")):
         agent = build(EpsMix, 0.75, **settings, certificate=Certificate(value, 0.1, fingerprint_of(PI_B, wide())))
-        assert agent.plan(with_returns(wide())).safety == label
+        assert agent.plan(with_returns(wide(), fingerprint=agent.fingerprint)).safety == label
 
 
 def test_how_well_the_premise_is_known_after_data():
+    mine = build(EpsMix, 0.75, problem=wide()).fingerprint
     for settings, counts, expected in (
         ({}, with_returns(wide(), 0), "unknown"),
-        ({"returns": Returns(0.25)}, with_returns(wide()), "certified by data"),
+        ({"returns": Returns(0.25)}, with_returns(wide()), "asserted by the user"),  # no one claimed them
+        ({"returns": Returns(0.25)}, with_returns(wide(), fingerprint=mine), "certified by data"),
         ({"returns": Returns(0.25, low=0.25, high=0.875)}, with_returns(wide()), "asserted by the user"),
         ({"baseline_at_least": 0.75}, with_returns(wide(), 0), "asserted by the user"),
         ({"baseline_at_least": 0.5}, with_returns(wide(), 0), "unknown"),
@@ -638,20 +643,22 @@ def test_what_a_plan_says_without_its_grounds():
 
 def test_a_plain_plan():
     plan = Plan.plain(np.full((3, 2, 2), 0.5))
-    assert (plan.source, plan.h, plan.rho, plan.lower, plan.upper) == ("optimistic", 0, 1.0, 0.0, 3.0)
-    assert (plan.candidates.tolist(), plan.safety) == ([0.0], "no floor")
+    assert (plan.source, plan.h, plan.rho, plan.lower, plan.upper) == ("optimistic", 0, 1.0, -math.inf, math.inf)
+    assert (plan.candidates.tolist(), plan.safety) == ([-math.inf], "no floor")
 
 
 def test_what_is_drawn():
     rng = np.random.default_rng(0)
     for source in ("baseline", "mixture", "optimistic"):
         drawn = Plan(PI_B, source, 1, 0.5, 0.25, 1.0, [0.25], "certified").draw(rng)
-        assert drawn.baseline == (source == "baseline")
+        assert drawn.baseline == (True if source == "baseline" else "")  # whose it is, this plan does not say
         np.testing.assert_array_equal(drawn.policy, PI_B)
     coin = Plan(EpisodicMixture(PI_B, PI_BAR, 0.5), "mixture", 2, 0.5, 0.25, 1.0, [0.25], "certified")
     found = [coin.draw(rng) for _ in range(40)]
-    assert {drawn.baseline for drawn in found} == {True, False}
-    assert all(drawn.baseline == np.array_equal(drawn.policy, PI_B) for drawn in found)
+    assert {drawn.baseline for drawn in found} == {True, ""}
+    assert all(bool(drawn.baseline) == np.array_equal(drawn.policy, PI_B) for drawn in found)
+    mine = Plan(PI_B, "baseline", 1, 0.5, 0.25, 1.0, [0.25], "certified", baseline_of="mine")
+    assert mine.draw(rng).baseline == "mine"
 
 
 def test_what_is_proved():

@@ -21,7 +21,8 @@ from surefoot.agents.returns import Returns, returns_range
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
-from surefoot.task.problem import Problem, Units
+from surefoot.task.problem import Problem
+from surefoot.task.units import Units
 
 UNIT = 2.0**-20
 
@@ -29,7 +30,7 @@ UNIT = 2.0**-20
 
 
 def in_units(low, high, H=4):
-    return Problem(np.zeros((1, 1)), H=H, units=Units(low, high))
+    return Problem.rescaled(np.zeros((1, 1)), Units(low, high), H=H)
 
 
 def test_a_share_of_the_baseline():
@@ -83,7 +84,7 @@ R = np.array([[[2.0, 8.0], [1.0, 3.0]], [[4.0, 6.0], [9.0, 5.0]]]) / 16
 
 def test_a_declared_range():
     """Rewards were rounded down, by at most 2^-20 each: the lowest sum is that much lower. In the user's units."""
-    known = Problem(R, units=Units(1.0, 3.0))
+    known = Problem.rescaled(R, Units(1.0, 3.0))
     low, span, rounding = returns_range(known, PI, Returns(low=3.0, high=5.0))
     assert rounding == 2 * UNIT
     assert (low, span) == (0.5 - 2 * UNIT, 1.0 + 2 * UNIT)

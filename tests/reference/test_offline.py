@@ -135,7 +135,7 @@ def test_two_hundred_random_logs(block):
         policy, value = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0)
         assert np.array_equal(fast.policy.argmax(axis=-1), policy)
         assert fast.lower == pytest.approx(value, abs=1e-9)
-        robust = sf.robust_vi(sf.Counts(counted(sizes, rows), logged=True), problem, delta)
+        robust = sf.robust_vi(sf.Counts(counted(sizes, rows), logged=True, problem=problem), problem, delta)
         policy, worst = slow_robust(sizes, r, rows, delta)
         assert np.array_equal(robust.policy.argmax(axis=-1), policy)
         assert robust.lower == pytest.approx(worst, abs=1e-8)
@@ -162,7 +162,9 @@ def test_ties_go_to_the_more_visited_action():
     problem = sf.Problem(np.zeros((1, 2, 3)))
     learnt = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1)
     assert learnt.policy.argmax(axis=-1).tolist() == [[1, 0]]  # the most visited, then the first
-    robust = sf.robust_vi(sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True), problem, 0.1)
+    robust = sf.robust_vi(
+        sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True, problem=problem), problem, 0.1
+    )
     assert robust.policy.argmax(axis=-1).tolist() == [[1, 0]]
 
 
@@ -192,7 +194,7 @@ def test_the_kernel_is_the_readable_version(seed):
         known |= {"unknown": True}
     problem = sf.Problem(**known)
     x_sa = np.floor(rng.random((H, S, A)) * n_sas.sum(-1) * 2**20).astype(np.int64)
-    counts = sf.Counts(n_sas, x_sa=x_sa, n_start=rng.integers(0, 50, size=S), logged=True)
+    counts = sf.Counts(n_sas, x_sa=x_sa, n_start=rng.integers(0, 50, size=S), logged=True, problem=problem)
     counts = counts.pool() if seed >= 3 else counts
     learnt = sf.robust_vi(counts, problem, 0.1)
     policy, V_low = robust_reference(counts, problem, 0.1, sf.KL())
@@ -205,7 +207,7 @@ def test_a_certificate_is_of_the_best_certified_policy():
     """No deterministic policy has a higher certificate: all 64 of a small problem, each evaluated on its own."""
     rng = np.random.default_rng(3)
     problem = sf.Problem(rng.random((2, 3, 2)))
-    counts = sf.Counts(rng.integers(0, 20, size=(2, 3, 2, 3)), logged=True)
+    counts = sf.Counts(rng.integers(0, 20, size=(2, 3, 2, 3)), logged=True, problem=problem)
     learnt = sf.robust_vi(counts, problem, 0.1)
     every = [np.eye(2)[np.array(np.unravel_index(i, (2,) * 6)).reshape(2, 3)] for i in range(64)]
     assert learnt.lower == pytest.approx(max(sf.certify(pi, counts, problem, 0.1).lower for pi in every), abs=1e-10)
@@ -215,7 +217,7 @@ def test_a_certificate_is_of_the_best_certified_policy():
 def test_spibb_by_hand():
     """One step: a pair seen n_wedge times may take what the log gave to such pairs; the others keep theirs."""
     problem = sf.Problem(np.array([[[0.1, 0.9, 0.5, 1.0]]]))
-    counts = sf.Counts(np.array([[[[50], [30], [15], [5]]]]), logged=True)
+    counts = sf.Counts(np.array([[[[50], [30], [15], [5]]]]), logged=True, problem=problem)
     learnt = sf.spibb(counts, problem, 0.1, n_wedge=15)
     assert learnt.policy[0, 0].tolist() == pytest.approx([0.0, 0.95, 0.0, 0.05])
     assert sf.clone(counts, problem, 0.1).policy[0, 0].tolist() == pytest.approx([0.5, 0.3, 0.15, 0.05])

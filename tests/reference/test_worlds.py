@@ -109,10 +109,10 @@ def test_costs_are_where_they_belong():
 
 def test_offers_speak_euros():
     world = sf.world("offers")
-    value = sf.policy_value(world, world.baseline)[0, world.s1]
-    euros = world.in_user_units(value)
-    assert euros == pytest.approx(12 * -1.0 + 11.0 * value)
-    assert world.from_user_units(euros) == pytest.approx(value, abs=1e-12)
+    euros = sf.policy_value(world, world.baseline)[0, world.s1]
+    rescaled = sf.TabularMDP(world.P, world.r_rescaled)
+    assert euros == pytest.approx(12 * -1.0 + 11.0 * sf.policy_value(rescaled, world.baseline)[0, world.s1])
+    assert world.r[0, 0].tolist() == pytest.approx([10.0, 9.0, 6.0])  # loyal: 10, less the coupon
     assert 0 < euros < 120
 
 

@@ -23,7 +23,7 @@ def setting():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_when_the_baseline_is_left(setting, kind, mixture, optimistic, seed):
     world, baseline = setting
-    run = sf.simulate(world, kind(world.problem, baseline, 2.0, delta=0.1), EPISODES, seed=seed)
+    run = sf.simulate(world, kind.paper(world.problem, baseline, 2.0, delta=0.1), EPISODES, seed=seed)
     assert run.violations == 0
     assert run.first_mixture == pytest.approx(mixture, rel=0.02)
     assert run.first_optimistic == pytest.approx(optimistic, rel=0.02)

@@ -44,7 +44,8 @@ def a_log(world, mu, n, seed):
     """All counts of a log, and those of its folds."""
     states, actions = logged(world, mu, n, np.random.default_rng([7, seed]))
     S, A = world.S, world.A
-    return counted(states, actions, S, A), counted(states, actions, S, A, folds_of(np.arange(n), seed, world.H))
+    whole = counted(states, actions, S, A).claimed_for(world.problem)
+    return whole, counted(states, actions, S, A, folds_of(np.arange(n), seed, world.H)).claimed_for(world.problem)
 
 
 def failures(methods, worlds, sizes, logs):
@@ -113,7 +114,13 @@ def random_rewards(counts, world, seed):
     """Counts with sums of rewards that are 0 or 1, with the world's means."""
     rng = np.random.default_rng([10, seed])
     paid = rng.binomial(counts.n_sa, world.r)
-    return sf.Counts(counts.n_sas, x_sa=paid * 2**20, n_start=counts.n_start, logged=True)
+    return sf.Counts(
+        counts.n_sas,
+        x_sa=paid * 2**20,
+        n_start=counts.n_start,
+        logged=True,
+        problem=world.problem.forget(rewards=True, start=True),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import numpy as np
 from .cases import Case, Seen
 from .twin import Between, Literal, Sharp, chosen, exact_policy, splices_of
 
+ROUNDING = Fraction(1, 10**60)  # of the twin's own intervals: nothing smaller can be told apart (rewards of 1e-145)
 CLOSE = Fraction(1, 10**11)  # times H: how far on the safe side of the exact value production may be
 MANY = 10**5  # visits of a pair from which on that grows as their root
 ROUNDED = Fraction(1, 2**48)  # times H: how far above the floor a rho rounded towards safety may leave a mixture
@@ -43,7 +44,7 @@ def complaints(case: Case, seen: Seen, twin: Twin | None = None) -> list[str]:
     if isinstance(twin, Sharp) and twin.events != case.bounds().events(case.problem, task.pooled):
         found.append(f"production counts other balls than the twin's {twin.events}")
     for c, (low, true) in enumerate(zip(map(Fraction, seen.candidates), exact, strict=True)):
-        if low > true.lo:
+        if low > true.lo + ROUNDING:
             found.append(f"candidate {c} is {float(low - true.lo):.3g} above the exact lower value")
         if low < true.hi - close:
             found.append(f"candidate {c} is {float(true.hi - low):.3g} below the exact lower value")
@@ -67,7 +68,7 @@ def about_the_optimist(seen: Seen, twin: Twin, optimist: tuple[list, Between], c
             found.append(f"pi_bar takes no single action in state {s} at step {h}")
         if Q_up[h][s][taken].hi < max(q.lo for q in Q_up[h][s]) - close:
             found.append(f"action {taken} in state {s} at step {h} is not the optimistic policy's")
-    if seen.upper < upper.hi:
+    if seen.upper < upper.hi - ROUNDING:
         found.append(f"upper is {float(upper.hi - Fraction(seen.upper)):.3g} below the exact upper value")
     if seen.upper > upper.lo + close:
         found.append(f"upper is {float(Fraction(seen.upper) - upper.lo):.3g} above the exact upper value")
@@ -108,7 +109,7 @@ def about_the_value(case: Case, seen: Seen, twin: Twin, exact: list[Between]) ->
         value = twin.lower(exact_policy(seen.policy)).lo
     if chosen([Fraction(x) for x in seen.candidates], floor) is not None and value < floor:
         found.append(f"the exact lower value of what is played is {float(floor - value):.3g} below the floor")
-    if seen.lower > value:
+    if seen.lower > value + ROUNDING:
         found.append(f"plan.lower is {float(Fraction(seen.lower) - value):.3g} above the exact lower value")
     return found
 
@@ -131,7 +132,7 @@ def about_the_share(case: Case, seen: Seen, exact: list[Between], U: Between, cl
         if case.learner != "StepNoMix" and worth and rho < 1 and value > least + 4 * close:
             found.append(f"rho {seen.rho} leaves the mixture {float(value - least):.3g} above the share")
     proved = (1 - rho) * exact[c].lo + rho * exact[c - 1].lo if c else value
-    if seen.lower > proved:
+    if seen.lower > proved + ROUNDING:
         found.append(f"plan.lower is {float(Fraction(seen.lower) - proved):.3g} above the exact lower value")
     if value < least:
         found.append(f"what is played is {float(least - value):.3g} below the share of the baseline")

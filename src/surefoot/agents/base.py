@@ -17,7 +17,8 @@ from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.errors import InvalidCounts, InvalidSetting
-from surefoot.task.counts import Counts, check_counts, require_stationary
+from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.fitting import check_counts, check_flow, require_claimed
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
 
@@ -149,20 +150,39 @@ class CountingAgent(FrozenRecord, ABC):
         """Was the agent given the baseline's value, or a bound of it that the user asserts?"""
         return self.known_baseline_value is not None or self.asserted is not None
 
+    @property
+    def level(self) -> float:
+        """The floor, which is not a relative one, rescaled to 0..H."""
+        assert not isinstance(self.floor, Relative)
+        return self.problem.level(self.floor)
+
+    def rescaled_setting(self, name: str) -> object:
+        """Return a setting as bounds use it: values in the user's units are rescaled to 0..H."""
+        value = getattr(self, name)
+        if isinstance(value, float) and name in ("floor", "baseline_at_least", "baseline_value"):
+            return self.problem.level(value, name)
+        return value
+
+    def with_user_units(self, plan: Plan) -> Plan:
+        """Return a plan with rescaled values as one in the user's units."""
+        units = self.problem.units
+        return plan.in_units(units, self.floor if isinstance(self.floor, float) else None) if units.own else plan
+
     def floor_value(self, baseline: float | None) -> float | None:
-        """Return the floor as a number; a relative one is known only where the baseline's value is."""
+        """Return the floor, rescaled; a relative one is known only where the baseline's rescaled value is."""
         if isinstance(self.floor, Relative):
             return None if baseline is None else self.floor.of(baseline, self.problem)
-        return self.floor
+        return None if self.floor is None else self.level
 
     def promise_for(self, floor: float | None, own: float | None) -> Promise:
-        """Return the promise where violations of `floor` are counted; `own` is the agent's own floor as a number."""
+        """Return the promise where violations of `floor` are counted; `own` is the agent's own. Both are rescaled."""
         promise = promise_of(self)
         if self.cost_budget is not None and floor is not None:
             return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
         if self.floor is None or floor == own:
             return promise
-        return promise.for_another_floor(str(self.floor) if isinstance(self.floor, Relative) else f"{self.floor:g}")
+        kept = str(self.floor) if isinstance(self.floor, Relative) else self.problem.units.amount(float(self.floor))
+        return promise.for_another_floor(kept)
 
     when = alias("replan_rule")
     told_value = alias("known_baseline_value")
@@ -185,19 +205,51 @@ class CountingAgent(FrozenRecord, ABC):
         """Return the counts that a run of so many episodes starts from: a copy of those given, or zeros."""
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
+        require_claimed(given)
+        self.require_claimed_returns(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)
-        self.claim(mine)
+        self._take_returns(mine)
         return mine
 
     def take_over(self, counts: Counts) -> None:
         """Make counts this agent's, in place; refuse those that do not fit."""
         self.check_counts(counts)
+        require_claimed(counts)
+        self.require_claimed_returns(counts)
+        counts.adopt(self.problem)
+        self._take_returns(counts)
+
+    def _take_returns(self, counts: Counts) -> None:
+        """Claim counts to go on from. Returns that nobody claimed are not read by this agent, and do not become its."""
+        if counts.returns_of is None and counts.baseline_returns[0]:
+            counts.baseline_returns[:] = 0
+            counts.planned = None
         self.claim(counts)
+
+    def require_claimed_returns(self, counts: Counts) -> None:
+        """Refuse to go on from returns of which nobody says whose they are."""
+        if self.reads_returns and counts.baseline_returns[0] and counts.returns_of is None:
+            raise InvalidCounts(
+                "These counts hold returns of a baseline, and nobody says of which. If it is this agent's, assert it: "
+                "agent.claim(counts). Else use counts.forget_returns(): what was seen of the dynamics stays."
+            )
+
+    @property
+    def reads_returns(self) -> bool:
+        """Are returns of the baseline evidence for this agent?"""
+        return False
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that do not fit, or that the proof does not cover."""
         check_counts(counts, self.problem, self.pooled)
+        if counts.logged and self.problem.unseen_state is not None:
+            raise InvalidCounts(
+                "The states of this log were not declared: its counts leave room for others, so nothing can be added "
+                'to them. Declare the states, count_log(..., states=[...]) or states="as logged", or begin without '
+                "these counts: the certificate of a baseline that was learnt from them holds."
+            )
+        check_flow(counts)
         counted = self.episodes_in(counts)
         if self.most_episodes is not None and counted > self.most_episodes:
             raise InvalidCounts(
@@ -242,7 +294,7 @@ class CountingAgent(FrozenRecord, ABC):
         for rows in arrays:
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass
-            value = getattr(self, name)
+            value = self.rescaled_setting(name)
             digest.update(name.encode())
             if isinstance(value, CountingAgent):
                 value.describe(digest)
@@ -252,11 +304,18 @@ class CountingAgent(FrozenRecord, ABC):
                 digest.update(setting_text(value).encode())
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
-        """Return what this agent's account has beyond the floor, if the baseline is worth so much."""
+        """Return what this agent's account has beyond the floor, if the baseline is worth so much (rescaled)."""
         return 0.0
 
+    def whose(self, baseline: bool | str) -> bool | str:
+        """Return the label of an episode that this agent plays: of the baseline, its fingerprint."""
+        return self.fingerprint if baseline is True else baseline
+
     def claim(self, counts: Counts) -> None:
-        """Make returns in these counts this baseline's; those of another are dropped, and its plan with them."""
+        """Make returns in these counts this baseline's; those of another are dropped, and its plan with them.
+
+        Returns of which nobody says whose they are become this baseline's: by calling this you assert that they are.
+        """
         if counts.returns_of not in (None, self.fingerprint):
             counts.baseline_returns[:] = 0
             counts.planned = None
@@ -341,6 +400,13 @@ class UserAgent(CountingAgent):
 
     def describe(self, digest: "hashlib._Hash") -> None:
         """Add nothing: what its settings are is not known here."""
+
+    def _take_returns(self, counts: Counts) -> None:
+        """Leave returns as they are."""
+
+    def whose(self, baseline: bool | str) -> bool | str:
+        """Return the label as it is: whose baseline it was is not known here."""
+        return baseline
 
     def claim(self, counts: Counts) -> None:
         """Leave returns and plans as they are: whose they are is not known here."""

@@ -61,7 +61,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, by the readable version above."""
-        return bpi_ucbvi(self.model(counts), self.bounds)
+        return self.with_user_units(bpi_ucbvi(self.model(counts), self.bounds))
 
     def __repr__(self) -> str:
         settings = f"delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}, replan={self.replan_rule}"

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.plan import Plan, exit_taken, safety
+from surefoot.agents.plan import Plan, at_most_trusted, exit_taken, safety
 from surefoot.base.arrays import Floats
 from surefoot.bounds import Bounds, Model
 from surefoot.task.counts import Counts
@@ -14,7 +14,7 @@ from surefoot.task.policy import EpisodicMixture
 
 
 def epsmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
-    """Return the policy EpsMix plays next, and why it is safe.
+    """Return the policy EpsMix plays next, and why it is safe; values are rescaled to 0..H.
 
     The coin is tossed before the episode, so on the good event its average is worth
         V^pi = (1-rho) V^b + rho V^bar >= (1-rho) L_b + rho L_opt = floor.
@@ -66,4 +66,5 @@ class EpsMix(FloorAgent):
         """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
-        return epsmix(model, self.baseline, floor, self.bounds, L_b)
+        plan = at_most_trusted(epsmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))
+        return self.with_user_units(plan)

@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Floor, Relative
-from surefoot.agents.plan import Plan, premise_status
+from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
 from surefoot.agents.promise import PremiseStatus
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
@@ -57,6 +57,7 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
+    def doubts_returns(self, counts: Counts) -> bool: ...  # noqa: D102
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
 
@@ -73,7 +74,9 @@ class SpliceGrounds(NamedTuple):
 
     agent: "Planner"
     counts: Counts  # as they were
-    floor: float  # what lower values were compared with; of a relative floor, the number it stands for
+    floor: float  # what lower values were compared with, if need be for a relative floor; values are rescaled
+    lower: float  # what is proved of the policy
+    L: Floats  # (C,) lower values of the candidates
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
     asserted: float  # what the user asserts; -inf where that is nothing
@@ -86,13 +89,14 @@ class SpliceGrounds(NamedTuple):
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent = self.agent
-        declared = agent.returns is not None and agent.returns.declared  # then what returns prove rests on trust
-        by_data, on_trust = (-np.inf, self.by_returns) if declared else (self.by_returns, -np.inf)
+        by_model, by_returns, on_trust = self.by_model, self.by_returns, self.asserted
+        if agent.doubts_returns(self.counts):
+            by_returns, on_trust = -np.inf, max(on_trust, self.by_returns)
+        if not self.counts.claimed:
+            by_model = by_returns = -np.inf
         if not agent.bounds.certified:
             return agent.premise
-        return premise_status(
-            agent.rule.floor, max(self.by_model, by_data, agent.proved_before), max(self.asserted, on_trust)
-        )
+        return premise_status(agent.rule.floor, max(by_model, by_returns, agent.proved_before), on_trust)
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan."""
@@ -109,12 +113,13 @@ def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
 
 
 def _shown(grounds: SpliceGrounds, value: float) -> str:
-    return f"{grounds.agent.problem.in_user_units(value):.6g}"
+    """Return a rescaled value as text, in the user's units."""
+    return f"{grounds.agent.problem.units.to_user(value):.6g}"
 
 
 def _proved(grounds: SpliceGrounds, value: float) -> str:
-    """Return a lower value as text, not rounded up."""
-    return at_least(grounds.agent.problem.in_user_units(value))
+    """Return a rescaled lower value as text, in the user's units and not rounded up."""
+    return at_least(grounds.agent.problem.units.to_user(value))
 
 
 def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
@@ -127,7 +132,7 @@ def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
     first = f"Next: {what} (h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
     if plan.safety == "NOT CERTIFIED":
         return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
-    top = f"No policy is worth more than {at_most(agent.problem.in_user_units(plan.upper))}."
+    top = f"No policy is worth more than {at_most(plan.upper)}."
     return f"{first}\n{_safety(plan, grounds)}. {top}\nBaseline above the floor: {grounds.premise}."
 
 
@@ -153,13 +158,19 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
     agent, shown = grounds.agent, _shown(grounds, grounds.floor)
     relative = isinstance(agent.floor, Relative)
+    shown = f"{shown} {agent.problem.units.name}".rstrip()
     floor = f"{agent.floor}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
     if plan.safety == "certified":
         if relative and plan.source == "baseline":
             return "Certified by definition: the floor is measured from the baseline itself"
         return (
             f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least "
-            f"{_proved(grounds, plan.lower)}, and {floor} is kept"
+            f"{_proved(grounds, grounds.lower)}, and {floor} is kept"
+        )
+    if not grounds.counts.claimed:
+        return (
+            f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least "
+            f"{_proved(grounds, grounds.lower)}"
         )
     if grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
         return (
@@ -168,7 +179,7 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
         )
     return (
         f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_proved(grounds, plan.lower)}. It rests on the premise that the baseline is above the floor"
+        f"{_proved(grounds, grounds.lower)}. It rests on the premise that the baseline is above the floor"
     )
 
 
@@ -177,7 +188,8 @@ def _evidence(grounds: SpliceGrounds) -> str:
     if len(agent.h0) == 1:  # no baseline among the candidates
         return ""
     counted = grounds.counts
-    lines = [f"The baseline is worth at least, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
+    unit = f" (in {agent.problem.units.name})" if agent.problem.units.name else ""
+    lines = [f"The baseline is worth at least{unit}, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
     lines.append(
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
@@ -188,7 +200,7 @@ def _evidence(grounds: SpliceGrounds) -> str:
         within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
         lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
     if agent.certificate is not None:
-        lines.append(f"  {_proved(grounds, agent.certificate.value):>10}  by the certificate it came with")
+        lines.append(f"  {_proved(grounds, agent.proved_before):>10}  by the certificate it came with")
     if grounds.asserted > -np.inf:
         lines.append(f"  {_shown(grounds, grounds.asserted):>10}  as the user asserts (trusted)")
     return "\n".join(lines)
@@ -232,10 +244,10 @@ def _binding(plan: Plan, grounds: SpliceGrounds) -> str:
     )
     if not found:
         return ""
-    scale = grounds.agent.problem.units.scale
     who = "this policy" if plan.source == "optimistic" else "the next bolder policy"
-    lines = [f"What keeps the certified value of {who} low (cost in units of return):"]
-    lines += [f"  {scale * binding.cost:10.4g}  {binding}" for binding in found]
+    unit = grounds.agent.problem.units.name or "units of return"
+    lines = [f"What keeps the certified value of {who} low (its cost, in {unit}):"]
+    lines += [f"  {binding.cost:10.4g}  {binding}" for binding in found]
     return "\n".join(lines)
 
 
@@ -260,13 +272,28 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
         lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.asserted)}, as the user asserts")
     if plan.safety == "trusted" and grounds.asserted < grounds.floor:
         lines.append("  the baseline is at or above the floor")
-    if grounds.counts.logged:
-        lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
+    lines += _premises_about_counts(grounds.counts)
     if agent.certificate is not None:
         lines.append("  what the baseline's certificate rests on: a complete log of this process (docs/logs.md)")
     if agent.rule.by_coin and agent.rule.floor > -np.inf:
         lines.append("The floor is on the average over the coin: the policy it selects may be below.")
     return "\n".join(lines)
+
+
+def _premises_about_counts(counts: Counts) -> list[str]:
+    """Return what is presumed of the counts themselves."""
+    lines = []
+    if not counts.claimed:
+        lines.append("  the counts are of this problem (no one claimed them)")
+    elif counts.origin is not None and counts.origin.asserted:
+        lines.append("  the counts are of this problem and hold each episode once, as the user asserts")
+    if counts.origin is not None and counts.origin.world is not None:
+        lines.append("  the process behaves like the simulated world that (some of) the counts are from")
+    if counts.baseline_returns[0] and counts.returns_of is None:
+        lines.append("  the returns in them are this baseline's (no one claimed them: agent.claim(counts) asserts it)")
+    if counts.logged:
+        lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
+    return lines
 
 
 def _premises_about_data(agent: Planner) -> list[str]:

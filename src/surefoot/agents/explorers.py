@@ -57,10 +57,10 @@ class Thompson:
     def _rewards(self, counts: Counts, rng: np.random.Generator) -> Floats:
         p = self.problem
         if p.unknown_rows is None or counts.x_sa is None:
-            return p.r
+            return p.r_rescaled
         heads = counts.x_sa / REWARD_UNITS
         drawn = rng.beta(heads + self.prior, np.maximum(counts.n_sa - heads, 0.0) + self.prior)
-        return np.where(p.unknown, drawn, p.r)
+        return np.where(p.unknown, drawn, p.r_rescaled)
 
     def __repr__(self) -> str:
         return f"Thompson(prior={self.prior:g})"

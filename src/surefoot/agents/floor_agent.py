@@ -1,7 +1,7 @@
 """FloorAgent: a baseline and a floor, with all that StepMix, EpsMix and StepNoMix can be given."""
 
 import inspect
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 from surefoot.agents.explorers import Explorer
@@ -11,7 +11,7 @@ from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import freeze, require_delta, require_floor
+from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidSetting
@@ -23,7 +23,8 @@ from surefoot.task.problem import Problem
 class FloorAgent(SpliceAgent):
     """A splice agent with a baseline and a floor: the fields that StepMix, EpsMix and StepNoMix share.
 
-    `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. A floor above the baseline's true
+    `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. Floors and values are in the units of
+    the rewards, per episode. A floor above the baseline's true
     value is the user's risk: then playing the baseline already breaks it. The baseline cannot break `Relative(a)`.
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
@@ -61,7 +62,8 @@ class FloorAgent(SpliceAgent):
         if self.returns is not None and not isinstance(self.returns, Returns):
             raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
         if self.baseline_at_least is not None:
-            freeze(self, baseline_at_least=require_floor(self.baseline_at_least, self.problem.H, "baseline_at_least"))
+            self.problem.level(self.baseline_at_least, "baseline_at_least")
+            freeze(self, baseline_at_least=float(self.baseline_at_least))
             if isinstance(self.floor, Relative):
                 raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
         if self.certificate is not None:
@@ -88,9 +90,13 @@ class FloorAgent(SpliceAgent):
                 "The certificate is of another policy than the baseline, or for another problem (rewards, start, "
                 "units): it says nothing here. Give the policy and the problem that it was made for."
             )
-        if self.certificate.value > self.problem.H:
+        level = self.problem.level(self.certificate.value, "The certificate's value")
+        if self.certificate.rescaled is None:
+            freeze(self, certificate=replace(self.certificate, rescaled=level))
+        elif abs(self.certificate.rescaled - level) > 1e-9 * self.problem.H:
             raise InvalidSetting(
-                f"The certificate says {self.certificate.value:g}, but no value is above {self.problem.H}."
+                f"The certificate says {self.certificate.value:g} and, rescaled, {self.certificate.rescaled:g}, "
+                f"expected {level:g}. Use learnt.certificate as it is."
             )
         if isinstance(self.floor, Relative):
             raise InvalidSetting("A relative floor is measured from the baseline: a certificate adds nothing.")
@@ -99,7 +105,8 @@ class FloorAgent(SpliceAgent):
 
     def _checked_floor(self) -> Floor:
         if not isinstance(self.floor, Relative):
-            return require_floor(self.floor, self.problem.H)
+            self.problem.level(self.floor)
+            return float(self.floor)
         require_share(self.problem)
         if self.problem.rewards_at_least:
             raise InvalidSetting(
@@ -130,7 +137,11 @@ class FloorAgent(SpliceAgent):
         )
 
     def __repr__(self) -> str:
-        floor = f"{self.floor:g}" if isinstance(self.floor, float) else str(self.floor)
+        problem, floor = self.problem, str(self.floor)
+        if isinstance(self.floor, float):
+            units = problem.units
+            of_range = f" of {problem.lowest:g}..{problem.highest:g}" if units.own or units.name else ""
+            floor = f"{units.amount(self.floor)}{of_range}"
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.replan_rule}"]
         extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")

@@ -3,7 +3,7 @@
 A saved run and an account of certified values each hold a digest of the settings that they were made with. What goes
 into the digest is spelled out here, from data: it is part of the file formats. `repr` is for people, and may be
 reworded. The words below are those of the first files; some fields have other names today (`Relative.max_loss` was
-`give`, `Certificate.fingerprint` was `mark`).
+`give`, `Certificate.fingerprint` was `mark`). Floors and values are hashed as bounds use them, rescaled to 0..H.
 """
 
 from surefoot.agents.explorers import Thompson
@@ -12,7 +12,8 @@ from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
 from surefoot.agents.returns import Returns
 from surefoot.bounds import KL, Bernstein, Certificate
 from surefoot.bounds.boxes import BernsteinBox, HoeffdingBox, MaurerPontilBox
-from surefoot.task.problem import Problem, Units
+from surefoot.task.problem import Problem
+from surefoot.task.units import Units
 
 # Our records, by exact type: a user's own subclass may hold more, and speaks for itself.
 TEXTS: dict[type, str] = {
@@ -21,7 +22,7 @@ TEXTS: dict[type, str] = {
     BernsteinBox: "BernsteinBox(scale={0.scale!r})",
     HoeffdingBox: "HoeffdingBox(scale={0.scale!r})",
     MaurerPontilBox: "MaurerPontilBox(scale={0.scale!r})",
-    Certificate: "Certificate(value={0.value!r}, delta={0.delta!r}, mark={0.fingerprint!r})",
+    Certificate: "Certificate(value={0.rescaled!r}, delta={0.delta!r}, mark={0.fingerprint!r})",
     Relative: "Relative(give={0.max_loss!r})",
     Returns: "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})",
     Thompson: "Thompson(prior={0.prior:g})",

@@ -1,6 +1,8 @@
 """Plan: what an agent will play next, and why that is safe."""
 
-from dataclasses import dataclass
+import json
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -13,9 +15,12 @@ from surefoot.base.validation import FrozenRecord, either, freeze, require_integ
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture
+from surefoot.task.units import Units
 
 Source = Literal["baseline", "mixture", "optimistic"]
 Safety = Literal["certified", "certified in total", "trusted", "NOT CERTIFIED", "no floor"]
+
+UNCLAIMED = "nobody says what these counts are evidence about: counts = counts.claimed_for(agent.problem) asserts it"
 
 SOURCES: tuple[Source, ...] = ("baseline", "mixture", "optimistic")  # in the order of the kernels' numbers
 
@@ -28,15 +33,16 @@ class Plan(FrozenRecord):
       optimistic: h = 0, rho = 1; a mixture with h mixes at row h-1 and rho is the weight of the LESS conservative side)
     - lower: the value proved for this policy (the floor for a mixture; below the floor for a trusted baseline)
     - upper: no policy at all is worth more
-    - candidates: the lower values L(h0) from which h was chosen, boldest first
+    - candidates: the lower values L(h0) from which h was chosen, boldest first (these three in the user's units)
     - safety: "certified" is proved from data at level delta. "certified in total" is proved of the sum over all
       episodes so far, not of this one. "trusted" presumes that the baseline is above the floor, which these data do
       not prove (`explain` says how well that is known). "NOT CERTIFIED" is computed with a bonus scaled by hand. "no
       floor" comes from an agent without one.
     - cost: of an agent that keeps costs within a budget, the expected cost proved for this policy
     - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
-    - entry: what each of its episodes enters in the counts' account of certified values; None: nothing
+    - entry: what each of its episodes enters in the counts' account of certified values (rescaled); None: nothing
     - basis: where the next linear program may begin
+    - baseline_of: the fingerprint of the agent's baseline, by which its returns are recognised; None: nobody says
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm
     """
 
@@ -54,6 +60,8 @@ class Plan(FrozenRecord):
     entry: float | None
     basis: Ints | None
     alarm: str | None
+    baseline_of: str | None
+    last_toss: list[str] = field(init=False)  # the state of the generator at the last toss of the coin, if any
 
     def __init__(
         self,
@@ -72,6 +80,7 @@ class Plan(FrozenRecord):
         entry: float | None = None,
         basis: Ints | None = None,
         alarm: str | None = None,
+        baseline_of: str | None = None,
         lasts: int | None = None,
     ) -> None:
         """Make a plan of these fields; arrays become read-only. `lasts` is the former name of `max_episodes`."""
@@ -101,6 +110,8 @@ class Plan(FrozenRecord):
             entry=entry,
             basis=basis,
             alarm=alarm,
+            baseline_of=baseline_of,
+            last_toss=[],
         )
 
     lasts = alias("max_episodes")
@@ -108,17 +119,66 @@ class Plan(FrozenRecord):
     @classmethod
     def plain(cls, policy: ArrayLike) -> "Plan":
         """Return a plan of a policy (H, S, A) of which nothing is proved or promised: for agents of your own."""
-        return cls(policy, "optimistic", 0, 1.0, 0.0, float(len(np.asarray(policy))), [0.0], "no floor")
+        return cls(policy, "optimistic", 0, 1.0, -np.inf, np.inf, [-np.inf], "no floor")
+
+    def in_units(self, units: Units, floor: float | None = None) -> "Plan":
+        """Return this plan, made with rescaled values (0..H), with its values in the user's units.
+
+        What reaches the floor (in the user's units) still does: no rounding error is between them.
+        """
+
+        def to_user(value: float) -> float:
+            shown = units.to_user(value)
+            if floor is None or not np.isfinite(value):
+                return shown
+            return max(shown, floor) if value >= units.from_user(floor) else min(shown, floor)
+
+        made = copy(self)
+        candidates = np.array([to_user(float(value)) for value in self.candidates])
+        freeze(made, lower=to_user(self.lower), upper=units.to_user(self.upper), candidates=candidates)
+        return made
 
     def draw(self, rng: np.random.Generator) -> "Drawn":
-        """Return the policy (H, S, A) of one episode, any coin tossed, and whether it is the baseline's own.
+        """Return the policy (H, S, A) of one episode, any coin tossed, and whose baseline it is, if it is that alone.
 
         Only an episode that was labelled so before it began may later count as evidence of the baseline's value.
+
+        A generator in the very state of the last toss is refused, on this plan and on others from the same counts: the
+        coin would fall the same way every time.
         """
+        if isinstance(self.policy, EpisodicMixture) and 0.0 < self.policy.rho < 1.0:
+            self._note_toss(rng)
+        return self.draw_unchecked(rng)
+
+    def draw_unchecked(self, rng: np.random.Generator) -> "Drawn":
+        """`draw`, for loops that make the generator themselves; an episode may then be played again from its seed."""
+        whose = True if self.baseline_of is None else self.baseline_of
         if isinstance(self.policy, EpisodicMixture):
             chosen = self.policy.draw(rng)
-            return Drawn(chosen, chosen is self.policy.first)
-        return Drawn(self.policy, self.source == "baseline")
+            return Drawn(chosen, whose if chosen is self.policy.first else "")
+        return Drawn(self.policy, whose if self.source == "baseline" else "")
+
+    def share_tosses(self, last_toss: list[str]) -> "Plan":
+        """Remember tosses of the coin together with other plans; return this plan."""
+        freeze(self, last_toss=last_toss)
+        return self
+
+    def _note_toss(self, rng: np.random.Generator) -> None:
+        """Remember the state of the generator; refuse the one that is remembered."""
+        bits = getattr(rng, "bit_generator", None)
+        if bits is None:  # no numpy generator: what it will draw is not known
+            return
+        state = json.dumps(
+            bits.state, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else repr(part)
+        )
+        if self.last_toss == [state]:
+            raise InvalidSetting(
+                "rng is in the state that it had when the last coin was tossed, expected new numbers for each episode: "
+                "the coin would fall the same way every time, and the promise is about its average. Make one generator "
+                "before the first episode and go on with it, or one of [seed, episode] for each. To play an episode "
+                "again, keep the policy that was drawn for it."
+            )
+        self.last_toss[:] = [state]
 
     def explain(self) -> str:
         """Explain why this policy is played, and what its safety rests on.
@@ -162,7 +222,9 @@ class Drawn(NamedTuple):
     """What is played in one episode."""
 
     policy: Floats
-    baseline: bool  # is it the baseline alone, from the first step to the last?
+    # The fingerprint of the baseline, if that alone is played from the first step to the last, else "": for Episode.of.
+    # True: it is a baseline's, and the plan does not say whose.
+    baseline: bool | str
 
 
 def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
@@ -192,6 +254,11 @@ def safety(certified: bool, floor: float, reached: bool, trusts: bool = False) -
     if floor == -np.inf:
         return "no floor"
     return "certified" if reached and not trusts else "trusted"
+
+
+def at_most_trusted(plan: Plan, doubted: bool) -> Plan:
+    """Return the plan; where what it was made from is doubted, its safety is at most trusted."""
+    return replace(plan, safety="trusted") if doubted and plan.safety == "certified" else plan
 
 
 def premise_status(floor: float, proved: float, asserted: float) -> PremiseStatus:

@@ -66,7 +66,7 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     if returns.low is not None and returns.high is not None:
-        low, high = (problem.from_user_units(x) for x in (returns.low, returns.high))
+        low, high = (problem.units.from_user(x) for x in (returns.low, returns.high))
         return ReturnsRange(low - rounding, high - low + rounding, rounding)
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
     if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:

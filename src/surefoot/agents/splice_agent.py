@@ -80,7 +80,7 @@ class SpliceAgent(AgentByName):
         if isinstance(self.floor, Relative):
             max_loss, offset = self.floor.max_loss, user_zero(self.problem)
             return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset, self.bisections)
-        return kernels.Rule(self.floor, self.mixes, self.by_coin, -1.0, 0.0, self.bisections)
+        return kernels.Rule(self.level, self.mixes, self.by_coin, -1.0, 0.0, self.bisections)
 
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
@@ -97,13 +97,19 @@ class SpliceAgent(AgentByName):
 
     @property
     def proved_before(self) -> float:
-        """What a certificate proves that the baseline is worth at least; -inf where there is none."""
-        return -np.inf if self.certificate is None else self.certificate.value
+        """What a certificate proves that the baseline is worth at least, rescaled; -inf where there is none."""
+        return -np.inf if self.certificate is None or self.certificate.rescaled is None else self.certificate.rescaled
 
     @property
     def known_before(self) -> float:
-        """What is proved or asserted of the baseline's value before any data; -inf where that is nothing."""
-        return max(self.proved_before, -np.inf if self.baseline_at_least is None else self.baseline_at_least)
+        """What is proved or asserted of the baseline's value before any data, rescaled; -inf where that is nothing."""
+        return max(self.proved_before, self.asserted_level)
+
+    @property
+    def asserted_level(self) -> float:
+        """What the user asserts of the baseline's value, rescaled; -inf where that is nothing."""
+        given = self.baseline_at_least
+        return -np.inf if given is None else self.problem.level(given, "baseline_at_least")
 
     @property
     def delta_in_all(self) -> float:
@@ -154,7 +160,8 @@ class SpliceAgent(AgentByName):
             )
         if self.returns is None or not counts.baseline_returns[0]:
             return
-        if counts.returns_of not in (None, self.fingerprint):
+        other = counts.origin is not None and counts.origin.differing(self.problem.origin, ("units",))
+        if other or counts.returns_of not in (None, self.fingerprint):
             raise InvalidCounts(
                 "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
                 "Use counts.forget_returns(): what was seen of the dynamics stays."
@@ -162,11 +169,25 @@ class SpliceAgent(AgentByName):
         lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
         mean = counts.baseline_returns[1] / REWARD_UNITS / counts.baseline_returns[0]
         if not lowest - rounding - 1e-9 <= mean <= lowest + span + rounding + 1e-9:
-            low, high, found = (self.problem.in_user_units(x) for x in (lowest + rounding, lowest + span, mean))
+            low, high, found = (self.problem.units.to_user(x) for x in (lowest + rounding, lowest + span, mean))
             raise InvalidCounts(
                 f"The baseline's mean return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that its "
                 "returns are declared or computed to lie in. The premise is false: correct the range."
             )
+
+    @property
+    def reads_returns(self) -> bool:
+        """Are returns of the baseline evidence for this agent?"""
+        return self.returns is not None
+
+    def doubts(self, counts: Counts) -> bool:
+        """Does a plan rest on counts of which nobody says what they are evidence about? A floor of 0 needs none."""
+        return not counts.claimed and (self.rule.floor > 0.0 or self.rule.max_loss >= 0.0)
+
+    def doubts_returns(self, counts: Counts) -> bool:
+        """Does what returns prove rest on trust: in a range that the user asserts, or that they are this baseline's?"""
+        unclaimed = bool(counts.baseline_returns[0]) and counts.returns_of is None
+        return self.returns is not None and (self.returns.declared or unclaimed)
 
     def model(self, counts: Counts) -> Model:
         """Return what the readable version reads of the counts."""
@@ -317,29 +338,33 @@ class SpliceAgent(AgentByName):
         explorer_policy = self.explored(counts, rng)
         decision = self.decide(self.evidence(kept, explorer_policy), explorer_policy)
         c, L, relative = decision.c, decision.L, self.rule.max_loss >= 0.0
-        asserted = -np.inf if self.baseline_at_least is None else self.baseline_at_least
+        asserted = self.asserted_level
         by_data = max(decision.by_model, decision.by_returns, self.proved_before)
         bolder = max(c - 1, 0)
         trusts = c == len(L) - 1 > 0 and not relative and asserted > by_data
-        if self.returns is not None and self.returns.declared:  # a range that the user asserts
+        if self.doubts_returns(kept):
             others = max(decision.by_model, self.proved_before)
             trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
         in_doubt = L.copy()  # what is proved of the candidates, whatever is asserted
         if len(L) > 1:
             in_doubt[-1] = by_data
-        return Plan(
+        lower = proved(in_doubt, c, decision.rho, decision.floor, relative or trusts)
+        plan = Plan(
             policy=self.policy_of(decision),
             source=exit_taken(decision.h, decision.rho, self.problem.H),
             h=decision.h,
             rho=decision.rho,
-            lower=proved(in_doubt, c, decision.rho, decision.floor, relative or trusts),
+            lower=lower,
             upper=decision.upper,
             candidates=L,
-            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts),
+            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts or self.doubts(kept)),
+            baseline_of=self.fingerprint,
             grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,
                 floor=decision.floor,
+                lower=lower,
+                L=L,
                 by_model=decision.by_model,
                 by_returns=decision.by_returns,
                 asserted=asserted,
@@ -349,6 +374,8 @@ class SpliceAgent(AgentByName):
                 U=decision.U,
             ),
         )
+        plan = self.with_user_units(plan)
+        return plan.share_tosses(counts.last_toss) if self.rule.by_coin else plan
 
 
 def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.plan import Plan, exit_taken, safety
+from surefoot.agents.plan import Plan, at_most_trusted, exit_taken, safety
 from surefoot.base.arrays import Floats
 from surefoot.bounds import Bounds, Model
 from surefoot.task.counts import Counts
@@ -42,4 +42,5 @@ class StepNoMix(FloorAgent):
         """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
-        return step_no_mix(model, self.baseline, floor, self.bounds, L_b)
+        plan = at_most_trusted(step_no_mix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))
+        return self.with_user_units(plan)

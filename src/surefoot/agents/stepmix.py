@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.plan import Plan, exit_taken, safety
+from surefoot.agents.plan import Plan, at_most_trusted, exit_taken, safety
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_integer
 from surefoot.bounds import Bernstein, Bounds, Model
@@ -16,7 +16,7 @@ from surefoot.task.policy import splice, step_mixture
 
 
 def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float = -np.inf) -> Plan:
-    """Return the policy StepMix plays next, and why it is safe.
+    """Return the policy StepMix plays next, and why it is safe; values are rescaled to 0..H.
 
     The two neighbours differ at step h alone, and V is linear in the rule of one step, so on the good event
         V^pi = (1-rho) V^h + rho V^{h-1} >= (1-rho) L[h] + rho L[h-1] = floor.
@@ -67,4 +67,5 @@ class StepMix(FloorAgent):
         """`plan`, by the readable version above: with the optimistic policy, without bisection."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
-        return stepmix(model, self.baseline, floor, self.bounds, L_b)
+        plan = at_most_trusted(stepmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))
+        return self.with_user_units(plan)

@@ -6,7 +6,9 @@ library need not trust it to check a ledger.
 
 import hashlib
 import json
+import math
 import os
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -231,10 +233,10 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         },
         "bounds": family,
         "returns": evidence,
-        "vouched": None if agent.baseline_at_least is None else hexes(agent.baseline_at_least),
+        "vouched": None if agent.baseline_at_least is None else hexes(agent.asserted_level),
         "certificate": None
         if proof is None
-        else {"value": hexes(proof.value), "delta": hexes(proof.delta), "mark": proof.fingerprint},
+        else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
         "warm": bool(counts.n_sas.any()),
         "logged": counts.logged,
     }
@@ -259,7 +261,7 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),
         "explorer": actions_of(grounds.explorer),
-        "candidates": hexes(plan.candidates),
+        "candidates": hexes(grounds.L),
         "by_model": hexes(grounds.by_model),
         "by_returns": hexes(grounds.by_returns) if evidence else None,
         "floor": hexes(grounds.floor),
@@ -268,10 +270,26 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
         "rho": hexes(plan.rho),
         "source": plan.source,
         "safety": plan.safety,
-        "lower": hexes(plan.lower),
+        "lower": hexes(claimed_lower(plan, grounds)),
         "policy": hexes(plan.policy) if isinstance(plan.policy, np.ndarray) else None,
         "frozen": plan.frozen,
     }
+
+
+def claimed_lower(plan: Plan, grounds: SpliceGrounds) -> float:
+    """Return the value proved for what is played, not rounded up.
+
+    Where it is the mean of two lower values (see `proved`), floats may round that mean up, and the verifier, which
+    computes it exactly, would be right to refuse it.
+    """
+    agent = grounds.agent
+    if plan.source != "mixture" or not (isinstance(agent.floor, Relative) or plan.safety == "trusted"):
+        return grounds.lower
+    L = [*grounds.L[:-1].tolist(), max(grounds.by_model, grounds.by_returns, agent.proved_before)]
+    c, rho = int(np.flatnonzero(agent.h0 == plan.h)[0]), Fraction(plan.rho)
+    exact = (1 - rho) * Fraction(L[c]) + rho * Fraction(L[c - 1])
+    rounded = float(exact)
+    return min(grounds.lower, math.nextafter(rounded, -math.inf) if Fraction(rounded) > exact else rounded)
 
 
 def changes(grown: AnyArray) -> list[list[int]]:

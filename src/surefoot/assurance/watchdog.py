@@ -32,7 +32,7 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
 from surefoot.task.policy import EpisodicMixture, uniform
-from surefoot.task.problem import Units
+from surefoot.task.units import Units
 
 # There is one bet for each of these shortfalls, in parts of the range (for returns of 0 or 1, the capital of the stake
 # d / (f(1-f)) grows fastest at a shortfall of d), and each has a part of the capital.
@@ -70,19 +70,18 @@ class Watchdog:
     def on(self, agent: Agent, path: str | Path | None = None) -> "Watch":
         """Start to watch this agent, or continue from the file that `Watch.save` wrote."""
         watched = require_watchable(agent)
-        problem, floor = watched.problem, watched.floor
-        assert isinstance(floor, float)
+        problem = watched.problem
         low, span, rounding = returns_range(problem, uniform(problem.H, problem.S, problem.A), Returns())
         width = max(span + rounding, LEAST_SPAN * problem.H)
-        watch = Watch(Bet.on(self.alpha, floor, low, width), problem.units)
+        watch = Watch(Bet.on(self.alpha, watched.level, low, width), problem.units)
         return watch if path is None else watch.restored(path, *_read(path))
 
 
 class Bet(NamedTuple):
-    """The settings of the bets, which are fixed before the first episode."""
+    """The settings of the bets, which are fixed before the first episode. Returns are rescaled to 0..H."""
 
     alpha: float
-    floor: float  # in units of return, 0..H
+    floor: float
     low: float  # the lowest return that an episode can have
     span: float  # the highest return minus the lowest
     f: float  # the floor as a part of that range; at least 0, because no return is below the lowest
@@ -114,7 +113,10 @@ def put_in(k: int) -> float:
 
 @dataclass(frozen=True)
 class Watch:
-    """The state of a watchdog after some episodes. `after` returns the next state, `save` writes it to a file."""
+    """The state of a watchdog after some episodes. `after` returns the next state, `save` writes it to a file.
+
+    Sums of returns in it are rescaled to 0..H.
+    """
 
     bet: Bet
     units: Units
@@ -143,17 +145,21 @@ class Watch:
             return None
         last, total_of_last = (self.last, self.total_of_last) if self.last else (self.episodes, self.total)
         return Alarm(
-            floor=self.bet.floor,
+            floor=float(f"{self.units.to_user(self.bet.floor):.12g}"),  # as it was given
             alpha=self.bet.alpha,
             episodes=self.episodes,
-            mean_return=self.total / self.episodes,
+            mean_return=self.units.to_user(self.total / self.episodes),
             last=last,
-            mean_of_last=total_of_last / last,
+            mean_of_last=self.units.to_user(total_of_last / last),
             units=self.units,
         )
 
-    def after(self, G: float) -> "Watch":
-        """Return the state after an episode with this return (0..H)."""
+    def after(self, ret: float) -> "Watch":
+        """Return the state after an episode with this return, in the user's units."""
+        return self.after_rescaled(self.units.from_user(ret))
+
+    def after_rescaled(self, G: float) -> "Watch":
+        """Return the state after an episode with this return, rescaled to 0..H."""
         if self.alarmed:
             return self
         bet = self.bet
@@ -185,15 +191,17 @@ class Watch:
         proved = 0.0
         if isinstance(grounds, SpliceGrounds):
             proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
+            grounds = grounds._replace(lower=proved)
         coin = isinstance(plan.policy, EpisodicMixture)
         return Plan(
             policy=EpisodicMixture(policy, plan.policy.second, 0.0) if coin else policy,  # type: ignore[union-attr]
             source="baseline",
             h=agent.problem.H,
             rho=0.0,
-            lower=proved,
+            lower=agent.problem.units.to_user(proved),
             upper=plan.upper,
             candidates=plan.candidates,
+            baseline_of=plan.baseline_of,
             safety="NOT CERTIFIED" if plan.safety == "NOT CERTIFIED" else "trusted",
             grounds=grounds,
             alarm=str(self.alarm),
@@ -238,7 +246,7 @@ class Watch:
 
 
 class Alarm(NamedTuple):
-    """The reason for an alarm. Returns are in 0..H here, and in the user's units in its text."""
+    """The reason for an alarm. Returns are in the user's units."""
 
     floor: float
     alpha: float
@@ -249,15 +257,13 @@ class Alarm(NamedTuple):
     units: Units
 
     def __str__(self) -> str:
-        floor, mean, recent = (
-            f"{self.units.to_user(x):.6g}" for x in (self.floor, self.mean_return, self.mean_of_last)
-        )
+        floor, mean, recent = map(self.units.amount, (self.floor, self.mean_return, self.mean_of_last))
         seen = f"over {self.episodes:,} episodes the mean return was {mean}"
         if self.last < self.episodes:
             seen += f", and over the last {self.last:,} of them {recent}"
         return (
             f"ALARM after {self.episodes:,} episodes: the promise is not supported by what was observed. The floor is "
-            f"{floor} per episode; {seen} (units of return). If every episode's policy were worth the floor, the "
+            f"{floor} per episode; {seen}. If every episode's policy were worth the floor, the "
             f"probability of ever seeing this would be at most {self.alpha:g}. Most likely a premise is false: the "
             "process has changed, it is not Markov, or the baseline is below the floor. Only the baseline is played "
             "from now on. Find out which premise is false, and start again without these counts."

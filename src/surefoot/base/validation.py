@@ -8,9 +8,10 @@ from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Floats
-from surefoot.errors import InvalidSetting, SurefootError
+from surefoot.base.arrays import AnyArray, Bools, Floats
+from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 
 _Array = TypeVar("_Array", bound=AnyArray)
 
@@ -18,6 +19,7 @@ ROW_SUM_TOLERANCE = 1e-9
 VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
+LONGEST = 10**6  # steps in an episode; more must be a typo
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 
 
@@ -132,21 +134,6 @@ def require_delta(delta: object) -> float:
     return value
 
 
-def require_floor(floor: object, H: int, name: str = "floor") -> float:
-    """Return the floor, a number in 0..H: below, no policy can miss it; above, none can reach it."""
-    value = require_number(name, floor, f"a number between 0 and H = {H}")
-    if value < 0.0:
-        raise InvalidSetting(
-            f"{name} is {value:g}, but returns lie in [0, {H}]: no policy can miss it. Choose 0 <= {name} <= {H}."
-        )
-    if value > H:
-        raise InvalidSetting(
-            f"{name} is {value:g}, but returns lie in [0, {H}] (H = {H} steps of reward at most 1): "
-            f"no policy can reach it. Choose 0 <= {name} <= {H}."
-        )
-    return value
-
-
 def either(name: str, value: Any, former_name: str, former_value: Any) -> Any:
     """Return the value of a keyword argument that may be given by its former name, but not by both names."""
     if former_value is None:
@@ -154,6 +141,78 @@ def either(name: str, value: Any, former_name: str, former_value: Any) -> Any:
     if value is not None:
         raise InvalidSetting(f"{name} was given, and {former_name}, which is its former name, too. Leave one out.")
     return former_value
+
+
+def require_rewards(name: str, rewards: Floats, ndim: int) -> None:
+    """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as given (ndim axes)."""
+    bad = np.argwhere(~np.isfinite(rewards))
+    if bad.size:
+        require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
+    bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
+    if bad.size:
+        raise InvalidModel(
+            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. For other "
+            "rewards declare their range, units=sf.Units(low, high): floors and values are then in your units, too."
+        )
+
+
+def mask_of(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
+    """Return a mask (1 or H, ...), or None."""
+    if given is None or given is False:
+        return None
+    if given is True:
+        return np.ones((1, *shape), dtype=np.bool_)
+    mask = as_array(name, given, "b", f"True or False for each of {shape}", InvalidModel)
+    if mask.shape not in (shape, (H, *shape)):
+        raise InvalidModel(f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step.")
+    return np.asarray(mask[None] if mask.ndim == len(shape) else mask, dtype=np.bool_)
+
+
+def start_of(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
+    """Return the probabilities of the first state; None where they are unknown."""
+    first = require_integer("s1", s1, 0, InvalidModel)
+    if start is not None and first != 0:
+        raise InvalidModel(f"s1 is {first}, but start was given, too. Leave one of them out.")
+    if start is None:
+        if first >= S:
+            raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
+        weights = np.zeros(S)  # a row of np.eye(S) would take S times the memory
+        weights[first] = 1.0
+        return weights
+    if isinstance(start, str):
+        if start != "unknown":
+            raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')
+        return None
+    weights = as_floats("start", start, InvalidModel)
+    if weights.shape != (S,):
+        raise InvalidModel(f"start has shape {weights.shape}, expected probabilities of the {S} states.")
+    require_distributions("start", weights, "a distribution over first states", InvalidModel)
+    return weights.copy()
+
+
+def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
+    """Return the array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
+    shape = f"({', '.join(axes)})"
+    if 0 in array.shape:
+        raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
+    if H is not None:
+        H = require_integer("H", H, 1, InvalidModel)
+        if H > LONGEST:
+            raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
+    if array.ndim == len(axes):
+        if H is None:
+            raise InvalidModel(
+                f"{name} has shape {array.shape}. An array {shape} holds for all steps: give their number with H=..."
+            )
+        return array[None], H
+    if array.ndim == len(axes) + 1:
+        if H is not None and array.shape[0] != H:
+            raise InvalidModel(
+                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H out, or make them "
+                "agree."
+            )
+        return array, array.shape[0]
+    raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")
 
 
 class FrozenRecord:

@@ -60,7 +60,7 @@ class Bernstein:
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
         """Return Q_up and Q_low (S, A) of step h, from V_up and V_low (S,) of the next step (Eq. ucbQ, lcbQ)."""
-        H, r, P_hat, n = model.H, model.problem.r[h], model.P_hat[h], model.n_sa[h]
+        H, r, P_hat, n = model.H, model.problem.r_rescaled[h], model.P_hat[h], model.n_sa[h]
         seen = np.maximum(n, 1)
         beta, beta_star = self.beta(model)[h], self.beta_star(model)[h]
         mean_up, mean_low = mean(P_hat, V_up), mean(P_hat, V_low)

@@ -21,7 +21,7 @@ class Binding:
     state: int
     action: int
     visits: int
-    cost: float  # about what it costs the lower value at the start: how often it is visited times what is lost there
+    cost: float  # about what it costs the lower value at the start, in the user's units: visits times what is lost
 
     def __str__(self) -> str:
         step = "" if self.step is None else f", step {self.step + 1}"
@@ -55,15 +55,15 @@ def binding_pairs(
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
-    return largest(losses, n_sa, pooled)
+    return largest(losses, n_sa, problem.units.scale, pooled)
 
 
-def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
-    """Return the pairs (h, s, a) that cost most, the worst first."""
+def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> list[Binding]:
+    """Return the pairs (h, s, a) that cost most, the worst first; `scale` is that of the user's units."""
     found = np.argsort(-costs, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
-        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), float(costs[h, s, a]))
+        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), scale * float(costs[h, s, a]))
         for h, s, a in places
         if costs[h, s, a] > 1e-9
     ]
@@ -71,7 +71,7 @@ def largest(costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
 
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
     """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
-    r = np.asarray(problem.r[h])
+    r = np.asarray(problem.r_rescaled[h])
     if problem.r_next_rows is not None:
         return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
     if problem.unknown_rows is None or counts.x_sa is None:

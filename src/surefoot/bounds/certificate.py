@@ -14,25 +14,40 @@ from surefoot.task.problem import Problem
 
 @dataclass(frozen=True, init=False)
 class Certificate:
-    """With probability at least 1 - delta the policy with this fingerprint is worth at least `value` (0..H)."""
+    """With probability at least 1 - delta the policy with this fingerprint is worth at least `value`, in the user's
+    units."""
 
     value: float
     delta: float
     fingerprint: str  # of the policy and the problem: a certificate says nothing about others
+    rescaled: float | None = None  # the same value between 0 and H, to the last bit; None: it follows from `value`
 
     mark = alias("fingerprint")
 
-    def __init__(self, value: float, delta: float, fingerprint: str | None = None, *, mark: str | None = None) -> None:
+    def __init__(
+        self,
+        value: float,
+        delta: float,
+        fingerprint: str | None = None,
+        rescaled: float | None = None,
+        *,
+        mark: str | None = None,
+    ) -> None:
         """Check the fields; `mark` is the former name of `fingerprint`."""
         fingerprint = either("fingerprint", fingerprint, "mark", mark)
-        value = require_number("value", value, "a certified value, at least 0")
-        if not 0.0 <= value < np.inf:
-            raise InvalidSetting(f"value is {value:g}, expected a certified value, at least 0.")
+        value = require_number("value", value, "a certified value, in the units of the rewards")
+        if not np.isfinite(value):
+            raise InvalidSetting(f"value is {value:g}, expected a certified value, in the units of the rewards.")
         if not isinstance(fingerprint, str):
             raise InvalidSetting(
                 f"fingerprint is {fingerprint!r}, expected the fingerprint of a policy: learnt.certificate has it."
             )
-        freeze(self, value=value, delta=require_delta(delta), fingerprint=fingerprint)
+        freeze(self, value=value, delta=require_delta(delta), fingerprint=fingerprint, rescaled=rescaled)
+
+    @classmethod
+    def of(cls, policy: Floats, problem: Problem, lower: float, delta: float) -> "Certificate":
+        """Return the certificate of a policy with this rescaled lower value."""
+        return cls(problem.units.to_user(lower), delta, fingerprint_of(policy, problem), lower)
 
 
 def fingerprint_of(policy: Floats, problem: Problem) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate, margin
+from surefoot.bounds.undeclared import undeclared_ball
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
@@ -110,7 +111,7 @@ class KL:
         likelihood ratio is convex in X, so the mixture is a supermartingale and the same ball holds its mean.
         """
         p = model.problem
-        r_low, r_up = p.r[h].copy(), p.r[h].copy()
+        r_low, r_up = p.r_rescaled[h].copy(), p.r_rescaled[h].copy()
         if p.unknown_rows is None:
             return r_low, r_up
         for place in np.argwhere(p.unknown_at(h)):
@@ -149,14 +150,20 @@ class KL:
         frequencies = model.n_start / max(int(model.n_start.sum()), 1)
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
-    def lower_at_start(self, problem: Problem, n_start: Ints, V: Floats, log_union: float) -> float:
-        """Return a lower bound, rounded to safety, of the value of V (S,) at the start: the value there, the known
-        average, or the worst mean over the ball around the first states seen."""
+    def lower_at_start(
+        self, problem: Problem, n_start: Ints, V: Floats, log_union: float, undeclared: bool = False
+    ) -> float:
+        """Return a lower bound, rounded to safety, of the value of V (S,) at the start of a log's problem: the value
+        there, the known average, or the worst mean over the ball around the first states seen. `undeclared`: the states
+        are those of the log, and the first visit of each is taken off."""
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
         rounding = margin(problem.H, row_sum_error)
         alpha = self.dirichlet(problem.S)
         start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, rounding, 0.0)
         kernels.refresh_start(start)
+        if undeclared and problem.unseen_state is not None and problem.start is None:
+            eps, start.weights[:] = undeclared_ball(n_start, problem.unseen_state, log_union)
+            start.eps[0] = self.scale * eps
         return float(max(kernels.start_bound(start, V, 1.0), 0.0))
 
     def optimistic(self, model: Model) -> Values:

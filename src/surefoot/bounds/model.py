@@ -9,7 +9,8 @@ import numpy as np
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
-from surefoot.task.counts import Counts, check_counts, require_stationary
+from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.fitting import check_counts
 from surefoot.task.problem import Problem
 
 QBounds = Callable[["Model", int, Floats, Floats], tuple[Floats, Floats]]

@@ -22,10 +22,17 @@ Horizon = Annotated[
 ]
 Range = Annotated[
     tuple[float, float] | None,
-    typer.Option("--reward-range", help="The lowest and the highest POSSIBLE reward. Default: 0 1."),
+    typer.Option("--reward-range", help="The lowest and the highest POSSIBLE reward. Without it nothing is certified."),
 ]
 States = Annotated[
-    str | None, typer.Option(help="All states that exist: how many (0, 1, 2, ...), or labels separated by commas.")
+    str | None,
+    typer.Option(
+        help="All states that exist: how many (0, 1, 2, ...), labels separated by commas, or as-logged: those in the "
+        "log are all. Default: there may be others."
+    ),
+]
+AfterEnd = Annotated[
+    float | None, typer.Option(help="What each step after an early end pays. Default: 0, if the range holds it.")
 ]
 Actions = Annotated[str | None, typer.Option(help="All actions that exist: how many, or labels separated by commas.")]
 Memory = Annotated[str, typer.Option(help="The memory that may be used before temporary files are written.")]
@@ -40,13 +47,14 @@ def logs_check(
     reward_range: Range = None,
     states: States = None,
     actions: Actions = None,
+    after_end: AfterEnd = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
     """Check every episode of a log, and print its size, coverage and errors. Exit code 1: the log is unusable."""
     from surefoot.offline import check_log
 
-    found = check_log(log, **_how(column, horizon, reward_range, states, actions, memory))
+    found = check_log(log, **_how(column, horizon, reward_range, states, actions, after_end, memory))
     if as_json:
         echo_json(found.as_json())
     else:
@@ -65,6 +73,7 @@ def logs_count(
     reward_range: Range = None,
     states: States = None,
     actions: Actions = None,
+    after_end: AfterEnd = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
@@ -74,7 +83,7 @@ def logs_count(
     from surefoot.offline import count_log
 
     require_place(out)
-    found = count_log(log, seed=seed, **_how(column, horizon, reward_range, states, actions, memory))
+    found = count_log(log, seed=seed, **_how(column, horizon, reward_range, states, actions, after_end, memory))
     found.save(out)
     if as_json:
         shape = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
@@ -101,13 +110,15 @@ def logs_example(
     built = chosen.build()
     assert built.baseline is not None
     path = sample_log(built, built.baseline, episodes, out, seed)
-    known, units = by_name.facts(chosen, built), built.problem.units
-    declared = "" if (units.low, units.high) == (0.0, 1.0) else f" --reward-range {units.low:g} {units.high:g}"
+    known, task = by_name.facts(chosen, built), built.problem
+    declared = f"--reward-range {task.units.low:g} {task.units.high:g} --states {task.S} --actions {task.A}"
+    declared += f" --start {task.s1}" if task.one_start else ""
     say(
         f"Log: {path}, with {episodes:,} episodes of {chosen.name}, played by its usual baseline. The baseline is "
         f"worth {known.baseline:.6g} per episode; the optimum is {known.optimum:.6g}."
     )
-    echo(f"Next: surefoot baseline {path} --floor {known.floor:g}{declared}")
+    declared += f" --rewards as-logged{'' if task.r_next_rows is None else '-by-next-state'}"
+    echo(f"Next: surefoot baseline {path} --floor {known.floor:g} {declared}")
 
 
 @logs.command("from-minari")
@@ -145,41 +156,68 @@ def baseline(
     delta: Annotated[float, typer.Option(help="The largest probability that the certificate fails.")] = 0.05,
     out: Annotated[Path, typer.Option(help="The file for the policy (.npz).")] = Path("baseline.npz"),
     seed: Annotated[int, typer.Option(min=0, help="The seed of the split into folds.")] = 0,
-    stationary: Annotated[bool, typer.Option(help="Neither dynamics nor rewards depend on the step.")] = False,
-    unknown_rewards: Annotated[bool, typer.Option(help="Treat rewards as unknown even if they never vary.")] = False,
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="as-logged: each pair always pays what it paid in the log; as-logged-by-next-state: each transition "
+            "does. Default: rewards are unknown."
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="The state in which every episode starts, or as-logged: the one first state of the log. Default: the "
+            "start is unknown."
+        ),
+    ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(help="as-logged: of the pairs in the log, only the transitions seen are possible. Default: all."),
+    ] = None,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
+    ] = False,
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
     states: States = None,
     actions: Actions = None,
+    after_end: AfterEnd = None,
     memory: Memory = "256MB",
     as_json: Json = False,
 ) -> None:
-    """Learn a policy from a log, and certify its value. Exit code 3: the floor is not certified."""
+    """Learn a policy from a log, and certify its value. Exit code 3: the floor is not certified.
+
+    What you do not declare is unknown, whatever the log happens to show; the report says what each declaration would
+    save. A false declaration makes the certificate false.
+    """
     from surefoot.base.files import require_place
     from surefoot.cli.tables import print_learnt, print_log
     from surefoot.offline import LogCounts, check_log
-    from surefoot.offline.baseline_file import Baseline, floor_from_user, learn_baseline, report
+    from surefoot.offline.baseline_file import Baseline, learn_baseline, report
 
     require_place(out)
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
-        given |= {"--states": states, "--actions": actions, "--seed": seed or None}
-        option = next((name for name, value in given.items() if value), None)
+        given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}
+        option = next((name for name, value in given.items() if value is not None), None)
         if option is not None:
             raise InvalidSetting(f"{option} is for logs, but {log[0]} was counted before. Count the log again with it.")
         counted = LogCounts.load(log[0])
     else:
-        checked = check_log(log, seed=seed, **_how(column, horizon, reward_range, states, actions, memory))
+        how = _how(column, horizon, reward_range, states, actions, after_end, memory)
+        checked = check_log(log, seed=seed, **how)
         if checked.counted is None:
             warn(str(checked))
             raise typer.Exit(BAD_DATA)
         counted = checked.counted
-    problem = counted.problem(unknown=unknown_rewards, stationary=stationary)
-    level = None if floor is None else floor_from_user(problem, floor)
+    first = _labels(start) if isinstance(counted.codebook.states[0], int) else start
+    problem = counted.problem(rewards, start=first, support=support, stationary=stationary)
+    if floor is not None:
+        problem.level(floor)  # a floor that no episode can return is refused before anything is learnt
     learnt = learn_baseline(counted, problem, delta, method)
-    found = report(counted, learnt, level)
-    explanation = learnt.explain(level, counted.codebook)
+    found = report(counted, learnt, floor)
+    explanation = learnt.explain(floor, counted)
     Baseline.of(learnt, counted.codebook).save(out)
     if as_json:
         echo_json({**found, "notes": counted.notes, "explanation": explanation, "policy": str(out)})
@@ -204,7 +242,7 @@ def show(
     if as_json:
         proved = found.certificate
         about = {"method": found.method, "episodes": found.episodes}
-        about |= {} if proved is None else {"lower": found.problem.in_user_units(proved.value), "delta": proved.delta}
+        about |= {} if proved is None else {"lower": proved.value, "delta": proved.delta}
         echo_json({**about, "rules": table})
     else:
         print_baseline(found, table)
@@ -216,6 +254,7 @@ def _how(
     reward_range: tuple[float, float] | None,
     states: str | None,
     actions: str | None,
+    after_end: float | None,
     memory: str,
 ) -> dict[str, Any]:
     """Return the options that `check`, `count` and `baseline` share, as `count_log` takes them."""
@@ -225,16 +264,19 @@ def _how(
         "reward_range": reward_range,
         "states": _labels(states),
         "actions": _labels(actions),
+        "after_end": after_end,
         "memory": memory,
     }
 
 
-def _labels(given: str | None) -> list[str] | list[int] | int | None:
-    """Read `5`, `new,loyal,lost` or `10,20,30`."""
+def _labels(given: str | None) -> list[str] | list[int] | int | str | None:
+    """Read `5`, `new,loyal,lost`, `10,20,30` or `as-logged`."""
     if given is None:
         return None
     if given.strip().isdigit():
         return int(given)
+    if given.strip() in ("as-logged", "as logged"):
+        return "as logged"
     labels = [label.strip() for label in given.split(",")]
     return [int(label) for label in labels] if all(label.lstrip("-").isdigit() for label in labels) else labels
 

@@ -155,7 +155,7 @@ def try_(
         runs = by_name.try_agents(world, agent or ["stepmix"], floor, delta, family, pooled, episodes, seed, ledger)
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         warn(f"surefoot: {text}")
-    values = by_name.values_of(world, runs)
+    values = by_name.values_of(runs)
     if as_json:
         about = {"world": world.name, "delta": delta, "seed": seed}
         echo_json({**about, **values, "rows": rows(runs)})

@@ -32,9 +32,9 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "learner": "baseline alone",
                 "episodes": known.episodes,
                 "violations": None if known.violations is None else violations,
-                "regret": known.units.scale * known.episodes * (known.optimum - known.baseline),
-                "mean_return": known.units.to_user(known.baseline),
-                "smallest_return": known.units.to_user(known.baseline),
+                "regret": known.episodes * (known.optimum - known.baseline),
+                "mean_return": known.baseline,
+                "smallest_return": known.baseline,
                 "first_off_baseline": None,
                 "first_optimistic": None,
                 "seconds": None,
@@ -52,13 +52,13 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "learner": run.agent,
                 "episodes": run.episodes,
                 "violations": run.violations,
-                "regret": None if run.regret is None else run.units.scale * run.regret,
-                "mean_return": run.units.to_user(run.mean_value),
-                "smallest_return": None if run.min_value is None else run.units.to_user(run.min_value),
+                "regret": run.regret,
+                "mean_return": run.mean_value,
+                "smallest_return": run.min_value,
                 "first_off_baseline": run.off_baseline,
                 "first_optimistic": run.first_optimistic,
                 "seconds": run.seconds,
-                "smallest_sum": None if run.min_cumulative is None else _unit(run) * run.min_cumulative,
+                "smallest_sum": run.min_cumulative,
                 "told": "yes" if run.knows_baseline_value else "no",
                 "cost": run.max_cost,
                 "promise": str(run.promise),
@@ -69,11 +69,6 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return table
 
 
-def _unit(run: Run) -> float:
-    """Return the value of one unit of the sum: costs have units of their own."""
-    return 1.0 if run.budget is not None else run.units.scale
-
-
 def _smallest(run: Run) -> float | None:
     """Return the smallest sum of the baseline alone: of its first episode or, if it is below the floor, of all."""
     margin = None
@@ -81,7 +76,7 @@ def _smallest(run: Run) -> float | None:
         margin = run.budget - run.baseline_cost
     elif run.floor is not None and run.baseline is not None:
         margin = run.baseline - run.floor
-    return None if margin is None else _unit(run) * min(margin, run.episodes * margin)
+    return None if margin is None else min(margin, run.episodes * margin)
 
 
 class Column(NamedTuple):
@@ -179,8 +174,9 @@ def print_world(chosen: "Family", row: Facts) -> None:
 
 def print_task(world: "TabularMDP", values: Mapping[str, float | None]) -> None:
     """Print the sizes of a world and the values that runs in it are compared with."""
-    lowest, highest = world.in_user_units(0.0), world.in_user_units(float(world.H))
-    echo(f"{world.name}: S = {world.S}, A = {world.A}, H = {world.H}; returns lie in {lowest:g}..{highest:g}.")
+    known = world.problem
+    returns = f"returns lie in {known.lowest:g}..{known.units.amount(known.highest)}"
+    echo(f"{world.name}: S = {world.S}, A = {world.A}, H = {world.H}; {returns}.")
     print_values(values)
     echo("")
 

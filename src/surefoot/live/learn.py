@@ -14,7 +14,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
-from surefoot.live.learner import Learner
+from surefoot.live.learner import Learner, episode_source
 from surefoot.live.saved_state import RunIdentity, State, StateFile
 from surefoot.simulation.run import Run, add_episode, run_from
 from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model, new_tally
@@ -44,7 +44,8 @@ def learn(
     The agent's problem is the one `from_gymnasium` made of this environment (or of one of our worlds). If the
     environment shows its model, values, violations and regret are exact; else they are None and the curve shows
     observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
-    `save` a run can be interrupted at any time and continued with `resume=True`: it ends with the same bits.
+    `save` a run can be interrupted at any time and continued with `resume=True`: it ends with the same bits. What the
+    agent draws is drawn by nobody else, also where the environment uses the same seed (docs/gymnasium.md).
 
     `counts` starts the agent warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
     then numbered on from those they hold, so that no draw comes twice.
@@ -74,7 +75,8 @@ def learn(
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
     begun = mine.starting_counts(counts, setup.episodes)
     dynamics = None if where.world is None else where.world.P_rows
-    identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog)
+    source = episode_source(mine, seed)
+    identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source)
     file = StateFile(save, identity)
     fresh = State(begun, new_tally(setup, begun), watch=None if watchdog is None else watchdog.on(agent))
     state = file.begin(fresh, resume)
@@ -162,6 +164,7 @@ class EnvironmentMap:
 
 def episode_seed(seed: int, k: int) -> int:
     """Return the environment's seed in episode k: of (seed, k) alone, not the agent's. 62 bits: no two are alike."""
+    # Whatever the environment makes of it, it is no key of live/streams.py: those are 128 bits of a hash of our own.
     return int(np.random.SeedSequence(seed, spawn_key=(k, 1)).generate_state(1, np.uint64)[0] >> np.uint64(2))
 
 
@@ -197,7 +200,7 @@ def _play(
                 earned = where.play(learner, episode_seed(learner.seed, learner.episodes))
                 plan = learner.plan
                 assert plan is not None
-                observed = problem.from_user_units(earned)
+                observed = problem.units.from_user(earned)
                 state.complete = False
                 add_episode(tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
                 learner.end()
@@ -219,6 +222,6 @@ def _play(
         seed=learner.seed,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
-        mean_return=problem.from_user_units(state.earned / tally.done) if tally.done else None,
+        mean_return=state.earned / tally.done if tally.done else None,
         alarm=None if state.watch is None else state.watch.alarm,
     )

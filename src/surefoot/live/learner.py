@@ -1,11 +1,13 @@
 """Learner: for a process that has its own loop. begin, act, observe, end; counts change only when an episode ends."""
 
+import hashlib
 import math
 import operator
+import threading
 
 import numpy as np
 
-from surefoot.agents.base import Agent, adapted
+from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
@@ -13,10 +15,13 @@ from surefoot.assurance.watchdog import Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import either, require_integer, require_number
-from surefoot.errors import InvalidEpisode, InvalidSetting
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
+from surefoot.live.streams import stream_of
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
+from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
+from surefoot.task.problem import Problem
 
 
 class Learner:
@@ -28,8 +33,9 @@ class Learner:
         learner.observe(next_state, reward)
         learner.end()                            # counts the episode
 
-    Episode k draws from a generator made of (seed, k) alone, and the counts remember those of the plan in force, so a
-    learner that continues from saved counts and the number of episodes acts as if it had never stopped. An episode that
+    Every step draws from a generator of its own, made of (seed, episode, step) alone, and the counts remember those of
+    the plan in force, so a learner that continues from saved counts and the number of episodes acts as if it had never
+    stopped. The process may use the same seed: no generator that numpy makes of it draws these numbers. An episode that
     goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
     voids the promise.
     """
@@ -44,12 +50,18 @@ class Learner:
         ledger: Ledger | None = None,
         watchdog: Watchdog | Watch | None = None,
         *,
+        after_end: float | None = None,
         rest: int | None = None,
     ) -> None:
         """With saved `counts` it continues after the episodes they hold, unless `episodes` says otherwise.
 
         `absorbing_state` is where an episode stays after `terminated`; left out, it is the problem's own, if it has
-        one. `rest` is its former name. In a `ledger` every plan is written before it is played.
+        one. `rest` is its former name. What is paid there is what the problem says; where it does not know, nothing,
+        or `after_end` at each step, in the user's units: needed where 0 is not a possible reward. In a `ledger` every
+        plan is written before it is played.
+
+        Where the problem has an unseen state (of a log whose states were not declared), an episode that gets there
+        stays there to its last step, whatever is observed afterwards: what is proved is proved for that.
 
         A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) the baseline
         alone is played, permanently; episodes are still counted, as the record of what happened. Its state is
@@ -61,22 +73,27 @@ class Learner:
         self.seed = require_integer("seed", seed, 0, InvalidSetting)
         self.counts = Counts.zeros(problem, self._agent.pooled) if counts is None else counts
         self._agent.take_over(self.counts)
+        self._returns_of = self.counts.returns_of
+        self.source = episode_source(self._agent, self.seed)
         counted = int(self.counts.n_sas.sum()) // problem.H
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
         if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
+        self.after_end = _after_end(problem, self.absorbing_state, after_end)
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
         self._rewards: list[float] = []
-        self._baseline = False
+        self._baseline: bool | str = False
         self._pi: Floats | None = None
-        self._rng = np.random.default_rng(0)
+        self._stream = stream_of(self.counts, self.seed)
         self._over = False
+        self._refused = False  # was a reward of this episode refused?
+        self._lock = threading.Lock()
 
     rest = alias("absorbing_state")
 
@@ -99,13 +116,21 @@ class Learner:
         if self._pi is not None:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
         problem = self._agent.problem
-        self._rng = self._stream(self.episodes)
+        if self._returns_of is not None and self.counts.returns_of != self._returns_of:
+            raise InvalidCounts(
+                "These counts now belong to another learner, with another baseline, which has taken them over. Give "
+                "each learner counts of its own. Nothing was played."
+            )
+        self.counts.require_unselected()
+        with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))  # refused before it is played
+        self._refused = False
+        self._stream.begin(self.episodes)
         alarmed = self.watch is not None and self.watch.alarmed
         self.plan = self._frozen_plan() if alarmed else self._next_plan()
         if self.ledger is not None:
             self.ledger.write(self.plan)
-        drawn = self.plan.draw(self._rng)
-        self._pi, self._baseline = check_policy(drawn.policy, problem), drawn.baseline
+        drawn = self.plan.draw_unchecked(self._stream.coin())
+        self._pi, self._baseline = check_policy(drawn.policy, problem), self._agent.whose(drawn.baseline)
         self._states, self._actions, self._rewards = [], [], []
         if problem.one_start:
             self._states.append(problem.s1)
@@ -121,9 +146,11 @@ class Learner:
         planned_at = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // agent.problem.H
         if planned_at < 0:  # before this learner's first episode: its streams do not reach back
             return self._replan()
+        plan = self.plan
+        if plan is None or planned_at == self.episodes:
+            plan = agent.next_plan(counts.planned, self._stream.planning(planned_at))
         if planned_at == self.episodes:
-            return agent.next_plan(counts.planned, self._rng)
-        plan = self.plan if self.plan is not None else agent.next_plan(counts.planned, self._stream(planned_at))
+            return plan
         in_force = PlanInForce.remembered(agent, plan, counts.planned).next(counts)
         return self._replan() if in_force is None else in_force.plan
 
@@ -138,13 +165,9 @@ class Learner:
     def _replan(self) -> Plan:
         """Return a plan from these counts, which remember it."""
         self.counts.planned = self.counts.copy()
-        plan = self._agent.next_plan(self.counts, self._rng)
+        plan = self._agent.next_plan(self.counts, self._stream.planning(self.episodes))
         self.counts.basis = plan.basis
         return plan
-
-    def _stream(self, episode: int) -> np.random.Generator:
-        """Return the generator of this episode."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(episode,)))
 
     def act(self, state: int | None = None) -> int:
         """Return the action in this state. If given, the state must be the one that was observed last."""
@@ -161,7 +184,7 @@ class Learner:
         if not self._states:
             self._states.append(self._first(state))
         s = self._states[-1]
-        if state is not None and state != s:
+        if state is not None and state != s and not self._unseen:
             raise InvalidEpisode(f"act() was called in state {state}, but the last state observed is {s}.")
         return self._draw(self._pi)
 
@@ -178,7 +201,7 @@ class Learner:
 
     def _draw(self, pi: Floats) -> int:
         """Draw an action of this policy in the last state."""
-        a = draw(pi[self.step, self._states[-1]], self._rng)
+        a = draw(pi[self.step, self._states[-1]], self._stream.action(self.step))
         self._actions.append(a)
         return a
 
@@ -191,6 +214,7 @@ class Learner:
         problem = self._agent.problem
         last = self.step + 1 == problem.H
         s = _state(next_state, problem.S, "The next state")
+        s = self.state if self._unseen else s
         masked = problem.support_rows is not None and not terminated
         if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
             raise InvalidEpisode(
@@ -202,25 +226,48 @@ class Learner:
         if reward is not None:
             units = problem.units
             meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
-            if not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
+            lost = isinstance(reward, float | np.floating) and not np.isfinite(reward)
+            if lost or not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
+                self.counts.refused += not self._refused
+                self._refused = True
                 raise InvalidEpisode(
                     f"The reward is {float(reward):g}, outside the declared range ({units.low:g}, {units.high:g}). "
-                    "Nothing was counted. Declare a wider range: bounds for a narrower one prove nothing."
+                    "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
+                    "because of its reward prove nothing either: begin with new counts and a wider range."
                 )
+        if terminated and not last and self._ends_in == problem.unseen_state is not None and problem.units.low > 0.0:
+            raise InvalidEpisode(
+                "The episode ended early, after which nothing is paid, but 0 is below the declared range, and the "
+                "states were not declared. Nothing was counted. Declare a range that holds 0, or the states."
+            )
         if truncated and not (terminated or last):
             raise InvalidEpisode(
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
                 "raise the time limit to the horizon, or shorten the horizon."
             )
-        if terminated and self.absorbing_state is None and not last:
+        if terminated and self._ends_in is None and not last:
             raise InvalidEpisode(
                 f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no absorbing "
                 "state. Make it with from_gymnasium or of a log with early ends, or give "
                 "Learner(..., absorbing_state=state)."
             )
+        self.counts.refused -= self._refused  # the right answer was given after all
+        self._refused = False
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
-        self._states.append(self.absorbing_state if terminated and self.absorbing_state is not None else s)
+        self._states.append(self._ends_in if terminated and self._ends_in is not None else s)
+
+    @property
+    def _unseen(self) -> bool:
+        """Is this episode in the unseen state?"""
+        return bool(self._states) and self.state == self._agent.problem.unseen_state
+
+    @property
+    def _ends_in(self) -> int | None:
+        """Where an episode stays that ends now. Where no state is known for it, an early end is one more thing that was
+        never seen."""
+        unseen = self._agent.problem.unseen_state
+        return unseen if self._unseen or self.absorbing_state is None else self.absorbing_state
 
     def _reward_unknown(self) -> bool:
         """Is the reward of the pair just played unknown?"""
@@ -233,13 +280,18 @@ class Learner:
 
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
+        with self._lock:  # two threads that end an episode at once would count it twice
+            return self._end()
+
+    def _end(self) -> Episode:
+        """Count the episode."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         problem = self._agent.problem
-        while self._over and self.absorbing_state is not None and self.step < problem.H:
+        while self._over and self._ends_in is not None and self.step < problem.H:
             self._draw(self._pi)
-            self._states.append(self.absorbing_state)
-            self._rewards.append(min(max(0.0, problem.units.low), problem.units.high))  # nothing is earned there
+            self._states.append(self.state)
+            self._rewards.append(self.after_end)
         if self.step != problem.H:
             raise InvalidEpisode(
                 f"The episode has {self.step} of {problem.H} steps. Complete it, or abandon() it. Nothing was counted."
@@ -252,9 +304,9 @@ class Learner:
             self._baseline,
             self.plan.entry if self.plan is not None else None,
         )
-        watch = None if self.watch is None else self.watch.after(return_of(episode))
+        watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
-        self.counts.add(episode)
+        self.counts.add(episode, number=(self.source, self.episodes))
         self.episodes += 1
         if watch is not None and self.watch is not None:
             if watch.alarmed and not self.watch.alarmed:
@@ -265,6 +317,7 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
+        After a refused reward the counts remember that an episode was dropped because of it: nobody goes on from them.
         Only an account of certified values changes: an episode that was begun off the baseline may have cost
         something, and nothing is proved of it.
         """
@@ -272,17 +325,52 @@ class Learner:
         if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
             self.counts.account += entered(False, 0.0)
             self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
+        self._refused = False
         self.rewind()
 
     def rewind(self) -> None:
-        """Forget that this episode began: for a process that will play it again, from the same seed."""
+        """Forget that this episode began: for a process that will play it again, from the same seed.
+
+        An episode whose reward was refused is then not dropped because of it.
+        """
+        self.counts.refused -= self._refused
+        self._refused = False
         self._pi = None
+
+
+def _after_end(problem: Problem, absorbing_state: int | None, given: float | None) -> float:
+    """Return what is paid at each step after an early end, in the user's units, or refuse what nobody declared."""
+    units = problem.units
+    paid = None if given is None else require_number("after_end", given, "the reward of each step after an early end")
+    if paid is not None and not units.admits(paid):
+        raise InvalidSetting(
+            f"after_end is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). It is a reward like "
+            "the others: declare a range that holds it."
+        )
+    if absorbing_state is None or not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
+        if paid is not None:
+            why = "this problem has no absorbing state" if absorbing_state is None else "the problem says what is paid"
+            raise InvalidSetting(f"after_end is {paid:g}, but {why}. Leave after_end out.")
+        return units.low  # not read
+    if paid is None and not units.admits(0.0):
+        raise InvalidSetting(
+            f"After an early end nothing is paid, but 0 is not in the declared range ({units.low:g}, {units.high:g}), "
+            f"and the problem does not say what state {absorbing_state} pays. Declare a range that holds 0, or what is "
+            "paid: Learner(..., after_end=x), in your units."
+        )
+    return 0.0 if paid is None else paid
+
+
+def episode_source(agent: CountingAgent, seed: int) -> str:
+    """Return what the episodes of this agent with this seed are numbered under."""
+    whose = f"{seed} {agent.fingerprint} {agent.problem.fingerprint}"
+    return f"live {hashlib.sha256(whose.encode()).hexdigest()[:16]}"
 
 
 def return_of(episode: Episode) -> float:
     """Return what was earned, 0..H: by the rewards that the problem knows, as observed where it does not."""
-    assert episode.rewards is not None
-    return math.fsum(episode.rewards)
+    assert episode.learnt is not None
+    return math.fsum(episode.learnt)
 
 
 def _state(given: object, S: int, name: str) -> int:

@@ -22,7 +22,8 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
-from surefoot.task.counts import Counts, check_counts
+from surefoot.task.counts import Counts
+from surefoot.task.fitting import check_counts
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
@@ -35,12 +36,13 @@ class RunIdentity:
 
     agent: CountingAgent
     environment: tuple[str, str]  # what it is called
-    floor: float | None
+    floor: float | None  # rescaled
     episodes: int
     seed: int
     counts: Counts  # those that it started from
     dynamics: Floats | None  # the true ones, where they are known
     watchdog: Watchdog | None = None
+    source: str = ""  # of the episodes that it numbers
 
     @cached_property
     def fingerprint(self) -> str:
@@ -50,7 +52,9 @@ class RunIdentity:
         """
         agent, counts = self.agent.as_given, self.counts
         problem = agent.problem
-        numbers = (self.floor, agent.floor, getattr(agent, "delta", None), getattr(agent, "baseline_at_least", None))
+        own = self.agent.rescaled_setting
+        delta = getattr(agent, "delta", None)
+        numbers = (self.floor, own("floor"), delta, own("baseline_at_least"))
         exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
         about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
         digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
@@ -81,7 +85,8 @@ class State:
     def save(self, path: str | Path, fingerprint: str) -> None:
         """Write the file, complete or not at all."""
         arrays = {name: getattr(self.tally, name) for name in TALLY}
-        counts = {f"counts_{name}": array for name, array in self.counts.arrays().items()}
+        # What the counts are evidence about is what the run is about: its fingerprint says that of them.
+        counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
         watch = {} if self.watch is None else self.watch.arrays()
         write_arrays(path, "learning", {**arrays, **counts, **watch, "earned": self.earned, "mark": fingerprint})
 
@@ -105,6 +110,10 @@ class State:
         kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
         try:
             counts = Counts.from_arrays(path, kept)
+            counts.origin, counts.ranges = self.counts.origin, self.counts.ranges
+            counts.adopt(problem)
+            if done > 0:
+                counts.number(run.source, before, before + done - 1)
             check_counts(counts, problem, run.agent.pooled)
         except InvalidCounts as reason:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
@@ -199,14 +208,16 @@ def _shared_settings(agent: FloorAgent | LPAgent | BPIUCBVI) -> str:
 
 
 def _floor_agent_settings(agent: FloorAgent) -> str:
-    floor = agent.floor
+    own = agent.rescaled_setting
+    floor, at_least, value = own("floor"), own("baseline_at_least"), None
+    if hasattr(agent, "baseline_value"):
+        value = own("baseline_value")
     level = f"{100 * (1 - floor.max_loss):g} % of the baseline" if isinstance(floor, Relative) else f"{floor:g}"
     settings = [f"floor={level}", _shared_settings(agent)]
-    value = getattr(agent, "baseline_value", None)
     if agent.returns:
         settings.append(f"returns={text_of(agent.returns)}")
-    if agent.baseline_at_least and value is None:
-        settings.append(f"baseline_at_least={agent.baseline_at_least}")
+    if at_least and value is None:
+        settings.append(f"baseline_at_least={at_least}")
     if agent.certificate:
         settings.append(f"certificate={text_of(agent.certificate)}")
     if agent.explorer:
@@ -224,7 +235,7 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
 
 def _lp_agent_settings(agent: LPAgent) -> str:
     limits = (
-        f"floor={agent.level:g}, baseline_value={agent.baseline_value:g}"
+        f"floor={agent.level:g}, baseline_value={agent.rescaled_setting('baseline_value'):g}"
         if agent.cost is None
         else f"budget={agent.budget:g}, baseline_cost={agent.baseline_cost:g}"
     )

@@ -11,18 +11,20 @@ from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import FrozenRecord, at_least, freeze
 from surefoot.bounds import Certificate
-from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidFile, InvalidSetting
-from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
+from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods import METHODS
-from surefoot.offline.methods.learnt import Learnt, logged_lower, logged_value
+from surefoot.offline.methods.learnt import Learnt, logged_lower
+from surefoot.offline.methods.savings import Saving
 from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
-from surefoot.task.problem import Problem, Units
+from surefoot.task.problem import Problem
+from surefoot.task.units import Units, with_rescaled
 
 PROBLEM = ("r", "r_next", "unknown", "support", "start")  # the arrays of a problem
+ADDED = ("ended_state", "unseen_state")  # states that no row of a log names
 
 
 def _all(log: LogCounts, problem: Problem) -> Counts:
@@ -57,13 +59,18 @@ class Baseline(FrozenRecord):
         about = {
             "method": self.method,
             "episodes": self.episodes,
-            "lower": None if self.certificate is None else self.certificate.value,
+            "lower": None
+            if self.certificate is None
+            else self.problem.level(self.certificate.value)
+            if self.certificate.rescaled is None
+            else self.certificate.rescaled,
             "delta": None if self.certificate is None else self.certificate.delta,
             "H": problem.H,
             "stationary": problem.stationary,
             "rewards_at_least": problem.rewards_at_least,
             "units": [problem.units.low, problem.units.high, problem.units.steps],
         }
+        about |= {name: known[name] for name in ADDED if known[name] is not None}
         arrays: dict[str, AnyArray] = {
             f"problem_{name}": np.asarray(known[name])
             for name in PROBLEM
@@ -82,7 +89,7 @@ class Baseline(FrozenRecord):
         learnt = f"{self.method}, from {self.episodes:,} episodes"
         if self.certificate is None:
             return f"{learnt}. Nothing is certified about it."
-        worth = at_least(self.problem.in_user_units(self.certificate.value))
+        worth = at_least(self.certificate.value)
         sure = f"{1 - self.certificate.delta:g}"
         return f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
 
@@ -101,11 +108,13 @@ def load_baseline(path: str | Path) -> Baseline:
         low, high, steps = about["units"]
         units = Units(float(low), float(high), int(steps))
         claims = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
-        problem = Problem(**given, **claims, H=int(about["H"]), units=units)
+        given |= {name: int(about[name]) for name in ADDED if name in about}
+        problem = Problem(**with_rescaled(given), **claims, H=int(about["H"]), units=units)
+        problem = problem.with_coding(coding_of(codebook))
         policy = check_policy(arrays["policy"], problem, f"policy in {path}")
         certificate = None
         if about["lower"] is not None:
-            certificate = Certificate(float(about["lower"]), float(about["delta"]), fingerprint_of(policy, problem))
+            certificate = Certificate.of(policy, problem, float(about["lower"]), float(about["delta"]))
         return Baseline(policy, certificate, problem, codebook, str(about["method"]), int(about["episodes"]))
     except (KeyError, TypeError, ValueError) as reason:
         if isinstance(reason, InvalidFile):
@@ -137,9 +146,9 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
 
 
 def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:
-    """Return the numbers of a report, in the user's units; `floor` lies between 0 and H."""
+    """Return the numbers of a report, in the user's units."""
     problem = learnt.problem
-    user = problem.in_user_units
+    user = problem.units.to_user
     whole = log.counts
     return {
         "method": learnt.method,
@@ -149,16 +158,22 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
         "coverage": log.coverage,
         "episodes": log.episodes,
         "delta": learnt.delta,
-        "logged_mean_return": user(logged_value(problem, whole)),
+        "logged_mean_return": log.mean_return,
         "logged_certified": user(logged_lower(problem, whole, learnt.delta)),
         "certified": learnt.certified,
         "certified_value": learnt.certified_value if learnt.certified else None,
         "estimated_value": learnt.estimate,
-        "floor": None if floor is None else user(floor),
+        "floor": floor,
         "cleared": None if floor is None else learnt.clears(floor),
         "episodes_needed": None if floor is None else _or_never(learnt.episodes_needed(floor)),
         "premises": list(premises(log, learnt)),
+        "savings": [_saving(saving) for saving in learnt.savings(log)] if learnt.certified else [],
     }
+
+
+def _saving(saving: Saving) -> dict[str, Any]:
+    """Return what a declaration would save, in the user's units."""
+    return {"what": saving.what, "python": saving.python, "option": saving.option, "certified_value": saving.lower}
 
 
 def _or_never(episodes: float) -> int | None:
@@ -176,27 +191,27 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
         f"actions were chosen by the recorded state, not by further knowledge that predicts {predicted}",
         "the process is still the one that wrote the log, and the same state, action and step always have the same "
         "transition probabilities",
-        f"the {len(log.codebook.states)} states, {log.A} actions and {log.H} steps are all that exist (declare them if "
-        "you know of more)",
+        f"every reward lies in {low:g}..{high:g} (declared by you)",
+        *_states(log),
     ]
-    if log.absorbing_state is None:
-        lines.append(f"no episode ends before its {log.H} steps")
     if unknown:
-        lines.append(f"every reward lies in {low:g}..{high:g} and has a fixed mean for its state, action and step")
+        lines.append("rewards are unknown: all that is used is that each state, action and step has a fixed mean")
     else:
         lines.append(
-            "each pair (or transition) always pays what it paid in the log, or what your table of rewards says"
+            "each pair (or transition) always pays what it paid in the log, or what your table says (declared by you)"
         )
-    if problem.rewards_at_least:
-        lines.append(f"no reward is below {low:g}, not even for pairs that were never seen")
     if problem.one_start:
-        lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r}")
+        lines.append(f"every episode starts in state {log.codebook.state_label(problem.s1)!r} (declared by you)")
     elif problem.start is None:
-        lines.append("first states are drawn independently from a fixed distribution")
+        lines.append("the start is unknown: all that is used is that first states are drawn from a fixed distribution")
     else:
-        lines.append("first states are drawn with the probabilities you gave")
+        lines.append("first states are drawn with the probabilities you gave (declared by you)")
+    if not problem.support[:, : len(log.codebook.states)].all():
+        lines.append("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
-        lines.append("dynamics and rewards do not depend on the step")
+        lines.append("dynamics and rewards do not depend on the step (declared by you)")
+    else:
+        lines.append("whether dynamics or rewards depend on the step is unknown: nothing is said about it")
     if learnt.method == VI_LCB:
         lines.append(
             "a single policy wrote the whole log, and neither the number of episodes nor their ids depend on how they "
@@ -205,12 +220,23 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def floor_from_user(problem: Problem, floor: float) -> float:
-    """Return a floor in the user's units as agents take it, between 0 and H, or refuse it."""
-    level = problem.from_user_units(floor)
-    low, high = problem.in_user_units(0.0), problem.in_user_units(float(problem.H))
-    if not 0.0 <= level <= problem.H:
-        raise InvalidSetting(
-            f"The floor is {floor:g}, but returns lie in {low:g}..{high:g}. Choose a floor in this range."
+def _states(log: LogCounts) -> list[str]:
+    """Return the premises about states and ends."""
+    lines = []
+    if log.unseen_state is not None:
+        lines.append(
+            "which states there are is unknown: what is not in the log counts as one more state, which is never left "
+            "and pays the least"
         )
-    return level
+    elif log.former:
+        lines.append(
+            f"the {len(log.codebook.states)} states are all there are (assumed by the earlier version that counted "
+            "this log: count it again if you did not declare them; the same holds for the range of rewards)"
+        )
+    else:
+        lines.append(f"the {len(log.codebook.states)} states are all there are (declared by you)")
+    if log.absorbing_state is not None:
+        lines.append(f"after an early end each remaining step pays {log.after_end:g} (declared by you, or nothing)")
+    elif log.unseen_state is None:
+        lines.append(f"no episode ends before its {log.H} steps (declared by you: an end would be one more state)")
+    return lines

@@ -34,7 +34,7 @@ def hand_over(
 ) -> HandOver:
     """Return an agent whose baseline is the learnt policy, and its counts: a warm start.
 
-    - floor: between 0 and H, as agents take it (`problem.from_user_units` converts a floor in your units)
+    - floor: in the units of the rewards, per episode
     - kind: `sf.StepMix` or `sf.EpsMix`
     - delta: the agent's own, in addition to the certificate's; the default is learnt.delta
     - counts: those of the log (`log.counts`, or pooled). Without them the agent starts with no data. The paper's bounds
@@ -65,5 +65,6 @@ def hand_over(
     begin = Counts.zeros(problem) if counts is None else counts.copy()
     if problem.unknown_rows is None:
         begin.x_sa = None  # otherwise each added episode would need rewards that nothing reads
+    begin.s1 = problem.s1 if problem.one_start else None  # where all episodes of the log began proves nothing
     agent.check_counts(begin)
     return HandOver(agent, begin)

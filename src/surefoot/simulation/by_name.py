@@ -5,14 +5,13 @@ from pathlib import Path
 
 from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent, Returns
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.base.validation import require_floor
 from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.forecast import Forecast, forecast
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import solve, value_of
+from surefoot.worlds.exact import solve, worth
 from surefoot.worlds.registry import FAMILIES, Family, Size, family
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -37,10 +36,10 @@ def facts(chosen: Family, world: TabularMDP) -> Facts:
     """Return a world's sizes, and its optimum, usual baseline and floor in its own units."""
     assert world.baseline is not None
     assert world.suggested_floor is not None
-    baseline = value_of(world, world.baseline)
-    optimum = solve(world).value
-    values = (optimum, baseline, world.suggested_floor, 0.0, float(world.H))
-    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *map(world.in_user_units, values))
+    problem = world.problem
+    baseline, optimum = worth(world, world.baseline), solve(world).value
+    values = (optimum, baseline, world.suggested_floor, problem.lowest, problem.highest)
+    return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *values)
 
 
 def all_facts() -> list[Facts]:
@@ -89,12 +88,12 @@ def forecast_in(
     if floor is not None and kappa is not None:
         raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
     assert world.baseline is not None
-    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
+    level = world.suggested_floor if floor is None else floor
     if kappa is not None:
         if kappa <= 0.0:
             raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-        baseline = value_of(world, world.baseline)
-        level = require_floor(baseline - kappa / world.problem.units.scale, world.H, "baseline - kappa")
+        level = worth(world, world.baseline) - kappa
+        world.problem.level(level, "baseline - kappa")
     assert level is not None
     evidence = Returns() if returns else None
     agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled, returns=evidence)
@@ -127,7 +126,7 @@ def try_agents(
     """
     if ledger is not None and len(set(names)) > 1:
         raise InvalidSetting(f"A ledger holds the plans of one agent, but {len(set(names))} are asked for.")
-    level = world.suggested_floor if floor is None else require_floor(world.from_user_units(floor), world.H)
+    level = world.suggested_floor if floor is None else floor
     assert level is not None
     if pooled and not world.stationary:
         raise InvalidSetting(f"The dynamics of {world.name} are not the same at every step: leave out --pooled.")
@@ -135,7 +134,7 @@ def try_agents(
     settings = AgentSettings(
         baseline=world.baseline,
         floor=level,
-        baseline_value=value_of(world, world.baseline),
+        baseline_value=worth(world, world.baseline),
         episodes=episodes,
         delta=delta,
         bounds=bounds,
@@ -150,8 +149,7 @@ def try_agents(
     return runs
 
 
-def values_of(world: TabularMDP, runs: list[Run]) -> dict[str, float | None]:
-    """Return floor, baseline and optimum in the world's own units."""
+def values_of(runs: list[Run]) -> dict[str, float | None]:
+    """Return floor, baseline and optimum."""
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
-    known = {"floor": runs[0].floor, "baseline": baseline, "optimum": runs[0].optimum}
-    return {name: None if value is None else world.in_user_units(value) for name, value in known.items()}
+    return {"floor": runs[0].floor, "baseline": baseline, "optimum": runs[0].optimum}

@@ -18,7 +18,7 @@ from surefoot.simulation.loops import play
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture, check_policy, uniform
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import cost_of, occupancy, solve, value_of
+from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of, worth
 from surefoot.worlds.gymnasium import Coder, Env, TabularEnv, from_gymnasium, make, time_limit
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -94,7 +94,7 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
 
 
 def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
-    value = value_of(world, baseline)
+    value = worth(world, baseline)
     if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
         yield Finding("error", f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.")
     if optimum - value <= 1e-9:
@@ -244,7 +244,7 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
             plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
             when = f"after {int(before.n_sas.sum()) // problem.H} episodes"
             yield from _of_plan(mine, plan, when)
-            worth = value_of(world, plan.policy)
+            worth = problem.units.to_user(value_of(world, plan.policy))
             same = _fields(plan) == _fields(again)
         except Exception as reason:  # the point is to report whatever a stranger's code raises
             yield Finding("error", f"plan() raised {type(reason).__name__}: {reason}")
@@ -276,7 +276,7 @@ def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, wo
         if paid > plan.cost + VIOLATION_TOLERANCE:
             true = f"{paid:g} in the world its data came from"
             yield Finding("error", f"The plan {when} is certified to cost {plan.cost:g}, but costs {true}.")
-    best = solve(world).value
+    best = agent.problem.units.to_user(rescaled_solve(world).value)
     if best > plan.upper + 1e-9:
         yield Finding("error", f"The plan {when} says no policy is worth more than {plan.upper:g}: {best:g} is.")
 
@@ -287,7 +287,7 @@ def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
     weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
     weights = weights[0] if len(weights) == 1 else weights
     P = weights / weights.sum(axis=-1, keepdims=True)
-    r, after = problem.r, problem.r_next_rows
+    r, after = problem.r_rescaled, problem.r_next_rows
     if problem.unknown_rows is not None:
         r = np.where(problem.unknown, rng.random((S, A)), r)
     start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start

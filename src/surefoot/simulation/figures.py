@@ -68,7 +68,8 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
     for axes, (name, runs) in zip(columns, sides, strict=True):
         _draw(axes, runs, name)
     known = everyone[0].optimum is not None
-    columns[0].set_ylabel("expected return per episode" if known else "observed return per episode")
+    unit = everyone[0].units.name
+    columns[0].set_ylabel(f"{'expected' if known else 'observed'} return per episode{f' ({unit})' if unit else ''}")
     lines = [title] if title else []
     if any(run.promise.kind == "not certified" for run in everyone):
         lines.append("NOT CERTIFIED")
@@ -88,7 +89,7 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
 def _limit_of(run: Run) -> str:
     if run.budget is not None:
         return f"a budget of {run.budget:g}"
-    return "no floor" if run.floor is None else f"floor {run.units.to_user(run.floor):g}"
+    return "no floor" if run.floor is None else f"floor {run.units.amount(run.floor)}"
 
 
 def _words_of(run: Run) -> str:
@@ -105,7 +106,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     """Draw one group of runs."""
     from matplotlib.ticker import EngFormatter
 
-    optimum, floor, units = runs[0].optimum, runs[0].floor, runs[0].units
+    optimum, floor = runs[0].optimum, runs[0].floor
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)
     best = "optimum" if runs[0].budget is None else "best within budget"
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
@@ -115,7 +116,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
             middle,
-            run.units.steps * units.low + units.scale * run.curve.mean,
+            run.curve.mean,
             color=COLOURS[i % len(COLOURS)],
             lw=1.6,
             zorder=9 - i,
@@ -123,7 +124,6 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         )
     for value, name, style in lines:
         if value is not None:
-            value = units.to_user(value)  # noqa: PLW2901
             axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
     promises: dict[Promise, dict[str, None]] = {}

@@ -16,7 +16,7 @@ from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import REWARD_UNITS, require_floor, require_number
+from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs
 from surefoot.errors import InvalidSetting
@@ -28,7 +28,7 @@ from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 MOST = 10**10  # episodes: later is "practically never"
-KAPPA = "how far the baseline is above the floor, in units of return (0..H), > 0"
+KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
 GROWTH = 0.05  # of a block, in episodes so far
 PAPERS_BOUNDS = "the paper's bounds"
 
@@ -47,9 +47,9 @@ class Outlook:
 class Forecast:
     """What to expect, with our bounds and with the paper's.
 
-    `kappa` is the margin between baseline and floor. `lemma` is the smallest number of episodes for which the paper's
-    Lemma (finite) says that any of them is optimistic at all; inf where there is no margin. `learner` is the former
-    name of `agent`.
+    `kappa` is the margin between baseline and floor; all three are in the user's units. `lemma` is the smallest number
+    of episodes for which the paper's Lemma (finite) says that any of them is optimistic at all; inf where there is no
+    margin. `learner` is the former name of `agent`.
     """
 
     agent: str
@@ -57,7 +57,7 @@ class Forecast:
     kappa: float
     baseline: float
     floor: float
-    scale: float  # of the user's units
+    unit: str  # what the units of these three are called
     outlooks: tuple[Outlook, ...]
     lemma: float
     covered: bool  # is this the paper's setting, so that its bounds and its lemma say anything at all?
@@ -67,7 +67,7 @@ class Forecast:
     def __str__(self) -> str:
         lines = [
             f"{self.agent}, {self.grounds}: baseline {self.baseline:.6g}, floor {self.floor:.6g}, "
-            f"margin kappa {self.scale * self.kappa:.4g}"
+            f"margin kappa {self.kappa:.4g} {self.unit}".rstrip()
         ]
         if self.kappa <= 0.0:
             return (
@@ -111,9 +111,8 @@ def forecast(
     """Forecast about how many episodes there are until the first mixture, and until the explorer is played alone.
 
     Exactly one of: `world`, if you have a model; `counts` of episodes already seen, whose frequencies are taken for the
-    world and from which it continues; `kappa`, a guess of how far the baseline is above the floor (in 0..H, as
-    floors are): then all possible next states are taken to be equally likely, and the floor to be kappa below the
-    baseline.
+    world and from which it continues; `kappa`, a guess of how far the baseline is above the floor (in the units of
+    floors): then all possible next states are taken to be equally likely, and the floor to be kappa below the baseline.
 
     It is an expectation, not a promise: runs vary around it, on easy worlds by a few episodes, on hard ones by a factor
     of about two.
@@ -149,8 +148,8 @@ def forecast(
         guess = require_number("kappa", kappa, KAPPA)
         if guess <= 0.0:
             raise InvalidSetting(f"kappa is {guess:g}, expected {KAPPA}.")
-        floor = require_floor(V_b - guess, problem.H, "baseline - kappa")
-    level = floor.of(V_b, problem) if isinstance(floor, Relative) else floor
+        floor = problem.units.to_user(V_b) - guess
+    level = floor.of(V_b, problem) if isinstance(floor, Relative) else problem.level(floor, "baseline - kappa")
     ours = "KL certificates" if isinstance(agent.bounds, KL) else PAPERS_BOUNDS
     agents = [(ours, replace(agent, floor=floor))]
     if isinstance(agent.bounds, KL) and problem.plain:
@@ -161,10 +160,10 @@ def forecast(
     return Forecast(
         agent=agent.name,
         grounds=grounds,
-        kappa=margin,
-        baseline=problem.in_user_units(V_b),
-        floor=problem.in_user_units(level),
-        scale=problem.units.scale,
+        kappa=problem.units.scale * margin,
+        baseline=problem.units.to_user(V_b),
+        floor=floor if isinstance(floor, float) else problem.units.to_user(level),
+        unit=problem.units.name,
         outlooks=outlooks,
         lemma=lemma_finite(problem, margin) if problem.plain else math.inf,
         covered=problem.plain,
@@ -172,7 +171,7 @@ def forecast(
 
 
 def lemma_finite(problem: Problem, kappa: float) -> float:
-    """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic.
+    """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic (rescaled kappa).
 
     Of K episodes at most (4608 e^26/kappa^2 + 2688 e^13 S/kappa) H^3 S A log^2(K+1) are not.
     """
@@ -203,7 +202,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     if problem.r_next_rows is not None:
         after = problem.r_next_rows.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
-    r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r)
+    r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
     return TabularMDP(P, r, H=problem.H, start=start)
 
 
@@ -238,7 +237,7 @@ class _Expected:
         self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
         if self.x_sa is not None:
-            paid = d * world.r * REWARD_UNITS
+            paid = d * world.r_rescaled * REWARD_UNITS
             self.x_sa += paid.sum(axis=0, keepdims=True) if rows == 1 else paid
 
 

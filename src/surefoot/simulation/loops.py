@@ -5,10 +5,11 @@ plans there, too, for the StepMix family; and the last draws whole blocks at onc
 numbers in the same order. `agents/schedule.py` says when each of them replans.
 """
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,12 +21,14 @@ from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import read_only
+from surefoot.errors import InvalidCounts
 from surefoot.numerics import kernels
 from surefoot.simulation.blocks import draw_block
 from surefoot.simulation.run import add_episode, check_step
 from surefoot.simulation.setup import Measured, RunSetup, Seed, new_tally
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
+from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
 from surefoot.task.problem import Problem
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
@@ -58,6 +61,8 @@ class RunContext:
         """Return the context of a run before its first episode."""
         assert setup.world is not None
         mine = setup.agent.starting_counts(counts, setup.episodes)
+        _hold_world(setup, mine)
+        with_range(mine.ranges, _range(setup, seed, mine.episodes, setup.episodes))  # refused now, not at the end
         rng = np.random.default_rng(_stream(seed, mine.episodes))
         return cls(setup, setup.world, mine, rng, new_tally(setup, mine), checkpoints, ledger)
 
@@ -79,6 +84,34 @@ class RunContext:
 
 
 Loop = Callable[[RunContext], Iterator[int]]  # yields how many episodes were played, after some of them
+
+
+def _hold_world(setup: RunSetup, counts: Counts) -> None:
+    """Write the world's dynamics into what these counts are evidence about; refuse counts of another world."""
+    assert counts.origin is not None
+    held = counts.origin.world
+    if held not in (None, setup.dynamics):
+        raise InvalidCounts(
+            f"These counts were simulated in a world with other transition probabilities ({held}; this one has "
+            f"{setup.dynamics}). Nothing of them is usable here: begin with new counts."
+        )
+    counts.origin = replace(counts.origin, world=setup.dynamics)
+
+
+def _range(setup: RunSetup, seed: Seed, before: int, episodes: int) -> Range:
+    """Return the numbers of a run's episodes. The same seed draws the same numbers, whichever agent plays."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    drawn = f"{root.entropy} {root.spawn_key} {setup.dynamics}"
+    source = f"simulated {hashlib.sha256(drawn.encode()).hexdigest()[:16]}"
+    return Range(source, before, before + episodes - 1)
+
+
+def number_run(context: RunContext, seed: Seed) -> None:
+    """Number the episodes that were played, when a run has ended."""
+    done = context.tally.done
+    if done:
+        played = _range(context.setup, seed, context.counts.episodes - done, done)
+        context.counts.ranges = with_range(context.counts.ranges, played)
 
 
 def _stream(seed: Seed, counted: int) -> np.random.SeedSequence:
@@ -107,7 +140,7 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
         actions.append(a)
         x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
-    return Episode(states, actions, rewards)
+    return Episode.paying(world.problem.units, states, actions, rewards)
 
 
 def reference_loop(context: RunContext) -> Iterator[int]:
@@ -122,9 +155,9 @@ def reference_loop(context: RunContext) -> Iterator[int]:
             in_force = following
             measured = setup.measure(in_force.plan.policy)
         plan = in_force.plan
-        drawn = plan.draw(rng)
+        drawn = plan.draw_unchecked(rng)
         episode = play(context.world, drawn.policy, rng)
-        counts.add(episode.as_learnt(setup.agent.problem, drawn.baseline, plan.entry))
+        counts.add(episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry))
         add_episode(context.tally, measured, plan, setup.level)
         yield k + 1
 

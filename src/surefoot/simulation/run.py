@@ -16,7 +16,7 @@ from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.simulation.setup import Measured, RunSetup
 from surefoot.task.counts import Counts
-from surefoot.task.problem import Units
+from surefoot.task.units import Units
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -72,9 +72,7 @@ class Trace(FrozenRecord):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(FrozenRecord):
-    """The account of one run. Values are exact expected returns in the true world, in units of return (0..H).
-
-    Tables, figures and repr show them in the user's own units (`units`), where those differ.
+    """The account of one run. Values are exact expected returns in the true world, in the units of its rewards.
 
     Where no true model is known (`learn` in an environment that does not show one) optimum, violations, regret and
     min_value are None, and the curve shows observed returns.
@@ -95,7 +93,7 @@ class Run(FrozenRecord):
     floor: float | None
     optimum: float | None  # V*, where the true model is known; with a budget of cost, the best within it
     baseline: float | None  # V^{pi_b}, where the agent has a baseline
-    violations: int | None  # episodes with value < floor - 1e-12
+    violations: int | None  # episodes with value < floor - 1e-12 (of values rescaled to 0..H)
     regret: float | None  # sum over episodes of optimum - V^{pi_k}
     min_value: float | None  # the smallest exact value of a policy played
     first_mixture: int | None
@@ -107,7 +105,7 @@ class Run(FrozenRecord):
     seconds: float
     interrupted: bool  # stopped by Ctrl-C: `episodes` is what was played
     mean_return: float | None = None  # mean observed return, where episodes were played in a live environment
-    units: Units = Units()  # noqa: RUF009  (frozen) what values are in the user's own units
+    units: Units = Units()  # noqa: RUF009  (frozen) those of the rewards
     # The smallest, over k, of the sum of V^{pi_j} - floor over j <= k. Where warm counts brought an account along, its
     # episodes count as what was proved of them.
     min_cumulative: float | None = None
@@ -133,7 +131,7 @@ class Run(FrozenRecord):
         return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan
 
     def __repr__(self) -> str:
-        floor = None if self.floor is None else f"{self.units.to_user(self.floor):g}"
+        floor = None if self.floor is None else self.units.amount(self.floor)
         if self.budget is not None:
             floor = f"the budget of {self.budget:g}"
         violations = (
@@ -141,7 +139,7 @@ class Run(FrozenRecord):
             if floor is None
             else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
         )
-        regret = "unknown" if self.regret is None else f"{self.units.scale * self.regret:.6g}"
+        regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
         alarm = "" if self.alarm is None else f", {self.alarm}"
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
@@ -185,7 +183,11 @@ def run_from(
     trace: Trace | None = None,
     alarm: Alarm | None = None,
 ) -> Run:
-    """Close the account. Without an optimum there was no true model to measure by."""
+    """Close the account, in the user's units. Without an optimum there was no true model to measure by.
+
+    `mean_return` is in the user's units, too.
+    """
+    to_user, scale = setup.units.to_user, setup.units.scale
     optimum, costs, bins = setup.optimum, setup.costs, math.ceil(tally.done / tally.width)
     start = np.arange(bins, dtype=np.int64) * tally.width
     size = np.minimum(start + tally.width, tally.done) - start
@@ -194,10 +196,10 @@ def run_from(
     curve = Curve(
         episode=start,
         episodes=size,
-        mean=tally.bin_sum[:bins] / size,
-        min=tally.bin_min[:bins].copy(),
+        mean=setup.units.all_to_user(tally.bin_sum[:bins] / size),
+        min=setup.units.all_to_user(tally.bin_min[:bins].copy()),
         below=tally.bin_below[:bins] / size if counted else np.full(bins, np.nan),
-        regret=np.cumsum(losses),
+        regret=scale * np.cumsum(losses),
         sources=tally.bin_source[:bins].copy(),
         by_h=tally.bin_h[:bins].copy(),
     )
@@ -206,12 +208,12 @@ def run_from(
         promise=setup.promise if alarm is None else setup.promise.after_alarm(alarm.label),
         episodes=tally.done,
         seed=seed,
-        floor=setup.floor,
-        optimum=optimum,
-        baseline=setup.baseline,
+        floor=setup.floor_shown,
+        optimum=None if optimum is None else to_user(optimum),
+        baseline=None if setup.baseline is None else to_user(setup.baseline),
         violations=tally.violations if counted else None,
-        regret=None if optimum is None else math.fsum(losses),
-        min_value=None if optimum is None else float(tally.smallest[0]),
+        regret=None if optimum is None else scale * math.fsum(losses),
+        min_value=None if optimum is None else to_user(float(tally.smallest[0])),
         first_mixture=tally.first_mixture,
         first_optimistic=tally.first_optimistic,
         sources={source: int(n) for source, n in zip(SOURCES, tally.by_source, strict=True)},
@@ -222,7 +224,9 @@ def run_from(
         interrupted=interrupted,
         mean_return=mean_return,
         units=setup.units,
-        min_cumulative=float(tally.surplus[1]) if counted and tally.done else None,
+        min_cumulative=(1.0 if costs is not None else scale) * float(tally.surplus[1])
+        if counted and tally.done
+        else None,
         knows_baseline_value=setup.knows_baseline_value,
         in_sum=setup.agent.in_sum,
         budget=None if costs is None else costs.budget,

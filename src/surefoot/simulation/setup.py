@@ -4,21 +4,24 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from surefoot.agents.base import Agent, CostBudget, CountingAgent, adapted
+from surefoot.agents.floors import Relative
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_floor, require_integer
+from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.origin import digest_of
 from surefoot.task.policy import EpisodicMixture
-from surefoot.task.problem import Units
+from surefoot.task.units import Units
 from surefoot.worlds.constrained import constrained_optimum
-from surefoot.worlds.exact import cost_of, solve, value_of
+from surefoot.worlds.exact import cost_of, rescaled_solve, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 CURVE_POINTS = 2000  # bins of a run's curve, at most about
@@ -36,11 +39,12 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSetup:
-    """What all runs of one call share, checked."""
+    """What all runs of one call share, checked. Floors and values are rescaled to 0..H."""
 
     agent: CountingAgent
     episodes: int
     floor: float | None  # what violations are counted against
+    floor_shown: float | None  # the same in the user's units, as it was given
     promise: Promise
     units: Units
     knows_baseline_value: bool  # was the agent given the baseline's value?
@@ -49,6 +53,11 @@ class RunSetup:
     optimum: float | None = None
     costs: CostBudget | None = None  # given: violations are of this budget, not of a floor
     baseline_cost: float | None = None
+
+    @cached_property
+    def dynamics(self) -> str | None:
+        """A digest of the true dynamics: what simulated counts are evidence about."""
+        return None if self.world is None else f"dynamics {digest_of(self.world.P_rows)}"
 
     @property
     def level(self) -> float:
@@ -68,14 +77,14 @@ def new_tally(setup: RunSetup, counts: Counts) -> "kernels.Tally":
     """Return an empty tally. With warm counts the sum begins with what the agent's account proves of their episodes."""
     agent = setup.agent
     tally = kernels.empty_tally(agent.problem.H, setup.episodes, CURVE_POINTS)
-    if setup.baseline is not None and setup.floor == agent.floor:
+    if setup.baseline is not None and setup.floor == agent.floor_value(setup.baseline):
         tally.surplus[0] = agent.saved_before(counts, setup.baseline)
     return tally
 
 
 def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | None) -> RunSetup:
     """Check what a public function was given, and warn of a baseline that is below the floor, or above the budget."""
-    optimum = solve(world).value  # which refuses what is not a world
+    optimum = rescaled_solve(world).value  # which refuses what is not a world
     mine = adapted(agent)
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     H = world.problem.H
@@ -84,11 +93,12 @@ def check_setup(world: TabularMDP, agent: Agent, episodes: int, floor: float | N
     check_same_problem(world, mine)
     baseline = value_of(world, mine.pi_b) if mine.plays_baseline else None
     own = mine.floor_value(baseline)
-    level = own if floor is None else require_floor(floor, H)
+    level = own if floor is None else world.problem.level(floor)
     setup = RunSetup(
         agent=mine,
         episodes=K,
         floor=level,
+        floor_shown=_shown(mine, level, floor),
         promise=mine.promise_for(level, own),
         units=world.problem.units,
         knows_baseline_value=mine.knows_baseline_value,
@@ -104,19 +114,29 @@ def check_setup_without_model(agent: CountingAgent, episodes: int, floor: float 
     """Check what a public function was given, where the true model is not known."""
     K = require_integer("episodes", episodes, 1, InvalidSetting)
     own = agent.floor_value(None)
-    level = own if floor is None else require_floor(floor, agent.problem.H)
+    level = own if floor is None else agent.problem.level(floor)
     promise = agent.promise_for(level, own)
-    return RunSetup(agent, K, level, promise, agent.problem.units, agent.knows_baseline_value)
+    shown = _shown(agent, level, floor)
+    return RunSetup(agent, K, level, shown, promise, agent.problem.units, agent.knows_baseline_value)
+
+
+def _shown(agent: CountingAgent, level: float | None, floor: float | None) -> float | None:
+    """Return a floor in the user's units: as it was given to the call, or to the agent; a relative one as it is."""
+    given = agent.floor if floor is None else floor
+    if given is None or level is None:
+        return None
+    return agent.problem.units.to_user(level) if isinstance(given, Relative) else float(given)
 
 
 def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:
     """Compare the baseline's true value with the floors, and with what the user asserts; `own` is the agent's floor."""
     world, baseline, optimum, promise = setup.world, setup.baseline, setup.optimum, setup.promise
+    shown = setup.units.to_user
     if world is None or baseline is None or optimum is None:
         return setup
     for at_stake in {setup.floor, own} - {None}:
         if at_stake is not None and baseline < at_stake - VIOLATION_TOLERANCE:
-            worth, asked, best = (f"{world.in_user_units(value):.6g}" for value in (baseline, at_stake, optimum))
+            worth, asked, best = (f"{shown(value):.6g}" for value in (baseline, at_stake, optimum))
             advice = (
                 f"Lower the floor: no policy reaches it, the best is worth {best}."
                 if optimum < at_stake
@@ -129,8 +149,8 @@ def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:
             if at_stake == own:
                 promise = promise.with_false_premise(f"the baseline is worth {worth}")
     asserted = setup.agent.asserted
-    if asserted is not None and baseline < asserted - VIOLATION_TOLERANCE:
-        claimed, worth = (f"{world.in_user_units(value):.6g}" for value in (asserted, baseline))
+    if asserted is not None and baseline < world.problem.level(asserted) - VIOLATION_TOLERANCE:
+        claimed, worth = f"{asserted:.6g}", f"{shown(baseline):.6g}"
         _warn(
             f"The user asserts that the baseline is worth at least {claimed}, but it is worth {worth}: what rests on "
             "that is not safe."
@@ -152,7 +172,7 @@ def _with_costs(setup: RunSetup) -> RunSetup:
             "a baseline within it. Raise the budget, or find a cheaper baseline."
         )
         promise = promise.with_false_premise(f"the baseline costs {baseline_cost:.6g}")
-    optimum = within.value if within.feasible else setup.optimum
+    optimum = setup.units.from_user(within.value) if within.feasible else setup.optimum
     return replace(setup, promise=promise, costs=costs, baseline_cost=baseline_cost, optimum=optimum)
 
 
@@ -171,18 +191,18 @@ def check_same_problem(world: TabularMDP, agent: CountingAgent) -> None:
         raise InvalidModel(f"The agent is for {its}, the world is {world}. Build the agent from world.problem.")
     if its.start is not None and not np.array_equal(its.start, world.start):
         raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
-    unknown = np.broadcast_to(its.unknown, its.r.shape)
+    unknown = np.broadcast_to(its.unknown, its.r_rescaled.shape)
     if its.r_next_rows is not None:
         same = mine.r_next_rows is not None and np.array_equal(its.r_next_rows, mine.r_next_rows)
     elif mine.r_next_rows is not None:  # it knows the means
-        same = np.allclose(its.r[~unknown], world.r[~unknown], rtol=0.0, atol=1e-12)
+        same = np.allclose(its.r_rescaled[~unknown], world.r_rescaled[~unknown], rtol=0.0, atol=1e-12)
     else:
-        same = np.array_equal(mine.r[~unknown], its.r[~unknown])
+        same = np.array_equal(mine.r_rescaled[~unknown], its.r_rescaled[~unknown])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
     if ((world.P > 0.0) & ~its.support).any():
         raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
-    if agent.pooled and (np.ptp(world.r, axis=0) > 1e-12)[unknown.any(axis=0)].any():
+    if agent.pooled and (np.ptp(world.r_rescaled, axis=0) > 1e-12)[unknown.any(axis=0)].any():
         raise InvalidModel(
             "The agent pools rewards that it does not know over steps, but in this world they depend on the step."
         )

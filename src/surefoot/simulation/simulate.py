@@ -10,7 +10,7 @@ from surefoot.assurance.ledger import Ledger, require_floor_agent
 from surefoot.base.progress import Report, Stop, ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.loops import Loop, RunContext, loop_for, reference_loop
+from surefoot.simulation.loops import Loop, RunContext, loop_for, number_run, reference_loop
 from surefoot.simulation.run import Run, run_from, trace_of
 from surefoot.simulation.setup import RunSetup, Seed, check_checkpoints, check_seed, check_setup
 from surefoot.task.counts import Counts
@@ -145,6 +145,7 @@ def _run(context: RunContext, loop: Loop, seed: Seed, report: Report, stop: Stop
                 left.pop()
         if stop():
             break
+    number_run(context, seed)
     if context.ledger is not None:
         context.ledger.close(counts.episodes)
     return run_from(

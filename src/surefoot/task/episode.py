@@ -1,6 +1,6 @@
 """Episode: what happened once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,37 +16,46 @@ from surefoot.base.validation import (
     require_number,
 )
 from surefoot.errors import InvalidEpisode
+from surefoot.task.origin import Origin
 from surefoot.task.problem import Problem, require_problem
+from surefoot.task.units import Units, per_step_to_user
 
-ENTRY = "the certified value of a policy, between 0 and the number of steps"
+ENTRY = "the certified value of a policy, rescaled to between 0 and the number of steps"
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Episode(FrozenRecord):
-    """What happened once: H+1 states, H actions, and the rewards in [0, 1] if they were recorded.
+    """What happened once: H+1 states, H actions, and the rewards in the user's units if they were recorded.
 
-    `baseline` is True for an episode that the baseline played from its first step to its last, if that was decided
-    BEFORE it began (a plan's `draw` says so): its return is then evidence of the baseline's value. `entry` is the value
-    that was certified for its policy before it began, where the agent keeps an account of those values.
+    `Episode.of(problem, ...)` also works out what an agent of that problem counts, and remembers which problem it was.
+    The rewards of a bare `Episode(...)` are converted where it is counted, by the units of the counts: [0, 1] where
+    these say nothing else.
+
+    `baseline` says that the baseline played the episode from its first step to its last, if that was decided BEFORE it
+    began: its return is then evidence of the baseline's value. A plan's `draw` gives the fingerprint of the baseline;
+    True leaves open whose baseline it was, and such returns are at most trusted. `entry` is the value that was
+    certified for its policy before it began, where the agent keeps an account of those values.
     """
 
     states: Ints
     actions: Ints
     rewards: Floats | None = None
-    baseline: bool = False
+    baseline: bool | str = False
     entry: float | None = None
+    learnt: Floats | None = field(default=None, repr=False)  # the rewards that an agent learns from, in [0, 1]
+    origin: Origin | None = field(default=None, repr=False)  # of the problem for which they were worked out
 
     def __init__(
         self,
         states: ArrayLike,
         actions: ArrayLike,
         rewards: ArrayLike | None = None,
-        baseline: bool = False,
+        baseline: bool | str = False,
         entry: float | None = None,
     ) -> None:
         """Check lengths and numbers; whether the states exist is checked where the episode is counted."""
         s, a, x = _sequences(states, actions, rewards)
-        by_baseline = require_bool("baseline", baseline)
+        by_baseline = baseline if isinstance(baseline, str) else require_bool("baseline", baseline)
         if entry is not None and not 0.0 <= require_number("entry", entry, ENTRY, InvalidEpisode) <= a.size:
             raise InvalidEpisode(f"entry is {entry:g}, expected {ENTRY}.")
         freeze(self, states=s, actions=a, rewards=None if x is None else x.copy(), baseline=by_baseline, entry=entry)
@@ -58,31 +67,68 @@ class Episode(FrozenRecord):
         states: ArrayLike,
         actions: ArrayLike,
         rewards: ArrayLike | None = None,
-        baseline: bool = False,
+        baseline: bool | str = False,
         entry: float | None = None,
     ) -> "Episode":
         """An episode as an agent counts it for this problem. Rewards are given in the user's units.
 
         They are read only where the problem does not know them: a certificate is about the declared means.
         """
-        s, a, paid = _sequences(states, actions, rewards)
         require_problem(problem)
-        if paid is not None and problem.unknown_rows is not None:
-            units = problem.units
-            bad = [i for i, x in enumerate(paid) if not units.admits(float(x))]
-            if bad:
-                raise InvalidEpisode(
-                    f"rewards[{bad[0]}] is {paid[bad[0]]:g}, outside the declared range ({units.low:g}, "
-                    f"{units.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
-                )
-            paid = units.of_a_step(paid)
-        return Episode(s, a, _learnt_rewards(problem, s, a, paid), baseline, entry)
+        return Episode(states, actions, rewards, baseline, entry)._learnt_for(problem)
 
-    def as_learnt(self, problem: Problem, baseline: bool, entry: float | None = None) -> "Episode":
-        """The same episode with the rewards that an agent counts for this problem, in [0, 1]; with these flags."""
+    @classmethod
+    def paying(cls, units: Units, states: ArrayLike, actions: ArrayLike, learnt: ArrayLike) -> "Episode":
+        """An episode of which rewards are known in [0, 1] before they are known in the user's units."""
+        x = np.asarray(learnt, dtype=np.float64)
+        episode = Episode(states, actions, per_step_to_user(x, units))
+        freeze(episode, learnt=x, origin=Origin(units=units.range_text))
+        return episode
+
+    def as_learnt(self, problem: Problem, baseline: bool | str, entry: float | None = None) -> "Episode":
+        """The same episode with the rewards that an agent counts for this problem; with these flags."""
         require_problem(problem)
-        learnt = _learnt_rewards(problem, self.states, self.actions, self.rewards)
-        return Episode(self.states, self.actions, learnt, baseline, entry)
+        made_for = self.origin if self.origin is not None and self.origin.rewards is not None else problem.origin
+        if made_for.differing(problem.origin):
+            differ = ", ".join(made_for.differing(problem.origin))
+            raise InvalidEpisode(
+                f"The episode was made by Episode.of for another problem ({differ}). Make it anew from what was seen."
+            )
+        episode = Episode(self.states, self.actions, self.rewards, baseline, entry)
+        freeze(episode, learnt=self.learnt)
+        return episode._learnt_for(problem)
+
+    def unlabelled(self) -> "Episode":
+        """The same episode, of which nobody says who played it: as a log has it."""
+        episode = Episode(self.states, self.actions, self.rewards)
+        freeze(episode, learnt=self.learnt, origin=self.origin)
+        return episode
+
+    def _learnt_for(self, problem: Problem) -> "Episode":
+        """Work out, in place, what an agent of this problem learns from it, and what that is in the user's units."""
+        units, given, paid = problem.units, self.rewards, self.learnt
+        if paid is None and given is not None and problem.unknown_rows is not None:
+            paid = rescaled(given, units)
+        learnt = _learnt_rewards(problem, self.states, self.actions, paid)
+        rewards = per_step_to_user(learnt, units)
+        if given is not None and problem.unknown_rows is not None:
+            seen = problem.reward_unknown(np.arange(self.actions.size), self.states[:-1], self.actions)
+            rewards = np.where(seen, given, rewards)
+        freeze(self, rewards=rewards, learnt=learnt, origin=problem.origin)
+        return self
+
+
+def rescaled(rewards: Floats, units: Units) -> Floats:
+    """Return rewards of single steps in [0, 1]; refuse those outside the declared range."""
+    slack = 1e-9 * units.scale  # as in Units.admits
+    bad = np.flatnonzero((rewards < units.low - slack) | (rewards > units.high + slack))
+    if bad.size:
+        raise InvalidEpisode(
+            f"rewards[{bad[0]}] is {rewards[bad[0]]:g}, outside the declared range ({units.low:g}, {units.high:g}). "
+            "The episode was not counted. To leave it out because of its reward would select the data: begin with new "
+            "counts and a wider range."
+        )
+    return units.of_a_step(rewards)
 
 
 def _sequences(states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None) -> tuple[Ints, Ints, Floats | None]:

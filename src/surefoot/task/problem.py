@@ -1,9 +1,9 @@
 """Problem: everything an agent may know before the first episode."""
 
 import hashlib
-import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,84 +12,47 @@ from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.validation import (
     FrozenRecord,
-    as_array,
     as_floats,
     freeze,
+    mask_of,
+    per_step,
     require_bool,
-    require_distributions,
     require_finite,
     require_integer,
     require_number,
+    require_rewards,
+    start_of,
     where,
 )
-from surefoot.errors import InvalidCounts, InvalidModel, SurefootError
+from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting, SurefootError
+from surefoot.task.origin import UNKNOWN, Origin, digest_of
+from surefoot.task.units import Rescaled, Units, per_step_to_user, require_units, rescaled_rewards, with_rescaled
 
-LONGEST = 10**6  # steps in an episode; more must be a typo
-
-
-@dataclass(frozen=True)
-class Units:
-    """The user's own units: rewards in [low, high] were rescaled to [0, 1] at each of `steps` steps."""
-
-    low: float = 0.0
-    high: float = 1.0
-    steps: int = 0  # 0: as many as the problem has
-
-    def __post_init__(self) -> None:
-        low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
-        if not -math.inf < low < high < math.inf:
-            raise InvalidModel(f"units are ({low:g}, {high:g}), expected the lowest and the highest reward of a step.")
-        freeze(self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel))
-
-    @property
-    def scale(self) -> float:
-        """What one unit of this library is worth in the user's units."""
-        return self.high - self.low
-
-    @property
-    def identity(self) -> str:
-        """The text by which units are recognised in saved files, whatever `repr` says."""
-        return f"Units(low={self.low!r}, high={self.high!r}, steps={self.steps!r})"
-
-    @property
-    def own(self) -> bool:
-        """Do the user's units differ from this library's?"""
-        return self.scale != 1.0 or self.steps * self.low != 0.0
-
-    def to_user(self, value: float) -> float:
-        """A value of this library in the user's units."""
-        return self.steps * self.low + self.scale * value
-
-    def from_user(self, value: float) -> float:
-        """A value (a floor, say) in the user's units, as this library counts."""
-        return (value - self.steps * self.low) / self.scale
-
-    def of_a_step(self, rewards: Floats) -> Floats:
-        """Rewards of single steps rescaled to [0, 1]; a rounding error outside the range is clipped."""
-        return np.clip((rewards - self.low) / self.scale, 0.0, 1.0)
-
-    def admits(self, reward: float) -> bool:
-        """Is this reward of one step within the declared range, up to rounding errors?"""
-        slack = 1e-9 * self.scale
-        return self.low - slack <= reward <= self.high + slack
+NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem(FrozenRecord):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
-    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step; in [0, 1].
+    - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in `units`.
     - s1: the state in which every episode starts. Or `start`: the probabilities (S,) of several first states, or
       "unknown" where it is only known that first states are drawn independently from one distribution. Floors are then
       about the value averaged over the start.
+    - units: the range of the rewards of a step, and what they are called: `Units(-5, 20, name="EUR")`; without it
+      rewards lie in [0, 1]. Floors and values are in the same units, per episode.
     - r_next: instead of r, rewards (S, A, S) or (H, S, A, S) that depend on the next state.
-    - unknown: where rewards are not known, only that they lie in [0, 1] and have a fixed mean for each pair: True
+    - unknown: where rewards are not known, only that they lie in the range and have a fixed mean for each pair: True
       (everywhere), or a mask (S, A) or (H, S, A). The entries of r there are ignored.
     - support: which next states are possible: a mask (S, A, S) or (H, S, A, S). None: all of them.
     - rewards_at_least: True where the rewards given are lower bounds of what is paid: lower values hold, upper ones do
       not. (A log says nothing about pairs that it never tried.)
     - stationary: the transition probabilities (and the means of unknown rewards) do not depend on the step. Only then
       may counts be pooled.
+    - ended_state: the state in which an episode stays after an early end. It may be left out where just one state is
+      never left and pays nothing (`absorbing_state`).
+    - unseen_state: the state that stands for all states that nobody listed. It is never left and pays the least, so
+      that lower values hold whatever is there.
 
     All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it beside them.
     """
@@ -97,31 +60,38 @@ class Problem(FrozenRecord):
     H: int
     S: int
     A: int
-    r: Floats  # (H, S, A), read-only; 0 where rewards are unknown or depend on the next state
+    r_rescaled: Floats  # (H, S, A) in 0..1, read-only; 0 where rewards are unknown or depend on the next state
     start: Floats | None  # (S,) probabilities; None: unknown
     stationary: bool
     rewards_at_least: bool  # are the rewards given lower bounds of what is paid?
-    units: Units  # how values translate into the user's own units
-    r_rows: Floats  # (H or 1, S*A): what the kernels read; one row when rewards are the same at every step
-    r_next_rows: Floats | None  # (H or 1, S*A, S)
+    units: Units  # the user's own
+    r_rows: Floats  # (H or 1, S*A), rescaled: what the kernels read; one row when rewards are the same at every step
+    r_next_rows: Floats | None  # (H or 1, S*A, S), rescaled
     unknown_rows: Bools | None  # (H or 1, S*A)
     support_rows: Bools | None  # (H or 1, S*A, S)
+    ended_state: int | None  # as given; `absorbing_state` also finds it
+    unseen_state: int | None
+    coding: str | None  # of a problem made of a log: which label each number stands for
 
     def __init__(
         self,
-        r: ArrayLike | None = None,
+        r: "ArrayLike | Rescaled | None" = None,
         s1: int = 0,
         H: int | None = None,
         stationary: bool = False,
         units: Units = Units(),  # noqa: B008  (frozen)
         *,
         start: ArrayLike | str | None = None,
-        r_next: ArrayLike | None = None,
+        r_next: "ArrayLike | Rescaled | None" = None,
         unknown: ArrayLike | bool | None = None,
         support: ArrayLike | None = None,
         rewards_at_least: bool = False,
+        ended_state: int | None = None,
+        unseen_state: int | None = None,
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
+        by_user = not any(isinstance(table, Rescaled) for table in (r, r_next))
+        r, r_next = (rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next)))
         after = None
         if (r is None) == (r_next is None):
             raise InvalidModel(
@@ -130,17 +100,17 @@ class Problem(FrozenRecord):
             )
         if r_next is not None:
             given, steps = per_step("r_next", as_floats("r_next", r_next, InvalidModel), ("S", "A", "S"), H)
-            _require_rewards("r_next", given, np.ndim(r_next))
+            require_rewards("r_next", given, np.ndim(r_next))
             if given.shape[1] != given.shape[3]:
                 raise InvalidModel(f"r_next has shape {np.shape(r_next)}, expected rewards over as many next states.")
             after, rewards = given, np.zeros_like(given[..., 0])
         else:
             table = as_floats("r", r, InvalidModel)
             rewards, steps = per_step("r", table, ("S", "A"), H)
-            _require_rewards("r", rewards, table.ndim)
+            require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
-        unknown_mask = _mask("unknown", unknown, (S, A), steps)
-        support_mask = _mask("support", support, (S, A, S), steps)
+        unknown_mask = mask_of("unknown", unknown, (S, A), steps)
+        support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
             raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
@@ -160,16 +130,106 @@ class Problem(FrozenRecord):
             H=steps,
             S=S,
             A=A,
-            r=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
-            start=_start(start, s1, S),
+            r_rescaled=np.broadcast_to(r_rows.reshape(rows, S, A), (steps, S, A)),
+            start=start_of(start, s1, S),
             stationary=stationary,
             rewards_at_least=require_bool("rewards_at_least", rewards_at_least),
-            units=_checked_units(units, steps),
+            units=_checked_units(units, steps, by_user),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
             unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
             support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
+            ended_state=ended_state,
+            unseen_state=unseen_state,
+            coding=None,
         )
+        self._require_left_never("ended_state", ended_state)
+        self._require_left_never("unseen_state", unseen_state)
+
+    def _require_left_never(self, name: str, given: int | None) -> None:
+        """Check that this state is never left and that what it pays is known: the least, where it is the unseen one."""
+        if given is None:
+            return
+        s = require_integer(name, given, 0, InvalidModel)
+        if s >= self.S:
+            raise InvalidModel(f"{name} is {s}, expected a state in 0..{self.S - 1}.")
+        if not self._never_left(s) or self.unknown[:, s].any():
+            raise InvalidModel(
+                f"{name} is {s}, but by `support` and `unknown` this state can be left, or what it pays is not known. "
+                "Expected a mask that leads from there to itself alone, and a reward."
+            )
+        if name == "unseen_state" and not (self.rewards_at_least and (self._paid_in(s) == 0.0).all()):
+            raise InvalidModel(
+                f"unseen_state is {s}, expected a state that pays 0 at every step, the least there is, together with "
+                "rewards_at_least=True: nobody knows what is paid in states that were never seen."
+            )
+
+    def _never_left(self, s: int) -> bool:
+        """Does the mask allow no other next state?"""
+        here = self.support[:, s]
+        return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
+
+    def _paid_in(self, s: int) -> Floats:
+        """What a state pays that is never left, for each step and action."""
+        if self.r_next_rows is None:
+            return np.asarray(self.r_rescaled[:, s])
+        return np.asarray(self.r_next_rows.reshape(-1, self.S, self.A, self.S)[:, s, :, s])
+
+    @classmethod
+    def rescaled(
+        cls,
+        r: ArrayLike,
+        units: Units,
+        s1: int = 0,
+        H: int | None = None,
+        stationary: bool = False,
+        *,
+        start: ArrayLike | str | None = None,
+        unknown: ArrayLike | bool | None = None,
+        support: ArrayLike | None = None,
+        rewards_at_least: bool = False,
+    ) -> Self:
+        """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high - low)."""
+        return cls(
+            Rescaled(r),
+            s1,
+            H,
+            stationary,
+            units,
+            start=start,
+            unknown=unknown,
+            support=support,
+            rewards_at_least=rewards_at_least,
+        )
+
+    @property
+    def r(self) -> Floats:
+        """Rewards (H, S, A) in the user's units; the lowest where they are unknown or depend on the next state."""
+        return per_step_to_user(self.r_rescaled, self.units)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest return that an episode can have, in the user's units."""
+        return self.units.to_user(0.0)
+
+    @property
+    def highest(self) -> float:
+        """The highest return that an episode can have, in the user's units."""
+        return self.units.to_user(float(self.units.steps or self.H))
+
+    def level(self, value: object, name: str = "floor") -> float:
+        """Return a floor (or another value of a whole episode) in the user's units, rescaled to 0..H; refuse others."""
+        low, high = self.lowest, self.highest
+        possible = f"{low:g}..{self.units.amount(high)}"
+        number = require_number(name, value, f"a number in {possible}, what an episode can return")
+        slack = 1e-12 * max(abs(low), abs(high))  # 0.1 times ten steps is not quite 1
+        if not low - slack <= number <= high + slack:
+            can = "reach" if number > high else "miss"
+            raise InvalidSetting(
+                f"{name} is {number:g}, but returns lie in {possible} per episode: no policy can {can} it. Choose one "
+                "in this range, in the units of the rewards."
+            )
+        return min(max(self.units.from_user(number), 0.0), float(self.H))
 
     @property
     def s1(self) -> int:
@@ -190,20 +250,20 @@ class Problem(FrozenRecord):
 
     @property
     def absorbing_state(self) -> int | None:
-        """The absorbing state in which an episode remains after an early end, if just one state can be it: by the mask
-        it leads nowhere else, and it pays nothing in the user's units."""
-        if self.support_rows is None or (self.unknown_rows is not None and self.unknown.all()):
+        """The absorbing state in which an episode remains after an early end: `ended_state`, or, if just one state can
+        be it, that one: by the mask it leads nowhere else, and it pays nothing in the user's units."""
+        if self.ended_state is not None:
+            return self.ended_state
+        if self.support_rows is None or not self.units.admits(0.0):
             return None
-        S, A = self.S, self.A
         nothing = float(self.units.of_a_step(np.zeros(())))
-        pays = self.r if self.r_next_rows is None else self.r_next_rows.reshape(-1, S, A, S)
         found = [
             s
-            for s in range(S)
-            if (self.support[:, s].sum(axis=-1) == 1).all()
-            and self.support[:, s, :, s].all()
+            for s in range(self.S)
+            if s != self.unseen_state
+            and self._never_left(s)
             and not self.unknown[:, s].any()
-            and bool((np.abs((pays[:, s] if pays.ndim == 3 else pays[:, s, :, s]) - nothing) < 1e-12).all())
+            and bool((np.abs(self._paid_in(s) - nothing) < 1e-12).all())
         ]
         return found[0] if len(found) == 1 else None
 
@@ -232,15 +292,15 @@ class Problem(FrozenRecord):
         return np.asarray(unknown[h % len(unknown)])
 
     def r_next_at(self, h: int) -> Floats:
-        """The rewards of step h by next state, (S, A, S), whether they depend on it or not; 0 where unknown."""
+        """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or not, else 0."""
         if self.r_next_rows is None:
-            return np.broadcast_to(self.r[h][..., None], (self.S, self.A, self.S))
+            return np.broadcast_to(self.r_rescaled[h][..., None], (self.S, self.A, self.S))
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S))
 
     def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
-        """The reward that is known for this transition, or for each of these; 0 where it is unknown."""
+        """The rescaled reward that is known for this transition, or for each of these; 0 where it is unknown."""
         if self.r_next_rows is None:
-            return np.asarray(self.r[h, s, a])
+            return np.asarray(self.r_rescaled[h, s, a])
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
@@ -254,23 +314,38 @@ class Problem(FrozenRecord):
     mark = alias("fingerprint")
 
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
-        """The same task for an agent that knows less: no rewards, no start distribution, no support."""
+        """The same task for an agent that knows less: no rewards, no start distribution, no support.
+
+        A problem that was stationary stays so without its rewards only if their table was the same at every step: that
+        the dynamics do not depend on the step says nothing about the means of unknown rewards.
+        """
         known = self.arguments()
         if rewards:
+            table = self.r_rows if self.r_next_rows is None else self.r_next_rows
+            known["stationary"] = self.stationary and bool((table == table[:1]).all())
             known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
+            known |= {"ended_state": None, "unseen_state": None}
         if start:
             known |= {"start": "unknown"}
         if support:
-            known |= {"support": None}
-        return Problem(**known)
+            known |= {"support": None, "ended_state": None, "unseen_state": None}
+        made = _rebuilt(known)
+        freeze(made, coding=self.coding)
+        return made
+
+    def with_coding(self, coding: str) -> "Problem":
+        """The same problem, whose numbers of states and actions stand for the labels of this codebook."""
+        made = _rebuilt(self.arguments())
+        freeze(made, coding=coding)
+        return made
 
     def in_user_units(self, value: float) -> float:
-        """A value of this library (0..H) in the units of the rewards."""
-        return self.units.to_user(value)
+        """Refuse to convert: values are in the user's units already."""
+        raise InvalidSetting(f"{NO_CONVERSION} Leave in_user_units out.")
 
     def from_user_units(self, value: float) -> float:
-        """A floor given in the units of the rewards, as agents take it (0..H)."""
-        return self.units.from_user(value)
+        """Refuse to convert: floors are in the user's units."""
+        raise InvalidSetting(f"{NO_CONVERSION} Write floor={value:g}.")
 
     def same_as(self, other: "Problem") -> bool:
         """Are both problems equal, to the last number?"""
@@ -282,13 +357,32 @@ class Problem(FrozenRecord):
         """A hash that identifies the problem, to the last number."""
         digest = hashlib.sha256()
         for word, value in sorted(self.arguments().items()):
+            if word in ("ended_state", "unseen_state") and value is None:
+                continue  # files of earlier versions have no such words
             text = value.identity if isinstance(value, Units) else repr(value)
             plain = value.tobytes() if isinstance(value, np.ndarray) else text.encode()
             digest.update(f"{word} {np.shape(value)} ".encode() + plain)
         return digest.hexdigest()[:16]
 
+    @cached_property
+    def origin(self) -> Origin:
+        """What counts of this problem are evidence about."""
+        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest_of(self.start)
+        if self.unknown_rows is not None and bool(self.unknown_rows.all()):
+            rewards = UNKNOWN
+        else:
+            rewards = digest_of(self.r_rows, self.r_next_rows, self.unknown_rows)
+        return Origin(
+            sizes=f"{self.S} states and {self.A} actions",
+            horizon=f"{self.H} steps",
+            coding=self.coding,
+            start=start,
+            units=self.units.range_text,
+            rewards=rewards,
+        )
+
     def arguments(self) -> dict[str, Any]:
-        """The arguments that build an equal problem."""
+        """The arguments that build an equal problem; rewards are rescaled."""
 
         def given(rows: AnyArray | None, *shape: int) -> AnyArray | None:
             if rows is None:
@@ -306,6 +400,8 @@ class Problem(FrozenRecord):
             "r_next": given(self.r_next_rows, S, A, S),
             "unknown": given(self.unknown_rows, S, A),
             "support": given(self.support_rows, S, A, S),
+            "ended_state": self.ended_state,
+            "unseen_state": self.unseen_state,
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -324,6 +420,8 @@ class Problem(FrozenRecord):
             )
             if rows is not None
         ]
+        if self.units.own or self.units.name:
+            more.append(f"returns {self.lowest:g}..{self.units.amount(self.highest)}")
         return f"Problem({', '.join([f'S={self.S}, A={self.A}, H={self.H}', start, kind, *more])})"
 
 
@@ -335,89 +433,15 @@ def require_problem(problem: object) -> None:
 
 def _rebuilt(arguments: dict[str, Any]) -> Problem:
     """Build a copy (see `Problem.__reduce__`)."""
-    return Problem(**arguments)
+    return Problem(**with_rescaled(arguments))
 
 
-def _checked_units(units: object, H: int) -> Units:
-    """Return the user's units for episodes of H steps."""
-    if not isinstance(units, Units):
-        raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
-    if units.steps not in (0, H, H - 1):  # one less where a common start was added
+def _checked_units(given: object, H: int, by_user: bool) -> Units:
+    """Return the user's units for episodes of H steps; of a table in them, all steps pay."""
+    units = require_units(given)
+    if units.steps not in ((0, H) if by_user else (0, H, H - 1)):  # one less where a common start was added
         raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
-    return Units(units.low, units.high, H) if units.steps == 0 and units.low != 0.0 else units
-
-
-def _require_rewards(name: str, rewards: Floats, ndim: int) -> None:
-    """Refuse rewards that are not finite or not in [0, 1]; the index is that of the array as given (ndim axes)."""
-    bad = np.argwhere(~np.isfinite(rewards))
-    if bad.size:
-        require_finite(name, rewards if rewards.ndim == ndim else rewards[0], InvalidModel)
-    bad = np.argwhere((rewards < 0.0) | (rewards > 1.0))
-    if bad.size:
-        raise InvalidModel(
-            f"{where(name, bad[0][-ndim:])} is {rewards[tuple(bad[0])]:.10g}, expected a reward in [0, 1]. "
-            "Rescale rewards and floor together: r' = (r - low) / (high - low) and "
-            "floor' = (floor - H low) / (high - low)."
-        )
-
-
-def _mask(name: str, given: ArrayLike | bool | None, shape: tuple[int, ...], H: int) -> Bools | None:
-    """Return a mask (1 or H, ...), or None."""
-    if given is None or given is False:
-        return None
-    if given is True:
-        return np.ones((1, *shape), dtype=np.bool_)
-    mask = as_array(name, given, "b", f"True or False for each of {shape}", InvalidModel)
-    if mask.shape not in (shape, (H, *shape)):
-        raise InvalidModel(f"{name} has shape {mask.shape}, expected {shape}, or {(H, *shape)} step by step.")
-    return np.asarray(mask[None] if mask.ndim == len(shape) else mask, dtype=np.bool_)
-
-
-def _start(start: ArrayLike | str | None, s1: object, S: int) -> Floats | None:
-    """Return the probabilities of the first state; None where they are unknown."""
-    first = require_integer("s1", s1, 0, InvalidModel)
-    if start is not None and first != 0:
-        raise InvalidModel(f"s1 is {first}, but start was given, too. Leave one of them out.")
-    if start is None:
-        if first >= S:
-            raise InvalidModel(f"s1 is {first}, expected a state in 0..{S - 1}.")
-        weights = np.zeros(S)  # a row of np.eye(S) would take S times the memory
-        weights[first] = 1.0
-        return weights
-    if isinstance(start, str):
-        if start != "unknown":
-            raise InvalidModel(f'start is {start!r}, expected probabilities of the {S} states, or "unknown".')
-        return None
-    weights = as_floats("start", start, InvalidModel)
-    if weights.shape != (S,):
-        raise InvalidModel(f"start has shape {weights.shape}, expected probabilities of the {S} states.")
-    require_distributions("start", weights, "a distribution over first states", InvalidModel)
-    return weights.copy()
-
-
-def per_step(name: str, array: Floats, axes: tuple[str, ...], H: int | None) -> tuple[Floats, int]:
-    """Return the array with a leading axis of H steps, or of 1 when it is the same at every step; and H."""
-    shape = f"({', '.join(axes)})"
-    if 0 in array.shape:
-        raise InvalidModel(f"{name} has shape {array.shape}: at least one step, one state and one action are needed.")
-    if H is not None:
-        H = require_integer("H", H, 1, InvalidModel)
-        if H > LONGEST:
-            raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
-    if array.ndim == len(axes):
-        if H is None:
-            raise InvalidModel(
-                f"{name} has shape {array.shape}. An array {shape} holds for all steps: give their number with H=..."
-            )
-        return array[None], H
-    if array.ndim == len(axes) + 1:
-        if H is not None and array.shape[0] != H:
-            raise InvalidModel(
-                f"H is {H}, but {name} has {array.shape[0]} steps (shape {array.shape}). Leave H out, or make them "
-                "agree."
-            )
-        return array, array.shape[0]
-    raise InvalidModel(f"{name} has shape {array.shape}, expected (H, {shape[1:]}, or {shape} together with H=...")
+    return replace(units, steps=H) if units.steps == 0 and units.low != 0.0 else units
 
 
 def signal(name: str, values: ArrayLike, problem: Problem, error: type[SurefootError]) -> Floats:

@@ -10,7 +10,7 @@ from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
 from surefoot.task.problem import signal
-from surefoot.worlds.exact import cost_of, solve, value_of
+from surefoot.worlds.exact import cost_of, rescaled_solve, worth
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 
@@ -21,7 +21,7 @@ class ConstrainedOptimum(FrozenRecord):
     Where no policy is that cheap, `feasible` is False, the value -inf and the policy None.
     """
 
-    value: float  # its exact value, in units of return
+    value: float  # its exact value, in the user's units
     policy: Floats | None
     cost: float  # its exact expected cost; where there is no such policy, that of the cheapest one
     budget: float
@@ -52,8 +52,8 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     cheapest = cheapest_in_box(world.P, world.P, start, table)
     if cheapest > limit + 1e-9:
         return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
-    answer = best_occupancy(world.P, start, world.r, table, max(limit, cheapest))
+    answer = best_occupancy(world.P, start, world.r_rescaled, table, max(limit, cheapest))
     if answer.status == "optimal":
-        policy = policy_from(answer.q, solve(world).policy)
-        return ConstrainedOptimum(value_of(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
+        policy = policy_from(answer.q, rescaled_solve(world).policy)
+        return ConstrainedOptimum(worth(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
     raise InvalidSetting(f"The solver failed on this linear program: {answer.words}. Try a slightly different budget.")

@@ -12,7 +12,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture, boltzmann, check_policy, greedy
-from surefoot.task.problem import Units
+from surefoot.task.units import Rescaled, Units
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 USUAL_SHARE = 0.9  # the default floor is nine tenths of what the baseline is worth
@@ -20,8 +20,8 @@ USUAL_SHARE = 0.9  # the default floor is nine tenths of what the baseline is wo
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Solution(FrozenRecord):
-    """An optimal policy and its values: policy (H, S, A), Q (H, S, A), V (H+1, S), value = V[0, s1],
-    or V[0] averaged over the start."""
+    """An optimal policy (H, S, A), with values in the user's units: Q (H, S, A), V (H+1, S), value = V[0, s1], or V[0]
+    averaged over the start."""
 
     policy: Floats
     Q: Floats
@@ -38,13 +38,18 @@ class Solution(FrozenRecord):
 
 def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
     """Return V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
-    (`world.at_start(V[0])` where there are several first states).
+    (`world.at_start(V[0])` where there are several first states). In the user's units.
 
     For an EpisodicMixture, the coin-averaged values.
     """
+    return _to_user(world, rescaled_policy_value(world, policy))
+
+
+def rescaled_policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
+    """`policy_value` on the rescaled scale, 0..H."""
     require_world(world)
     if isinstance(policy, EpisodicMixture):
-        V_first, V_second = policy_value(world, policy.first), policy_value(world, policy.second)
+        V_first, V_second = rescaled_policy_value(world, policy.first), rescaled_policy_value(world, policy.second)
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
     pi = check_policy(policy, world.problem)
     V = np.zeros((world.H + 1, world.S))
@@ -53,11 +58,16 @@ def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floa
 
 
 def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
-    """Return the value of a policy at the start: one number. For an EpisodicMixture it is averaged over the coin."""
+    """Return the rescaled value (0..H) of a policy at the start: one number, averaged over a coin if there is one."""
     if isinstance(policy, EpisodicMixture):
         first, second = (value_of(world, side) for side in (policy.first, policy.second))
         return (1.0 - policy.rho) * first + policy.rho * second
-    return world.at_start(policy_value(world, policy)[0])
+    return world.at_start(rescaled_policy_value(world, policy)[0])
+
+
+def worth(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
+    """Return the value of a policy at the start in the user's units."""
+    return world.problem.units.to_user(value_of(world, policy))
 
 
 def cost_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture, cost: Floats) -> float:
@@ -71,13 +81,27 @@ def solve(world: TabularMDP) -> Solution:
 
     Sums run in the same order for every pair: a matrix product may round equal rows differently and so break ties.
     """
+    best = rescaled_solve(world)
+    if not world.problem.units.own:
+        return best
+    V = _to_user(world, best.V)
+    return Solution(best.policy, _to_user(world, best.Q), V, world.problem.units.to_user(best.value))
+
+
+def rescaled_solve(world: TabularMDP) -> Solution:
+    """`solve` on the rescaled scale, 0..H."""
     require_world(world)
     Q = np.zeros((world.H, world.S, world.A))
     V = np.zeros((world.H + 1, world.S))
     for h in reversed(range(world.H)):
-        Q[h] = world.r[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
+        Q[h] = world.r_rescaled[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
         V[h] = Q[h].max(axis=1)
     return Solution(policy=greedy(Q), Q=Q, V=V, value=world.at_start(V[0]))
+
+
+def _to_user(world: TabularMDP, V: Floats) -> Floats:
+    """Return rescaled values by step in the user's units."""
+    return world.problem.units.to_go(V) if world.problem.units.own else V
 
 
 def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
@@ -111,11 +135,12 @@ def with_baseline(
     cost: Floats | None = None,
     units: Units = Units(),  # noqa: B008  (frozen)
 ) -> TabularMDP:
-    """Return the world with this baseline, and nine tenths of its value as the floor unless another is given."""
+    """Return the world with this baseline; r is rescaled. Unless another floor is given, it is nine tenths of the way
+    from the lowest return up to the baseline's value."""
     bare = TabularMDP(P, r, H=H)
     if floor is None:
-        floor = USUAL_SHARE * float(policy_value(bare, baseline)[0, 0])
-    return TabularMDP(P, r, H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
+        floor = units.to_user(USUAL_SHARE * float(policy_value(bare, baseline)[0, 0]))
+    return TabularMDP(P, Rescaled(r), H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
 
 
 def lean(rule: Floats, slip: float) -> Floats:

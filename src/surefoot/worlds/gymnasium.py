@@ -6,7 +6,7 @@ How an environment with n states becomes a problem with exactly H steps:
 - state n is the absorbing state of an episode after `terminated`: it stays there and earns 0 in the user's units;
 - where episodes start in several states, state n+1 is the common start of all of them. Its one step, before the H real
   ones, draws the first state and earns nothing, so the problem has H+1 steps and stays stationary;
-- rewards are rescaled from the declared range to [0, 1]; `problem.in_user_units` and `from_user_units` translate.
+- rewards, floors and values are in the environment's units. Inside, rewards are rescaled from their range to [0, 1].
 """
 
 import operator
@@ -22,7 +22,8 @@ from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
 from surefoot.task.policy import draw
-from surefoot.task.problem import Problem, Units
+from surefoot.task.problem import Problem
+from surefoot.task.units import Rescaled, Units
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -167,18 +168,19 @@ def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
         return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
     found = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
     assert isinstance(found, TabularMDP)
-    if problem.unknown_rows is not None or found.P.shape[:3] != problem.r.shape:
+    if problem.unknown_rows is not None or found.P.shape[:3] != problem.r_rescaled.shape:
         return found  # the problem knows less, or is of something else: whoever compares the two says so
     S, A, after = problem.S, problem.A, problem.r_next_rows
     settings: dict[str, Any] = {"s1": found.s1, "H": found.H, "units": problem.units, "name": found.name}
     if after is None:  # it knows the rewards of each pair: means, where they depend on the next state
         r = problem.r_rows.reshape(-1, S, A)
-        if not np.allclose(found.r, r, rtol=0.0, atol=1e-8):
+        if not np.allclose(found.r_rescaled, r, rtol=0.0, atol=1e-8):
             return found
-        return TabularMDP(found.P_rows[0], r[0] if len(r) == 1 else r, **settings)
+        return TabularMDP(found.P_rows[0], Rescaled(r[0] if len(r) == 1 else r), **settings)
     shown = found.problem.r_next_rows
     alike = shown is not None and after.shape == shown.shape and np.allclose(shown, after, rtol=0.0, atol=1e-8)
-    return TabularMDP(found.P_rows[0], r_next=after.reshape(-1, S, A, S)[0], **settings) if alike else found
+    after = after.reshape(-1, S, A, S)[0]
+    return TabularMDP(found.P_rows[0], r_next=Rescaled(after), **settings) if alike else found
 
 
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
@@ -289,10 +291,10 @@ def _world(
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     return TabularMDP(
         transitions,
-        None if varied else r,
+        None if varied else Rescaled(r),
         s1=s1,
         H=H + int(several),
-        r_next=after if varied else None,
+        r_next=Rescaled(after) if varied else None,
         support=_structure(coder, S, several),
         units=units,
         name=name,
@@ -381,7 +383,7 @@ def _problem(
         unknown[: coder.n] = True
     s1 = coder.start if start is None else coder.state(start)
     return Problem(
-        r,
+        Rescaled(r),
         s1=s1,
         H=H + several,
         stationary=stationary,

@@ -12,10 +12,10 @@ from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
     freeze,
+    per_step,
     read_only,
     require_bool,
     require_distributions,
-    require_floor,
     require_integer,
     require_size,
     where,
@@ -23,17 +23,19 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidModel
 from surefoot.numerics import kernels
 from surefoot.task.policy import check_policy
-from surefoot.task.problem import Problem, Units, per_step, signal
+from surefoot.task.problem import Problem, signal
+from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class TabularMDP(FrozenRecord):
-    """An episodic world with H steps, S states, A actions, and rewards in [0, 1]. Frozen; arrays are read-only.
+    """An episodic world with H steps, S states, A actions, and rewards in `units`. Frozen; arrays are read-only.
 
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
     stored once, and `P` is a view of that. r is (H, S, A) or (S, A); or `r_next` (H, S, A, S) or (S, A, S), where the
     reward depends on the next state, and then r is its mean. Every episode starts in s1, or in a state drawn from
-    `start` (S,). With `random_rewards` each reward is 1 with the probability given by r or r_next, else 0.
+    `start` (S,). With `random_rewards` each reward is the highest or the lowest of the units, with mean r or r_next.
+    Rewards, floors and values are in `units`; without them, rewards lie in [0, 1]. `Rescaled(r)` is a table in [0, 1].
 
     `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with less knowledge, and
     `with_support()` a world whose agents know which transitions are possible.
@@ -41,25 +43,25 @@ class TabularMDP(FrozenRecord):
 
     P: Floats  # (H, S, A, S)
     P_rows: Floats  # (H or 1, S, A, S)
-    r: Floats  # (H, S, A): mean rewards
-    r_rows: Floats  # (H or 1, S*A)
+    r_rescaled: Floats  # (H, S, A): mean rewards, in 0..1
+    r_rows: Floats  # (H or 1, S*A), rescaled
     start: Floats  # (S,)
     random_rewards: bool
     problem: Problem
     name: str
     cost: Floats | None  # (H, S, A): a second signal in [0, 1], where the world has one
     baseline: Floats | None  # (H, S, A): the usual baseline of this world
-    suggested_floor: float | None  # a floor under that baseline
+    suggested_floor: float | None  # a floor under that baseline, in the user's units
 
     def __init__(
         self,
         P: ArrayLike,
-        r: ArrayLike | None = None,
+        r: "ArrayLike | Rescaled | None" = None,
         s1: int = 0,
         H: int | None = None,
         *,
         start: ArrayLike | None = None,
-        r_next: ArrayLike | None = None,
+        r_next: "ArrayLike | Rescaled | None" = None,
         random_rewards: bool = False,
         support: ArrayLike | None = None,
         units: Units = Units(),  # noqa: B008  (frozen)
@@ -73,7 +75,8 @@ class TabularMDP(FrozenRecord):
         if (r is None) == (r_next is None):
             raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
-        rewards = as_floats(word, r if r_next is None else r_next, InvalidModel)
+        given = r if r_next is None else r_next
+        rewards = as_floats(word, given.table if isinstance(given, Rescaled) else given, InvalidModel)
         if H is None and given_P.ndim == 4:
             H = given_P.shape[0]
         if H is None and rewards.ndim == axes + 1:
@@ -115,7 +118,7 @@ class TabularMDP(FrozenRecord):
             self,
             P=np.broadcast_to(own, (steps, S, A, S)),
             P_rows=own,
-            r=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
+            r_rescaled=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
             r_rows=mean,
             start=problem.start,
             random_rewards=require_bool("random_rewards", random_rewards),
@@ -123,8 +126,13 @@ class TabularMDP(FrozenRecord):
             name=name,
             cost=None if cost is None else signal("cost", cost, problem, InvalidModel),
             baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
-            suggested_floor=None if suggested_floor is None else require_floor(suggested_floor, steps),
+            suggested_floor=None if suggested_floor is None else _checked_floor(suggested_floor, problem),
         )
+
+    @property
+    def r(self) -> Floats:
+        """Mean rewards (H, S, A) in the user's units."""
+        return per_step_to_user(self.r_rescaled, self.problem.units)
 
     @property
     def H(self) -> int:
@@ -156,7 +164,7 @@ class TabularMDP(FrozenRecord):
         return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
 
     def mean_reward(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
-        """Return the mean reward of this transition, or of each of these transitions."""
+        """Return the rescaled mean reward of this transition, or of each of these transitions."""
         return self.problem.reward_of(h, s, a, s_next)
 
     def with_support(self) -> "TabularMDP":
@@ -175,11 +183,11 @@ class TabularMDP(FrozenRecord):
         return rows[0] if len(rows) == 1 else rows
 
     def in_user_units(self, value: float) -> float:
-        """Return a value of this library (0..H) in the units of the rewards."""
+        """Refuse to convert: values are in the user's units already."""
         return self.problem.in_user_units(value)
 
     def from_user_units(self, value: float) -> float:
-        """Return a floor given in the units of the rewards, as agents take it (0..H)."""
+        """Refuse to convert: floors are in the user's units."""
         return self.problem.from_user_units(value)
 
     @cached_property
@@ -227,7 +235,13 @@ class TabularMDP(FrozenRecord):
 
 def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
     """Build a copy (see `TabularMDP.__reduce__`)."""
-    return TabularMDP(**arguments)
+    return TabularMDP(**with_rescaled(arguments))
+
+
+def _checked_floor(floor: float, problem: Problem) -> float:
+    """Return the floor, if an episode can return it."""
+    problem.level(floor, "suggested_floor")
+    return float(floor)
 
 
 def _require_inside(P: Floats, support: Bools) -> None:

@@ -101,27 +101,39 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
     }
 
 
+def rescaled(values: Any, units: sf.Units, whole: bool = True) -> Any:
+    """Values in the units of 68af267, 0..H; `whole`: of whole episodes, else differences of such."""
+    if values is None or not units.own:
+        return values
+    if isinstance(values, np.ndarray):
+        return np.array([rescaled(float(value), units, whole) for value in values.flat]).reshape(values.shape)
+    return units.from_user(values) if whole else values / units.scale
+
+
 def of_run(run: sf.Run) -> Made:
-    """All numbers of a run; not its words, nor how long it took."""
-    curve, trace = run.curve, run.trace
+    """All numbers of a run, values rescaled; not its words, nor how long it took."""
+    curve, trace, units = run.curve, run.trace, run.units
     totals = {
         "episodes": run.episodes,
-        "floor": run.floor,
-        "optimum": run.optimum,
-        "baseline": run.baseline,
+        "floor": rescaled(run.floor, units),
+        "optimum": rescaled(run.optimum, units),
+        "baseline": rescaled(run.baseline, units),
         "violations": run.violations,
-        "regret": run.regret,
-        "smallest value": run.min_value,
-        "smallest sum": run.min_cumulative,
-        "mean value": run.mean_value,
-        "mean return": run.mean_return,
+        "regret": rescaled(run.regret, units, whole=False),
+        "smallest value": rescaled(run.min_value, units),
+        "smallest sum": rescaled(run.min_cumulative, units, whole=False),
+        "mean value": rescaled(run.mean_value, units),
+        "mean return": rescaled(run.mean_return, units),
         "first mixture": run.first_mixture,
         "first optimist": run.first_optimistic,
         "budget": run.budget,
         "baseline's cost": run.baseline_cost,
         "largest cost": run.max_cost,
     }
-    alarm = () if run.alarm is None else (run.alarm.episodes, run.alarm.mean_return, run.alarm.mean_of_last)
+    alarm: tuple[Any, ...] = ()
+    if run.alarm is not None:
+        means = (rescaled(mean, units) for mean in (run.alarm.mean_return, run.alarm.mean_of_last))
+        alarm = (run.alarm.episodes, *means)
     groups = {
         "counts": of_counts(run.counts),
         "totals": totals,
@@ -129,10 +141,10 @@ def of_run(run: sf.Run) -> Made:
         "curve": {
             "episode": curve.episode,
             "episodes": curve.episodes,
-            "mean": curve.mean,
-            "min": curve.min,
+            "mean": rescaled(curve.mean, units),
+            "min": rescaled(curve.min, units),
             "below": curve.below,
-            "regret": curve.regret,
+            "regret": rescaled(curve.regret, units, whole=False),
             "sources": curve.sources,
             "by h": curve.by_h,
         },
@@ -140,25 +152,26 @@ def of_run(run: sf.Run) -> Made:
     if trace is not None:
         groups["trace"] = {
             "episode": trace.episode,
-            "lower": trace.lower,
-            "upper": trace.upper,
+            "lower": rescaled(trace.lower, units),
+            "upper": rescaled(trace.upper, units),
             "rho": trace.rho,
             "h": trace.h,
-            "candidates": trace.candidates,
+            "candidates": rescaled(trace.candidates, units),
         }
     return Made(groups, {**totals, **{f"exit {i}": n for i, n in enumerate(run.sources.values())}})
 
 
 def of_plan(plan: sf.Plan) -> dict[str, Any]:
-    """The numbers of a plan."""
+    """The numbers of a plan, values rescaled."""
+    units = sf.Units() if plan.grounds is None else plan.grounds.agent.problem.units
     coin = isinstance(plan.policy, sf.EpisodicMixture)
     return {
         "policy": np.stack([plan.policy.first, plan.policy.second]) if coin else plan.policy,
         "h": plan.h,
         "rho": plan.rho,
-        "lower": plan.lower,
-        "upper": plan.upper,
-        "candidates": plan.candidates,
+        "lower": rescaled(plan.lower, units),
+        "upper": rescaled(plan.upper, units),
+        "candidates": rescaled(plan.candidates, units),
         "cost": plan.cost,
     }
 
@@ -167,7 +180,7 @@ def of_learnt(learnt: sf.Learnt) -> dict[str, Any]:
     """What was learnt from a log."""
     return {
         "policy": learnt.policy,
-        "lower": learnt.lower,
+        "lower": learnt.rescaled_lower,
         "estimate": learnt.estimate,
         "certified": learnt.certified,
         "mark": learnt.certificate.mark if learnt.certified else None,
@@ -323,7 +336,7 @@ class Saved(NamedTuple):
 
 def stepmix_kl() -> sf.StepMix:
     world = walk_world()
-    floor = world.from_user_units(1.5)
+    floor = 1.5
     return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=sf.Growth(1.3))
 
 
@@ -332,27 +345,29 @@ def epsmix_live() -> sf.EpsMix:
     problem = walk_live()
     baseline = half(problem)
     nothing = sf.certify(baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01).certificate
-    proof = replace(nothing, value=problem.from_user_units(0.25))
+    proof = replace(nothing, value=0.25, rescaled=None)
     settings = {"pooled": True, "replan": sf.Growth(3.0), "returns": sf.Returns(share=0.5), "certificate": proof}
-    return sf.EpsMix(problem, baseline, problem.from_user_units(-0.5), delta=0.1, **settings)
+    return sf.EpsMix(problem, baseline, -0.5, delta=0.1, **settings)
 
 
 def too_high() -> sf.StepMix:
     """A floor that the baseline does not reach: its watchdog gives alarm."""
     problem = walk_live()
-    return sf.StepMix(problem, half(problem), problem.from_user_units(7.0), pooled=True)
+    return sf.StepMix(problem, half(problem), 7.0, pooled=True)
 
 
 def thompson() -> sf.StepMix:
     """Another explorer than the optimist."""
     world = walk_world()
     explorer = sf.Thompson(world.problem, prior=0.5)
-    floor = world.from_user_units(1.5)
+    floor = 1.5
     return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer)
 
 
-def worth(world: sf.TabularMDP, policy: np.ndarray) -> float:
-    return world.at_start(sf.policy_value(world, policy)[0])
+def worth(world: sf.TabularMDP, policy: np.ndarray, less: float = 0.0) -> float:
+    """The value of a policy less so much, which is rescaled: at 68af267 all of it was."""
+    units = world.problem.units
+    return units.to_user(units.from_user(world.at_start(sf.policy_value(world, policy)[0])) - less)
 
 
 def budget_exploration() -> sf.BudgetExploration:
@@ -360,14 +375,14 @@ def budget_exploration() -> sf.BudgetExploration:
     baseline = half(world.problem)
     value = worth(world, baseline)
     settings = {"pooled": True, "baseline_value": value, "learner": sf.UCBVI(world.problem, episodes=200, pooled=True)}
-    return sf.BudgetExploration(world.problem, baseline, value - 0.15, **settings)
+    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **settings)
 
 
 def conservative_ucbvi() -> sf.ConservativeUCBVI:
     world = walk_world()
     baseline = half(world.problem)
     value = worth(world, baseline)
-    return sf.ConservativeUCBVI(world.problem, baseline, value - 0.2, pooled=True, baseline_value=value)
+    return sf.ConservativeUCBVI(world.problem, baseline, worth(world, baseline, 0.2), pooled=True, baseline_value=value)
 
 
 def dope() -> sf.DOPE:
@@ -375,7 +390,8 @@ def dope() -> sf.DOPE:
     baseline = half(world.problem)
     value = worth(world, baseline)
     settings = {"episodes": 60, "baseline_value": value, "pooled": True, "replan": sf.Growth(1.5)}
-    return sf.DOPE(world.problem, baseline, value - 1.0, bounds=sf.MaurerPontilBox(scale=0.01), **settings)
+    floor, box = worth(world, baseline, 1.0), sf.MaurerPontilBox(scale=0.01)
+    return sf.DOPE(world.problem, baseline, floor, bounds=box, **settings)
 
 
 def our_environment() -> gymnasium.Env:
@@ -546,7 +562,8 @@ def log_world() -> sf.TabularMDP:
 
 SHOP_COLUMNS = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
 SHOP_COLUMNS |= {"next_state": "next", "terminated": "left"}
-SHOP = {"columns": SHOP_COLUMNS, "reward_range": (-3.0, 8.0), "seed": 5}
+SHOP = {"columns": SHOP_COLUMNS, "reward_range": (-3.0, 8.0), "seed": 5, "states": "as logged"}
+PLAIN = {"states": "as logged", "reward_range": (0.0, 1.0)}  # what was taken for granted when the files were written
 
 
 def shop_rows(customers: int = 60) -> str:
@@ -733,9 +750,9 @@ def from_log(seed: int, folder: Path) -> Made:
     world = sf.random_mdp(S=4, A=3, H=3, seed=6)
     mu = sf.boltzmann(sf.solve(world).Q, eta=2.0)
     path = sf.sample_log(world, mu, 3000, folder / "log.parquet", seed=seed)
-    log = sf.count_log(path, seed=seed)
-    problem = log.problem(rewards=world.r)
-    unknown = log.problem(unknown=True)
+    log = sf.count_log(path, seed=seed, **PLAIN)
+    problem = log.problem(rewards=world.r, start="as logged")
+    unknown = log.problem(start="as logged")
     robust = sf.robust_vi(log.counts, problem, 0.05)
     found = {
         "robust": robust,
@@ -756,13 +773,13 @@ def shop_log(seed: int, folder: Path) -> Made:
     """Labels, early ends, rewards that vary and have a range of their own."""
     (folder / "shop.csv").write_text(shop_rows(400))
     log = sf.count_log(folder / "shop.csv", **{**SHOP, "seed": seed})
-    problem = log.problem()
+    problem = log.problem(start="as logged")
     learnt = sf.robust_vi(log.counts, problem, 0.1)
     lcb = sf.vi_lcb(log.fold_counts, problem, 0.1)
     sf.Baseline.of(learnt, log.codebook).save(folder / "baseline.npz")
     groups = {"log": of_log(log), "robust": of_learnt(learnt), "vi-lcb": of_learnt(lcb)}
     groups["file"] = in_file(folder / "baseline.npz")
-    return Made(groups, {"robust": learnt.lower, "vi-lcb": lcb.lower, "mean return": log.mean_return})
+    return Made(groups, {"robust": learnt.rescaled_lower, "vi-lcb": lcb.rescaled_lower, "mean return": log.mean_return})
 
 
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)

@@ -97,19 +97,20 @@ def logs(folder: Path) -> dict:
         sf.sample_log(world, sf.uniform(world.H, world.S, world.A), 100, folder / name, seed=2)
     (folder / "shop.csv").write_text(kept.shop_rows())
     shop = sf.count_log(folder / "shop.csv", **kept.SHOP)
-    plain = sf.count_log(folder / "log.csv", seed=5)
+    plain = sf.count_log(folder / "log.csv", seed=5, **kept.PLAIN)
     shop.save(folder / "log-counts-shop.npz")
     plain.save(folder / "log-counts-plain.npz")
     shop.codebook.save(folder / "codebook.json")
-    learnt = sf.robust_vi(shop.counts, shop.problem(), 0.05)
+    learnt = sf.robust_vi(shop.counts, shop.problem(start="as logged"), 0.05)
     sf.Baseline.of(learnt, shop.codebook).save(folder / "baseline.npz")
-    told = sf.robust_vi(plain.counts, plain.problem(rewards=world.r), 0.05)
-    command("baseline", folder / "log.csv", "--out", folder / "baseline-by-command.npz", "--delta", "0.1")
+    told = sf.robust_vi(plain.counts, plain.problem(rewards=world.r, start="as logged"), 0.05)
+    declared = ("--states", "as-logged", "--reward-range", "0", "1", "--rewards", "as-logged", "--start", "as-logged")
+    command("baseline", folder / "log.csv", "--out", folder / "baseline-by-command.npz", "--delta", "0.1", *declared)
     os.environ["MINARI_DATASETS_PATH"] = str(folder / "minari")
     with tempfile.TemporaryDirectory() as short:  # one episode: HDF5 takes 14 KB for each
         one = sf.sample_log(world, sf.uniform(world.H, world.S, world.A), 1, Path(short, "one.csv"), seed=2)
         sf.to_minari(one, kept.MINARI, states=world.S, actions=world.A)
-        minari = kept.digest(kept.of_log(sf.count_log(one, states=world.S, actions=world.A)))
+        minari = kept.digest(kept.of_log(sf.count_log(one, states=world.S, actions=world.A, reward_range=(0.0, 1.0))))
     return {
         "minari": minari,
         "shop": kept.digest(kept.of_log(shop)),

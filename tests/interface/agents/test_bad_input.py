@@ -27,7 +27,7 @@ def test_worlds(parts):
         (dict(P=spoil(P, (1, 0, 1), [0.5, 0.2, 0.24]), r=r), r"P\[1, 0, 1\] sums to 0.94, expected 1 within 1e-09"),
         (dict(P=spoil(P, (0, 2, 1), [1.2, -0.2, 0.0]), r=r), r"P\[0, 2, 1, 1\] is -0.2, expected a probability >= 0"),
         (dict(P=spoil(P, (0, 2, 1, 0), math.nan), r=r), r"P\[0, 2, 1, 0\] is nan, expected a finite number"),
-        (dict(P=P, r=spoil(r, (1, 2, 0), 1.5)), r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*Rescale"),
+        (dict(P=P, r=spoil(r, (1, 2, 0), 1.5)), r"r\[1, 2, 0\] is 1.5, expected a reward in \[0, 1\].*declare their"),
         (dict(P=P, r=spoil(r, (1, 2, 0), -0.1)), r"r\[1, 2, 0\] is -0.1, expected a reward in \[0, 1\]"),
         (dict(P=P, r=spoil(r, (1, 2, 0), math.nan)), r"r\[1, 2, 0\] is nan"),
         (dict(P=P, r=spoil(r, (1, 2, 0), math.inf)), r"r\[1, 2, 0\] is inf"),
@@ -96,7 +96,7 @@ def test_floor_and_delta(parts, kind):
     baseline = sf.uniform(2, 3, 2)
     for floor, message in (
         (-0.01, "no policy can miss it"),
-        (2.01, r"no policy can reach it. Choose 0 <= floor <= 2"),
+        (2.01, "returns lie in 0..2 per episode: no policy can reach it"),
         (math.nan, "floor is nan"),
         ("2", "expected a number"),
     ):

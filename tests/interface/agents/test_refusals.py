@@ -19,7 +19,7 @@ PROBLEM = sf.Problem(R, H=H)
         ({}, r"either as r .* or as r_next"),
         ({"r": R, "r_next": AFTER}, r"either as r .* or as r_next"),
         ({"r_next": AFTER[..., :2]}, r"r_next has shape \(3, 2, 2\), expected rewards over as many next states"),
-        ({"r_next": 2 * AFTER + 1}, r"r_next\[0, 0, 0\] is 2, expected a reward in \[0, 1\].*Rescale"),
+        ({"r_next": 2 * AFTER + 1}, r"r_next\[0, 0, 0\] is 2, expected a reward in \[0, 1\].*declare their range"),
         ({"r_next": R}, r"r_next has shape \(3, 2\), expected \(H, S, A, S\)"),
         ({"r_next": AFTER, "unknown": True}, r"either unknown or given as r_next"),
         ({"r": R, "unknown": np.ones((2, 2), bool)}, r"unknown has shape \(2, 2\), expected \(3, 2\), or \(2, 3, 2\)"),
@@ -64,7 +64,12 @@ def test_a_world_that_is_not_what_the_agent_was_given():
     hidden = np.zeros((S, A), dtype=bool)
     hidden[0, 0] = True
     for world, problem, pooled, message in (
-        (by_step, by_step.problem.forget(rewards=True), True, "pools rewards .* depend on the step"),
+        (
+            by_step,
+            sf.Problem(np.zeros((S, A)), H=H, unknown=True, stationary=True),
+            True,
+            "pools rewards .* depend on the step",
+        ),
         (after, sf.Problem(R, H=H, unknown=hidden), False, "knows other rewards"),
         (by_step, sf.Problem(R, H=H, start="unknown"), False, "knows other rewards"),
         (by_step, sf.Problem(by_step.r, start=[0.5, 0.5, 0.0]), False, "starts elsewhere"),
@@ -91,7 +96,10 @@ def test_counts_and_episodes():
     counts = sf.Counts.zeros(hidden)
     for episode, message in (
         (sf.Episode([0, 1, 2], [1, 0]), r"no rewards, but its rewards are unknown.*Episode.of"),
-        (sf.Episode([0, 1, 2], [1, 0], [0.5, 1.5]), r"rewards\[1\] is 1.5, expected a reward in \[0, 1\].*not counted"),
+        (
+            sf.Episode([0, 1, 2], [1, 0], [0.5, 1.5]),
+            r"rewards\[1\] is 1.5, outside the declared range \(0, 1\).*not counted",
+        ),
     ):
         with pytest.raises(sf.InvalidEpisode, match=message):
             counts.add(episode)
@@ -160,7 +168,7 @@ def test_the_papers_bounds(settings, message):
         (lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, baseline_at_least=9), "baseline_at_least is 9"),
         (lambda: sf.StepMix(PROBLEM, BASELINE, sf.Relative(0.1), baseline_at_least=1), "adds nothing"),
         (
-            lambda: sf.StepMix(sf.Problem(R, H=H, units=sf.Units(-1.0, 1.0, H)), BASELINE, sf.Relative(0.1)),
+            lambda: sf.StepMix(sf.Problem.rescaled(R, sf.Units(-1.0, 1.0, H), H=H), BASELINE, sf.Relative(0.1)),
             "needs rewards that are never negative, but they may be as low as -1",
         ),
     ],

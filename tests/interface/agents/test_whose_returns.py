@@ -42,7 +42,7 @@ def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap):
     assert after.record[0] <= 50
     assert after.returns_of == bad.fingerprint != good.fingerprint
     with pytest.raises(sf.InvalidCounts, match="different baselines"):
-        after.merge(counts)
+        after.merge(sf.simulate(trap, good, 300, seed=1).counts)
 
 
 def test_the_mark_survives_saving(trap, tmp_path):
@@ -103,8 +103,11 @@ def test_sums_of_rewards_do_not_overflow(trap):
 
 
 def test_units_are_checked():
-    r = np.full((1, 1), 0.1)
-    assert sf.Problem(r, H=10, units=sf.Units(-1.0, 1.0)).in_user_units(1.0) == pytest.approx(-8.0)
+    r = np.full((1, 1), -0.5)
+    problem = sf.Problem(r, H=10, units=sf.Units(-1.0, 1.0))
+    assert (problem.lowest, problem.highest) == (-10.0, 10.0)
+    assert (problem.r[0, 0, 0], problem.r_rescaled[0, 0, 0]) == (-0.5, 0.25)
+    assert problem.level(-5.0) == 2.5
     for units, message in (((-1, 1), "expected sf.Units"), (sf.Units(-1.0, 1.0, 7), "7 steps, but the problem has 10")):
         with pytest.raises(sf.InvalidModel, match=message):
             sf.Problem(r, H=10, units=units)

@@ -46,7 +46,7 @@ def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
     assert (last["plans"], last["episodes"]) == (len(plans), 1500)
     assert {plan["source"] for plan in plans} >= {"baseline", "optimistic"}
     for line, n in zip(plans, counts_of(plans, world), strict=True):
-        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S)))
+        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S), problem=world.problem))
         assert line["candidates"] == [value.hex() for value in plan.candidates.tolist()]
         assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (plan.h, plan.rho, plan.safety)
         assert line["episodes"] == n.sum() // world.H

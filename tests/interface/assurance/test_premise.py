@@ -228,7 +228,7 @@ def test_a_rival_proves_its_baseline_while_it_plays_it():
     agent = sf.OptPessLP(world.problem, baseline, 1.7, baseline_value=1.81, episodes=10**9)
     seen = {}
     for n in np.geomspace(1, 10**8, 60).astype(np.int64):
-        plan = agent.plan(sf.Counts(np.full((2, 1, 2, 1), n)))
+        plan = agent.plan(sf.Counts(np.full((2, 1, 2, 1), n), problem=world.problem))
         seen[plan.source, plan.safety] = LINE.search(plan.explain())[2]
     assert seen == {
         ("baseline", "trusted"): "asserted by the user",

@@ -150,15 +150,13 @@ def test_the_message_has_the_numbers_and_their_units():
             state, reward, *rest = super().step(action)
             return state, 6.0 * reward - 1.0, *rest
 
-    floor = known.from_user_units(3.8)
-    assert floor == pytest.approx(FLOOR)
-    run = learnt(Paid(**BELOW), agent(known=known, floor=floor))
+    assert known.level(3.8) == pytest.approx(FLOOR)
+    run = learnt(Paid(**BELOW), agent(known=known, floor=3.8))
     text, at = str(run.alarm), run.alarm.episodes
-    mean = known.in_user_units(run.alarm.mean_return)
+    mean = run.alarm.mean_return
     assert text.startswith(f"ALARM after {at} episodes: the promise is not supported by what was observed.")
     assert "The floor is 3.8 per episode" in text
     assert f"over {at} episodes the mean return was {mean:.6g}" in text
-    assert "(units of return)" in text
     assert "at most 0.01" in text
     for reason in ("the process has changed", "is not Markov", "the baseline is below the floor"):
         assert reason in text

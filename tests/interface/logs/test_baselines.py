@@ -13,6 +13,7 @@ from surefoot.cli.main import app
 from surefoot.offline.baseline_file import METHODS, learn_baseline
 
 FLOOR = 2.2
+DECLARED = ("--reward-range", 0, 1, "--states", 5, "--start", 0, "--rewards", "as-logged")
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +30,12 @@ def path(world, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def log(path):
-    return sf.count_log(path, states=5, actions=5)
+    return sf.count_log(path, states=5, actions=5, reward_range=(0, 1))
 
 
 @pytest.fixture(scope="module")
 def learnt(log, world):
-    return sf.robust_vi(log.counts, log.problem(rewards=world.r), 0.05)
+    return sf.robust_vi(log.counts, log.problem(rewards=world.r, start=0), 0.05)
 
 
 def run(*arguments):
@@ -52,7 +53,7 @@ class TestTheCommand:
     @pytest.mark.parametrize("method", METHODS)
     def test_ends_in_a_policy_file_and_a_report(self, method, path, tmp_path):
         out = tmp_path / "policy.npz"
-        found = run("baseline", path, "--floor", FLOOR, "--method", method, "--out", out)
+        found = run("baseline", path, "--floor", FLOOR, "--method", method, "--out", out, *DECLARED)
         assert found.exit_code == (CERTIFICATE_FAILED if method == "vi-lcb" else 0)
         assert ("NOT cleared" if method == "vi-lcb" else "CLEARED") in found.output
         assert "certified to be worth at least" in " ".join(found.output.split())
@@ -64,15 +65,15 @@ class TestTheCommand:
         assert baseline.codebook.states == (0, 1, 2, 3, 4)
 
     def test_json_has_the_same_numbers(self, path, tmp_path):
-        found = run("baseline", path, "--floor", FLOOR, "--out", tmp_path / "p.npz", "--json")
+        found = run("baseline", path, "--floor", FLOOR, "--out", tmp_path / "p.npz", "--json", *DECLARED)
         told = json.loads(found.output)
         assert told["cleared"] is True
         assert FLOOR <= told["certified_value"] == pytest.approx(sf.load_baseline(tmp_path / "p.npz").certificate.value)
         assert told["logged_certified"] < told["logged_mean_return"]
 
     def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
-        assert run("logs", "count", path, "--out", tmp_path / "c.npz").exit_code == 0
-        direct = run("baseline", path, "--out", tmp_path / "p.npz", "--json")
+        assert run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1).exit_code == 0
+        direct = run("baseline", path, "--out", tmp_path / "p.npz", "--json", "--reward-range", 0, 1)
         by_counts = run("baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--json")
         assert json.loads(direct.output) == json.loads(by_counts.output)
 
@@ -97,7 +98,7 @@ class TestTheCommand:
         assert found.exit_code == 0
         for words in (
             "9,000 rows, 3,000 episodes",
-            "H = 3 steps, S = 5 states, A = 5 actions",
+            "H = 3 steps, S = 6 states (one of them for all states that were never seen), A = 5 actions",
             "coverage",
             "can be used",
         ):
@@ -105,8 +106,9 @@ class TestTheCommand:
 
     def test_refusals(self, path, tmp_path):
         out = tmp_path / "p.npz"
-        assert "expected one of robust, vi-lcb" in refused("baseline", path, "--method", "magic", "--out", out)
-        assert "returns lie in 0..3" in refused("baseline", path, "--floor", 4, "--out", out)
+        magic = refused("baseline", path, "--method", "magic", "--out", out, *DECLARED)
+        assert "expected one of robust, vi-lcb" in magic
+        assert "returns lie in 0..3" in refused("baseline", path, "--floor", 4, "--out", out, *DECLARED)
         assert "MEANING=NAME" in refused("baseline", path, "--column", "state", "--out", out)
         assert "does not exist" in refused("baseline", path, "--out", tmp_path / "nowhere" / "p.npz")
         assert not out.exists()
@@ -124,7 +126,8 @@ class TestTheCommand:
         assert "Steps are numbered from 1" in found.output
         baseline = sf.load_baseline(out)
         assert baseline.codebook.actions == ("call", "mail")
-        assert baseline.problem.unknown_rows.all()  # rewards vary
+        assert baseline.problem.unknown[:, :2].all()  # nobody declared them
+        assert baseline.problem.unseen_state == 2
         told = json.loads(run("baseline", log, *columns, "--floor", 0.5, "--json").output)
         assert told["certified_value"] < 1.0  # the mean reward is 1
 
@@ -190,7 +193,7 @@ class TestCertificates:
         assert mixed.lower == pytest.approx(FLOOR, abs=1e-9)
 
     def test_one_below_the_floor_leaves_the_baseline_on_trust(self, log, world):
-        weak = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
+        weak = sf.vi_lcb(log.folds, log.problem(rewards=world.r, start=0), 0.05)
         start = sf.hand_over(weak, FLOOR)
         assert str(start.agent.promise).endswith("; baseline above the floor: unknown")
         plan = start.agent.plan(start.counts)
@@ -228,7 +231,7 @@ class TestCertificates:
         assert sf.vi_lcb(log.folds, problem, 0.05, c=0.71).certified
         for settings, words in (
             ({"certificate": 2.4}, "expected learnt.certificate"),
-            ({"certificate": sf.Certificate(3.5, 0.05, fingerprint_of(pi, problem))}, "no value is above 3"),
+            ({"certificate": sf.Certificate(3.5, 0.05, fingerprint_of(pi, problem))}, "no policy can reach it"),
             ({"certificate": sf.Certificate(2.4, 0.97, fingerprint_of(pi, problem))}, "add up to 1.02"),
         ):
             with pytest.raises(sf.InvalidSetting, match=words):
@@ -258,7 +261,7 @@ class TestCertificates:
 class TestWhatIsMissing:
     def test_as_many_episodes_as_are_said_to_be_needed_do(self, world, log):
         """A floor that is not cleared yet is cleared by about as many episodes as was said."""
-        problem = log.problem(rewards=world.r)
+        problem = log.problem(rewards=world.r, start=0)
         floor = 2.49
         now = sf.robust_vi(log.counts, problem, 0.05)
         assert not now.clears(floor)
@@ -286,15 +289,15 @@ class TestRest:
             rows.append(f"{i},0,0,0,0.5,1,{int(i % 2)}")
             rows += [] if i % 2 else [f"{i},1,1,0,-1,0,0"]
         log.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
-        found = sf.count_log(log, reward_range=(-1.0, 1.0))
+        found = sf.count_log(log, reward_range=(-1.0, 1.0), states=2)
         assert (found.H, found.S, found.absorbing_state, found.episodes) == (2, 3, 2, 400)
-        problem = found.problem()
+        problem = found.problem(rewards="as logged", start=0)
         learnt = sf.robust_vi(found.counts, problem, 0.05)
         true = 0.5 + 0.5 * -1.0
-        assert true - 0.3 < problem.in_user_units(learnt.lower) < true
+        assert true - 0.3 < learnt.lower < true
         assert found.mean_return == pytest.approx(true)
         by_folds = sf.vi_lcb(found.fold_counts, problem, 0.05)
-        assert problem.in_user_units(by_folds.lower) < true
+        assert by_folds.lower < true
         # An online agent of this problem counts the same way.
         agent = sf.StepMix(problem, learnt.policy, 0.1)
         learner = sf.Learner(agent, 0, found.counts, rest=found.absorbing_state)
@@ -315,11 +318,12 @@ class TestWhatALogDoesNotSay:
     def test_an_end_at_the_last_step_is_an_end_at_every_step(self, tmp_path):
         """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, it would seem to go on."""
         rows = [f"{i},{h},0,{int(h == 2)},{int(h == 2)},0,{int(h == 2)}" for i in range(200) for h in range(3)]
-        log = sf.count_log(self.written(tmp_path, rows))
+        log = sf.count_log(self.written(tmp_path, rows), states="as logged", reward_range=(0, 1))
         assert log.last_ends == 200
         with pytest.raises(sf.InvalidLog, match="200 episodes terminated at the last step"):
             log.problem(stationary=True)
-        assert sf.robust_vi(log.counts, log.problem(), 0.05).lower == pytest.approx(1.0, abs=1e-6)  # by step it is true
+        by_step = log.problem(rewards="as logged", start=0)
+        assert sf.robust_vi(log.counts, by_step, 0.05).lower == pytest.approx(1.0, abs=1e-6)  # by step it is true
         with pytest.raises(sf.InvalidLog, match="terminated at the last step"):
             log.save(tmp_path / "c.npz")
             sf.LogCounts.load(tmp_path / "c.npz").problem(stationary=True)
@@ -327,8 +331,8 @@ class TestWhatALogDoesNotSay:
     def test_what_was_never_tried_has_no_upper_bound(self, tmp_path):
         """Only action 0 was tried. Its rewards are known, those of action 1 at least as the lowest there is."""
         rows = [f"{i},0,0,0,0.5,0,0" for i in range(300)]
-        log = sf.count_log(self.written(tmp_path, rows), actions=2)
-        problem = log.problem()
+        log = sf.count_log(self.written(tmp_path, rows), states=1, actions=2, reward_range=(0, 1))
+        problem = log.problem(rewards="as logged")
         assert problem.rewards_at_least
         assert problem.r.tolist() == [[[0.5, 0.0]]]
         other = np.array([[[0.0, 1.0]]])
@@ -340,25 +344,26 @@ class TestWhatALogDoesNotSay:
             sf.DOPE(problem, other, 0.1, episodes=10, baseline_value=0.2)
         told = log.problem(rewards=[[0.5, 0.9]])
         assert not told.rewards_at_least
-        assert log.problem(unknown=True).unknown.all()
+        assert log.problem().unknown.all()
 
     def test_rewards_that_were_never_seen_twice_are_not_known(self, tmp_path):
         rng = np.random.default_rng(0)
         rows = [f"{i},0,0,{i},{rng.random():.6f},0,0" for i in range(20)]
-        log = sf.count_log(self.written(tmp_path, rows))
+        log = sf.count_log(self.written(tmp_path, rows), states=1, reward_range=(0, 1))
         assert not log.by_pair
         assert log.problem().unknown.all()
         twice = [f"{i},0,0,{i % 10},0.{i % 10},0,0" for i in range(20)]
         assert sf.count_log(self.written(tmp_path, twice)).by_pair
 
     def test_a_table_in_another_order_is_refused(self, log, world):
-        assert log.problem(rewards=world.r).same_as(world.problem)
+        assert log.problem(rewards=world.r, start=0).same_as(world.problem)
         with pytest.raises(sf.InvalidLog, match="order of the codebook"):
             log.problem(rewards=world.r[:, ::-1])
 
     def test_options_for_logs_are_not_for_counts(self, path, tmp_path):
-        run("logs", "count", path, "--out", tmp_path / "c.npz")
-        for option in (("--reward-range", -50, 10), ("--horizon", 2), ("--seed", 3), ("--states", 9)):
+        run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1)
+        given = [("--reward-range", -50, 10), ("--horizon", 2), ("--seed", 3), ("--states", 9), ("--after-end", 0)]
+        for option in given:
             assert f"{option[0]} is for logs" in refused(
                 "baseline", tmp_path / "c.npz", *option, "--out", tmp_path / "p"
             )
@@ -376,7 +381,7 @@ class TestWhatALogDoesNotSay:
         assert (at_least(0.0), at_most(0.1), at_least(float("-inf"))) == ("0", "0.1", "-inf")
 
     def test_folds_are_logged_data_too(self, log, world):
-        learnt = sf.vi_lcb(log.folds, log.problem(rewards=world.r), 0.05)
+        learnt = sf.vi_lcb(log.folds, log.problem(rewards=world.r, start=0), 0.05)
         agent = sf.StepMix(learnt.problem, learnt.policy, 0.5, bounds=sf.Bernstein())
         with pytest.raises(sf.InvalidCounts, match="logged episodes"):
             agent.plan(learnt.counts)
@@ -384,27 +389,44 @@ class TestWhatALogDoesNotSay:
     def test_premises_are_those_of_the_method(self, log, world, learnt):
         from surefoot.offline.baseline_file import premises
 
-        problem = log.problem(rewards=world.r)
+        problem = log.problem(rewards=world.r, start=0)
         by_folds = premises(log, sf.vi_lcb(log.folds, problem, 0.05))
         assert any("a single policy wrote the whole log" in line for line in by_folds)
         assert not any("a single policy wrote the whole log" in line for line in premises(log, learnt))
         assert any("no episode ends before its 3 steps" in line for line in by_folds)
-        thin = sf.robust_vi(log.counts, log.problem(), 0.05)
-        assert any("no reward is below 0" in line for line in premises(log, thin))
-        hidden = sf.robust_vi(log.counts, log.problem(unknown=True), 0.05)
+        hidden = sf.robust_vi(log.counts, log.problem(), 0.05)
         assert any("or the reward" in line for line in premises(log, hidden))
+
+    def test_premises_say_what_is_declared_and_what_is_unknown(self, path, log, world):
+        from surefoot.offline.baseline_file import premises
+
+        told = "\n".join(premises(log, sf.robust_vi(log.counts, log.problem(world.r, start=0), 0.05)))
+        for words in ("every reward lies in 0..1", "the 5 states are all there are", "or what your table says",
+                      "every episode starts in state 0"):  # fmt: skip
+            assert f"{words} (declared by you)" in told
+        bare = sf.count_log(path, reward_range=(0, 1))
+        told = "\n".join(premises(bare, sf.robust_vi(bare.counts, bare.problem(), 0.05)))
+        for words in ("which states there are is unknown", "rewards are unknown", "the start is unknown",
+                      "whether dynamics or rewards depend on the step is unknown"):  # fmt: skip
+            assert words in told
+        assert "ends before" not in told  # an early end would be one more thing that was never seen
+        masked = log.problem(world.r, start=0, support="as logged", stationary=False)
+        told = premises(log, sf.robust_vi(log.counts, masked, 0.05))
+        assert "only the transitions of the mask are possible (declared by you)" in told
 
 
 class TestNewcomers:
     """What people tried first."""
 
     def test_all_counts_are_not_folds(self, log, world):
-        problem = log.problem(rewards=world.r)
+        problem = log.problem(rewards=world.r, start=0)
         with pytest.raises(sf.InvalidCounts, match=r"give log\.folds"):
             sf.vi_lcb(log.counts, problem, 0.05)
         assert sf.vi_lcb(log.fold_counts, problem, 0.05).lower == sf.vi_lcb(log.folds, problem, 0.05).lower
         with pytest.raises(sf.InvalidCounts, match=r"Give log\.fold_counts"):
-            sf.vi_lcb(log.folds, log.problem(unknown=True), 0.05)
+            sf.vi_lcb(log.folds, log.problem(), 0.05)
+        with pytest.raises(sf.InvalidCounts, match=r"start of this problem is unknown.* Give log\.fold_counts"):
+            sf.vi_lcb(log.folds, log.problem(world.r), 0.05)
 
     def test_the_log_itself_and_a_frame(self, log, world):
         with pytest.raises(sf.InvalidCounts, match=r"counts is a LogCounts, expected Counts, such as log\.counts"):
@@ -412,23 +434,26 @@ class TestNewcomers:
         with pytest.raises(sf.InvalidSetting, match=r"found dict\. Write a data frame to a file first"):
             sf.count_log({"episode": [1]})
 
-    def test_a_floor_in_the_users_units_is_recognised(self, tmp_path):
+    def test_a_floor_is_in_the_users_units(self, tmp_path):
         wide = sf.count_log(a_wide_log(tmp_path), reward_range=(-3.0, 12.0), states=5, actions=5)
         learnt = sf.robust_vi(wide.counts, wide.problem(), 0.05)
-        with pytest.raises(sf.InvalidSetting, match=r"problem\.from_user_units\(15\)"):
-            learnt.explain(15.0)
-        assert learnt.certified_value == pytest.approx(learnt.problem.in_user_units(learnt.lower))
+        H = learnt.problem.H
+        with pytest.raises(sf.InvalidSetting, match=rf"returns lie in {-3 * H}..{12 * H} per episode"):
+            learnt.explain(12.0 * H + 1.0)
+        assert "The floor of 15 is" in learnt.explain(15.0)
+        assert learnt.certified_value == learnt.lower == pytest.approx(15.0 * learnt.rescaled_lower - 3.0 * H)
         assert learnt.certified_value < learnt.estimate
 
     def test_the_problem_knows_where_episodes_rest(self, tmp_path):
         path = tmp_path / "log.csv"
         rows = [f"{i},0,a,x,2,,1" if i % 2 else f"{i},0,a,x,2,a,0\n{i},1,a,x,2,a,0" for i in range(40)]
         path.write_text("episode,step,state,action,reward,next_state,terminated\n" + "\n".join(rows) + "\n")
-        found = sf.count_log(path, reward_range=(-1, 3))
-        assert found.problem().absorbing_state == found.absorbing_state == found.rest == 1
-        assert found.problem(unknown=True).absorbing_state == 1
+        for states, S in (("as logged", 2), (None, 3)):
+            found = sf.count_log(path, reward_range=(-1, 3), states=states)
+            assert found.problem("as logged").absorbing_state == found.absorbing_state == found.rest == 1
+            assert found.problem().absorbing_state == 1
+            assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).rest == 1
         assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None
-        assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, 2, 1), 0.1), 0).rest == 1
 
     def test_several_files_and_columns_in_another_order(self, tmp_path):
         one, two = tmp_path / "1.csv", tmp_path / "2.csv"

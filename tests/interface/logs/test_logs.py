@@ -70,18 +70,22 @@ def test_a_good_log_is_good(tmp_path, ending):
     assert (report.rows, report.episodes, log.rows, log.episodes) == (36, 12, 36, 12)
     assert report.counted.counts == log.counts
     assert "36 rows, 12 episodes" in str(report)
-    assert "H = 3 steps, S = 3 states, A = 2 actions" in str(report)
+    assert "H = 3 steps, S = 4 states (one of them for all states that were never seen), A = 2 actions" in str(report)
     assert str(report).endswith("The log can be used.")
-    assert repr(log).startswith("LogCounts(H=3, S=3, A=2, 12 episodes, 36 rows")
-    assert log.codebook == sf.Codebook(3, 2)
+    assert repr(log).startswith("LogCounts(H=3, S=4, A=2, 12 episodes, 36 rows")
+    assert log.codebook == sf.Codebook(3, 2, unseen=True)
+    assert sf.count_log(path, states="as logged").codebook == sf.Codebook(3, 2)
 
 
 def test_what_a_report_says_of_a_good_log(tmp_path):
     path = write(tmp_path / "log.csv")
     said = {finding.what: finding.text for finding in sf.check_log(path).notes}
     assert "Certificates will treat them as unknown" in said["rewards"]
-    assert "The 3 states and 2 actions in the log are assumed to be all that exist" in said["labels"]
-    assert "range" not in said
+    assert "There may be more than the 3 in the log" in said["labels"]
+    assert "All episodes start in state 0. The start is unknown unless you declare it" in said["starts"]
+    assert "Declare which rewards are possible" in said["range"]  # although all of them lie in 0..1
+    declared = sf.check_log(path, states=3, reward_range=(0, 1))
+    assert {"labels", "range"}.isdisjoint(finding.what for finding in declared.notes)
     path = write(
         tmp_path / "units.csv", "SELECT * REPLACE (reward * 8 - 3 AS reward, 2 AS state) FROM given WHERE step = 0"
     )
@@ -278,9 +282,22 @@ def test_without_a_range_nothing_is_certified(tmp_path):
 def test_an_early_end_pays_nothing_which_must_be_possible(tmp_path):
     query = "SELECT * REPLACE (reward + 2 AS reward, step = 1 AND episode = 5 AS terminated) FROM given "
     path = write(tmp_path / "log.parquet", query + "WHERE NOT (episode = 5 AND step = 2)")
-    words = r"some episodes end early, .* 0 is not in the range of rewards \(1\.0, 4\.0\)"
+    words = r"some episodes end early, .* 0 must be in the range of rewards \(1\.0, 4\.0\).* after_end=x"
     assert_refused(path, words, reward_range=(1.0, 4.0))
     assert sf.count_log(path, reward_range=(0.0, 4.0)).absorbing_state == 3
+    paid = sf.count_log(path, reward_range=(1.0, 4.0), after_end=2.5)
+    assert (paid.after_end, paid.zero_reward) == (2.5, 0.5)
+    assert paid.problem().r[:, paid.absorbing_state].tolist() == [[2.5, 2.5]] * 3
+    assert paid.problem().absorbing_state == paid.absorbing_state
+    free = sf.count_log(path, reward_range=(0.0, 4.0))
+    assert paid.mean_return == pytest.approx(free.mean_return + 2.5 / 12)  # one of twelve episodes, one step
+    paid.save(tmp_path / "counts.npz")
+    assert sf.LogCounts.load(tmp_path / "counts.npz").problem().same_as(paid.problem())
+    with pytest.raises(sf.InvalidSetting, match=r"after_end is 5, outside the declared reward_range \(1, 4\)"):
+        sf.count_log(path, reward_range=(1.0, 4.0), after_end=5)
+    with pytest.raises(sf.InvalidSetting, match="after_end needs a declared reward_range"):
+        sf.count_log(path, after_end=2.5)
+    assert not sf.count_log(path).declared  # it can be counted
 
 
 def test_states_and_actions_that_were_not_declared(tmp_path):
@@ -521,8 +538,8 @@ def logs(tmp_path):
     """One with random rewards and early ends, and one whose rewards are known."""
     early = "SELECT * REPLACE (step = 1 AND episode = 5 AS terminated) FROM given WHERE NOT (episode = 5 AND step = 2)"
     yield sf.count_log(write(tmp_path / "random.parquet", early), seed=3, reward_range=(-1, 2))
-    yield sf.count_log(write(tmp_path / "known.csv", "SELECT * REPLACE ('s' || state AS state, 's' || next_state AS "
-                             "next_state, 0.5 AS reward) FROM given"))  # fmt: skip
+    known = "SELECT * REPLACE ('s' || state AS state, 's' || next_state AS next_state, 0.5 AS reward) FROM given"
+    yield sf.count_log(write(tmp_path / "known.csv", known), states="as logged", reward_range=(0, 1))
 
 
 def assert_same(one, other):
@@ -682,7 +699,11 @@ def test_what_is_not_log_counts(tmp_path):
 # ---------------------------------------------------------------- codebooks
 
 
-BOOKS = [sf.Codebook(3, 2), sf.Codebook(["gold", "größer", ""], [-1, 2**40], absorbing=True), sf.Codebook([5], ["x"])]
+BOOKS = [
+    sf.Codebook(3, 2, unseen=True),
+    sf.Codebook(["gold", "größer", ""], [-1, 2**40], absorbing=True),
+    sf.Codebook([5], ["x"]),
+]
 
 
 def test_codebooks(tmp_path):
@@ -746,6 +767,7 @@ def test_damaged_codebooks(tmp_path):
 
 
 H, S, A = 4, 5, 3
+FULL = {"states": S, "reward_range": (0, 1)}
 
 
 def large(path, episodes):
@@ -773,13 +795,13 @@ def assert_counts(log, n, paid):
 
 def test_ten_times_larger_than_memory_is_counted(tmp_path):
     n, paid = large(tmp_path / "log.parquet", 500_000)  # 100 MB
-    assert_counts(sf.count_log(tmp_path / "log.parquet", memory="10MB"), n, paid)
+    assert_counts(sf.count_log(tmp_path / "log.parquet", memory="10MB", **FULL), n, paid)
 
 
 @pytest.mark.full
 def test_ten_times_larger_than_memory_is_checked(tmp_path):
     n, paid = large(tmp_path / "log.parquet", 2_000_000)  # 400 MB
-    report = sf.check_log(tmp_path / "log.parquet", memory="40MB")
+    report = sf.check_log(tmp_path / "log.parquet", memory="40MB", **FULL)
     assert report.usable
     assert_counts(report.counted, n, paid)
 
@@ -788,4 +810,4 @@ def test_ten_times_larger_than_memory_is_checked(tmp_path):
 def test_csv_larger_than_memory_is_counted(tmp_path):
     """DuckDB reads CSV in blocks of 32 MB for each thread: below some 100 MB it says that it does not fit."""
     n, paid = large(tmp_path / "log.csv", 2_000_000)
-    assert_counts(sf.count_log(tmp_path / "log.csv", memory="100MB"), n, paid)
+    assert_counts(sf.count_log(tmp_path / "log.csv", memory="100MB", **FULL), n, paid)

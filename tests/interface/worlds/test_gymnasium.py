@@ -54,7 +54,7 @@ def constant(problem, a):
 
 
 def worth(world, policy):
-    return world.in_user_units(sf.policy_value(world, policy)[0, world.s1])
+    return sf.policy_value(world, policy)[0, world.s1]
 
 
 # ---- an environment with a model becomes a world
@@ -153,17 +153,19 @@ def test_several_starts_that_nobody_declared_are_refused():
 def test_rewards_are_rescaled_and_translated_back():
     world = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4)
     assert world.problem.units == sf.Units(-1.0, 5.0, 4)
-    assert world.r[0, 2, 0] == pytest.approx(1 / 6)  # rest: the rescaled 0
-    assert world.r[0, 0, 1] == pytest.approx((2.0 + 1.0) / 6)
+    assert world.r[0, 2, 0] == pytest.approx(0.0, abs=1e-15)  # the absorbing state
+    assert world.r_rescaled[0, 2, 0] == pytest.approx(1 / 6)
+    assert world.r[0, 0, 1] == pytest.approx(2.0)
+    assert world.r_rescaled[0, 0, 1] == pytest.approx((2.0 + 1.0) / 6)
     declared = sf.from_gymnasium(Tabled(walk(win=5.0, fine=-1.0)), horizon=4, reward_range=(-10, 10))
     assert declared.problem.units == sf.Units(-10.0, 10.0, 4)
     for policy in (constant(world, 0), constant(world, 1), sf.uniform(4, 3, 2)):
         assert worth(world, policy) == pytest.approx(worth(declared, policy), abs=1e-12)
+    units = world.problem.units
     for value in (-4.0, -0.3, 0.0, 7.5, 20.0):
-        assert world.in_user_units(world.from_user_units(value)) == pytest.approx(value, abs=1e-12)
-        assert world.problem.in_user_units(world.problem.from_user_units(value)) == pytest.approx(value, abs=1e-12)
-    assert world.from_user_units(-4.0) == 0.0  # the worst there is: the lowest reward at every step
-    assert world.from_user_units(20.0) == pytest.approx(4.0)
+        assert units.to_user(world.problem.level(value)) == pytest.approx(value, abs=1e-12)
+    assert world.problem.level(-4.0) == 0.0  # the worst there is: the lowest reward at every step
+    assert world.problem.level(20.0) == pytest.approx(4.0)
 
 
 def test_rewards_by_next_state_stay_and_the_papers_bounds_refuse_them():
@@ -356,17 +358,19 @@ def test_declared_rewards_may_depend_on_the_step():
     rewards = np.arange(16.0).reshape(4, 2, 2)
     for start, several in ((0, 0), (None, 1)):
         problem = sf.from_gymnasium(opaque(), horizon=4, rewards=rewards, reward_range=(-5, 15), start=start)
-        np.testing.assert_allclose(problem.r[several:, :2], (rewards + 5) / 20)
-        assert (problem.r[several:, 2] == 0.25).all()
+        np.testing.assert_allclose(problem.r[several:, :2], rewards, atol=1e-12)
+        assert (problem.r_rescaled[several:, 2] == 0.25).all()
+        assert (problem.r[several:, 2] == 0.0).all()
         if several:
-            assert (problem.r[:, 3] == 0.0).all()
+            assert (problem.r_rescaled[:, 3] == 0.0).all()
+            assert (problem.r[0, 3] == 0.0).all()
 
 
 def test_learning_live_knows_no_truth():
     env = opaque()
     problem = sf.from_gymnasium(env, horizon=4, rewards=AVERAGE, reward_range=(-1, 5), start=0)
     baseline = sf.embed_policy(problem, [[0.5, 0.5], [0.5, 0.5]])
-    floor = problem.from_user_units(0.5)
+    floor = 0.5
     run = sf.learn(env, sf.StepMix.paper(problem, baseline, floor), 60, seed=0)
     assert (run.violations, run.regret, run.optimum, run.min_value, run.baseline) == (None,) * 5
     assert run.floor == floor
@@ -375,7 +379,7 @@ def test_learning_live_knows_no_truth():
     assert run.mean_value == pytest.approx(run.mean_return, abs=1e-12)  # the curve shows observed returns
     world = sf.from_gymnasium(Tabled(walk()), horizon=4).averaged()  # learners are told the same means
     truth = worth(world, baseline)
-    assert abs(problem.in_user_units(run.mean_return) - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
+    assert abs(run.mean_return - truth) < 4 * 3.0 / np.sqrt(60)  # a return deviates by about 3
     same = sf.learn(Tabled(walk()), sf.StepMix.paper(world.problem, baseline, floor), 60, seed=0)
     assert same.counts == run.counts  # control: with the model, the same episodes and an exact account
     assert same.violations == 0
@@ -493,9 +497,7 @@ def test_an_episode_of_our_worlds():
     assert history == episode(0)
     assert history != episode(1)
     earned = sum(reward for *_, reward in history)
-    assert model.from_user_units(earned) == pytest.approx(
-        sum(model.r[h, s, a] for h, (s, a, _, _) in enumerate(history))
-    )
+    assert earned == pytest.approx(sum(model.r[h, s, a] for h, (s, a, _, _) in enumerate(history)))
     with pytest.raises(sf.InvalidModel, match=rf"had its {model.H} steps\. Call reset"):
         env.step(0)
 

@@ -133,13 +133,15 @@ def test_stationarity_is_a_premise_that_must_be_said():
 
 def test_results_are_shown_in_the_users_units():
     world = sf.world("offers")
-    floor = world.from_user_units(90.0)
-    run = sf.simulate(world, sf.StepMix.paper(world.problem, world.baseline, floor), 50, seed=0)
-    assert "violations of 90" in repr(run)
+    agent = sf.StepMix.paper(world.problem, world.baseline, 90.0)
+    assert "floor=90 EUR of -12..120" in repr(agent)
+    run = sf.simulate(world, agent, 50, seed=0)
+    assert "violations of 90 EUR" in repr(run)
+    assert (run.floor, run.baseline) == (90.0, pytest.approx(sf.policy_value(world, world.baseline)[0, 0]))
     from surefoot.cli.tables import rows
 
-    assert rows([run])[0]["mean_return"] == pytest.approx(world.in_user_units(run.baseline))
-    assert rows([run])[1]["regret"] == pytest.approx(11.0 * run.regret)
+    assert rows([run])[0]["mean_return"] == pytest.approx(run.baseline)
+    assert rows([run])[1]["regret"] == pytest.approx(run.regret) == pytest.approx(50 * (run.optimum - run.baseline))
     figure = sf.plot_returns(run)
     levels = [line.get_ydata()[0] for line in figure.axes[0].lines]
     assert max(levels) > 90  # euros, not steps

@@ -17,11 +17,11 @@ import numpy as np
 from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import Relative
-from surefoot.agents.plan import Plan, Safety, premise_status
+from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
 from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, freeze, require_floor
+from surefoot.base.validation import REWARD_UNITS, freeze
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
@@ -70,6 +70,7 @@ class Proposal(NamedTuple):
     trusts: TrustSource | None  # what v_b, and so what was saved, rests on beside data
     lower_b_trusts: bool = False  # does lower_b rest on a declared range of returns?
     claimed: bool = True  # does the account say whose it is?
+    of_problem: bool = True  # do the counts say what they are evidence about?
 
     def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
         """Return what this account takes on trust; None if it rests on data alone.
@@ -117,8 +118,8 @@ class BudgetGrounds(NamedTuple):
         return "\n".join(lines)
 
     def _shown(self, value: float) -> str:
-        """Return a value of a whole episode in the user's units."""
-        return f"{self.agent.problem.in_user_units(value):.6g}"
+        """Return a rescaled value of a whole episode as text, in the user's units."""
+        return f"{self.agent.problem.units.to_user(value):.6g}"
 
     def _next(self, plan: Plan) -> str:
         who = "the explorer" if self.decision.explores else "the baseline"
@@ -130,7 +131,7 @@ class BudgetGrounds(NamedTuple):
     def _account(self) -> str:
         account, proposal, problem = self.account, self.proposal, self.agent.problem
         scale = problem.units.scale
-        together = scale * account.proved + account.other_episodes * problem.in_user_units(0.0)
+        together = scale * account.proved + account.other_episodes * problem.lowest
         if proposal.trusts == "given value":
             source = "the value that was given"
         elif proposal.trusts is not None:
@@ -171,6 +172,8 @@ class BudgetGrounds(NamedTuple):
     def _trusted(self) -> str:
         """Return what a trusted plan rests on, as the end of a sentence."""
         trusts = self.proposal.trust_in(self.account)
+        if not self.proposal.of_problem:
+            return f"counts that no one claimed: {UNCLAIMED}."
         if trusts == "given value":
             return f"the value of the baseline that was given, {self._shown(self.proposal.v_b)}."
         if trusts == "declared range":
@@ -205,21 +208,22 @@ class BudgetAgent(FloorAgent):
 
     def __post_init__(self) -> None:
         if self.baseline_value is not None and isinstance(self.problem, Problem):
-            value = require_floor(self.baseline_value, self.problem.H, "baseline_value")
+            self.problem.level(self.baseline_value, "baseline_value")
+            value = float(self.baseline_value)
             if self.baseline_at_least not in (None, value):
                 raise InvalidSetting("Give baseline_value alone: it is what the switch counts an episode as.")
             freeze(self, baseline_value=value, baseline_at_least=value)
             if isinstance(self.floor, Relative):
                 self._checked_floor()
-                freeze(self, floor=self.floor.of(value, self.problem))
+                freeze(self, floor=max((1.0 - self.floor.max_loss) * value, self.problem.lowest))
         if isinstance(self.floor, Relative):
             raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
         super().__post_init__()
         if self.certificate is not None:
             raise InvalidSetting(f"{self.name} counts baseline episodes by baseline_value: it takes no certificate.")
-        if self.baseline_value is not None and self.baseline_value < self.level:
+        if self.baseline_value is not None and self.baseline_value < self.floor:
             raise InvalidSetting(
-                f"baseline_value is {self.baseline_value:g}, below the floor of {self.level:g}: then episodes on the "
+                f"baseline_value is {self.baseline_value:g}, below the floor of {self.floor:g}: then episodes on the "
                 "baseline break it. Lower the floor, or find a better baseline."
             )
         if self.baseline_value is None and self.baseline_at_least is not None:
@@ -250,11 +254,10 @@ class BudgetAgent(FloorAgent):
                 f"pooled={self.pooled}, or for other rewards. Build both from the same problem."
             )
 
-    @property
+    @cached_property
     def level(self) -> float:
-        """The floor as a number."""
-        assert isinstance(self.floor, float)
-        return self.floor
+        """The floor, rescaled to 0..H."""
+        return super().level
 
     @cached_property
     def account_fingerprint(self) -> str:
@@ -276,6 +279,15 @@ class BudgetAgent(FloorAgent):
                 "counts.forget_returns(): what was seen of the dynamics stays."
             )
 
+    def require_claimed_returns(self, counts: Counts) -> None:
+        """Refuse to go on from returns, or from an account, of which nobody says whose they are."""
+        super().require_claimed_returns(counts)
+        if counts.account.any() and counts.account_of is None:
+            raise InvalidCounts(
+                "These counts hold an account that no agent has claimed. If it is this agent's, assert it: "
+                "agent.claim(counts). Else use counts.forget_returns(): what was seen of the dynamics stays."
+            )
+
     def saved_before(self, counts: Counts, baseline: float) -> float:
         """Return what this agent's account has beyond the floor, if the baseline is worth `baseline`."""
         N_b, N, proved = (int(number) for number in counts.account)
@@ -294,8 +306,7 @@ class BudgetAgent(FloorAgent):
         promise = Promise("certified", self.delta, self.floor_scope, self.premise)
         if self.baseline_value is None:
             return promise
-        value = self.problem.in_user_units(self.baseline_value)
-        return replace(promise, knows_baseline_value=True, baseline_value=value)
+        return replace(promise, knows_baseline_value=True, baseline_value=self.baseline_value)
 
     @property
     def known_baseline_value(self) -> float | None:
@@ -312,8 +323,8 @@ class BudgetAgent(FloorAgent):
         return self.make_plan(self._with_claim(self.propose(counts, rng), counts), counts.account)
 
     def _with_claim(self, proposal: Proposal, counts: Counts) -> Proposal:
-        """Return the proposal, saying whether the account in these counts was claimed."""
-        return proposal._replace(claimed=counts.account_of is not None)
+        """Return the proposal, saying whether these counts and the account in them were claimed."""
+        return proposal._replace(claimed=counts.account_of is not None, of_problem=counts.claimed)
 
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
         """Decide again, with the lower values of the last plan and the account as it is now."""
@@ -322,12 +333,12 @@ class BudgetAgent(FloorAgent):
         return self.make_plan(self._with_claim(plan.grounds.proposal, counts), counts.account)
 
     def baseline_worth(self, by_data: float) -> float:
-        """Return what the switch counts an episode on the baseline as: its given value, or what is proved or presumed.
+        """Return what the switch counts an episode on the baseline as, rescaled: as given, proved or presumed.
 
         The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
         loss, and make the sum harder to keep than each episode.
         """
-        return max(by_data, self.level) if self.baseline_value is None else self.baseline_value
+        return max(by_data, self.level) if self.baseline_value is None else self.asserted_level
 
     def trust_source(self, by_data: float, by_range: bool) -> TrustSource | None:
         """Return what is trusted where an episode on the baseline is counted; `by_range`: data rest on a range."""
@@ -339,7 +350,7 @@ class BudgetAgent(FloorAgent):
         """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy."""
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
-        by_range = self.returns is not None and self.returns.declared and decision.by_returns > decision.by_model
+        by_range = self.doubts_returns(counts) and decision.by_returns > decision.by_model
         return Proposal(
             policy=decision.explorer,
             lower=float(decision.L[0]),
@@ -357,7 +368,7 @@ class BudgetAgent(FloorAgent):
         pi_bar, V_up, V_low = self.bounds.optimistic(model)
         pi = pi_bar if explorer_policy is None else explorer_policy
         by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
-        by_range = self.returns is not None and self.returns.declared and by_returns > by_model
+        by_range = self.doubts_returns(counts) and by_returns > by_model
         return Proposal(
             policy=pi,
             lower=self.bounds.lower(model, pi),
@@ -374,7 +385,7 @@ class BudgetAgent(FloorAgent):
         decision = switch(account, proposal.lower, proposal.v_b, self.level)
         N_b, N, total = (int(number) for number in account)
         explores = decision.explores
-        return Plan(
+        plan = Plan(
             policy=proposal.policy if explores else self.baseline,
             source="optimistic" if explores else "baseline",
             h=0 if explores else self.problem.H,
@@ -386,12 +397,16 @@ class BudgetAgent(FloorAgent):
             grounds=BudgetGrounds(self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS)),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
+            baseline_of=self.fingerprint,
         )
+        return self.with_user_units(plan)
 
     def safety_of(self, proposal: Proposal, decision: Switch, account: Ints) -> Safety:
         """Return what the safety of the plan rests on."""
         if not proposal.certified:
             return "NOT CERTIFIED"
+        if not proposal.of_problem:
+            return "trusted"
         if not decision.explores:
             return "certified" if proposal.lower_b >= self.level and not proposal.lower_b_trusts else "trusted"
         if proposal.lower >= self.level:

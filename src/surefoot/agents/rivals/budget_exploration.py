@@ -74,4 +74,5 @@ class BudgetExploration(BudgetAgent):
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        return self.make_plan(self.propose_reference(counts, self.explored(counts, rng)), counts.account)
+        proposal = self.propose_reference(counts, self.explored(counts, rng))
+        return self.make_plan(self._with_claim(proposal, counts), counts.account)

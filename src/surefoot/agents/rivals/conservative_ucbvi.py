@@ -109,10 +109,10 @@ class ConservativeUCBVI(BudgetAgent):
         assert self.baseline_value is not None
         return Proposal(
             policy=own.policy,
-            lower=own.lower,
-            upper=own.upper,
+            lower=self.problem.units.from_user(own.lower),
+            upper=self.problem.units.from_user(own.upper),
             lower_b=0.0,  # nothing of delta is left to prove anything of the baseline
-            v_b=self.baseline_value,
+            v_b=self.asserted_level,
             certified=own.safety != "NOT CERTIFIED",
             trusts="given value",
         )
@@ -121,4 +121,5 @@ class ConservativeUCBVI(BudgetAgent):
         """`plan`, with bounds by the readable versions; those of an agent inside are readable as they are."""
         if self.learner is not None:
             return self.plan(counts, rng)
-        return self.make_plan(self.propose_reference(counts, self.explored(counts, rng)), counts.account)
+        proposal = self.propose_reference(counts, self.explored(counts, rng))
+        return self.make_plan(self._with_claim(proposal, counts), counts.account)

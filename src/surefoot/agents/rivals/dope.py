@@ -34,7 +34,7 @@ def dope(
     = c + H b_bar, for EVERY P' of the box. The best policy in the best such P' therefore costs at most C in the true
     world if its pessimistic cost does in P'. `slack` is what rounding may add.
     """
-    H, r, start = model.H, model.problem.r, model.problem.start
+    H, r, start = model.H, model.problem.r_rescaled, model.problem.start
     assert start is not None
     l, u = np.maximum(model.P_hat - b, 0.0), np.minimum(model.P_hat + b, 1.0)  # noqa: E741
     b_bar = b.sum(axis=-1)
@@ -87,4 +87,4 @@ class DOPE(LPAgent):
         model = self.model(counts)
         b, across = self.bounds.b(model, self.episodes), self.bounds.across(model.H)
         found = dope(model, self.baseline, self.c, self.C, self.kappa, b, across, self.slack, counts.basis)
-        return self.make_plan(found)
+        return self.make_plan(found._replace(claimed=counts.claimed))

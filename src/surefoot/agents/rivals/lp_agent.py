@@ -11,12 +11,12 @@ import numpy as np
 
 from surefoot.agents.base import CostBudget, check_problem, require_known
 from surefoot.agents.floors import Floor, Relative, require_share
-from surefoot.agents.plan import Plan, Safety, Source
+from surefoot.agents.plan import UNCLAIMED, Plan, Safety, Source
 from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import freeze, require_delta, require_floor, require_integer, require_number
+from surefoot.base.validation import freeze, require_delta, require_integer, require_number
 from surefoot.bounds.boxes import Box, MaurerPontilBox
 from surefoot.bounds.model import Model, margin
 from surefoot.errors import InvalidSetting, SolverTrouble
@@ -39,6 +39,7 @@ class LPResult(NamedTuple):
     why: str
     basis: Ints | None  # where the next linear program may begin
     failed: bool = False  # did the solver give up on a linear program that has a solution?
+    claimed: bool = True  # do the counts say what they are evidence about?
 
 
 def settle(
@@ -115,7 +116,6 @@ class LPAgent(AgentByName):
             episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
             delta=require_delta(self.delta),
         )
-        H = problem.H
         given = (self.cost, self.budget, self.baseline_cost)
         if self.floor is None and self.cost is None and (self.budget, self.baseline_cost) != (None, None):
             raise InvalidSetting("cost is None, expected costs (H, S, A) in [0, 1]. Does the world have a cost signal?")
@@ -130,11 +130,13 @@ class LPAgent(AgentByName):
                     f"{self.name} with a floor needs baseline_value=, what the baseline is worth, and no costs: the "
                     "method must know that value. StepMix and EpsMix need not."
                 )
-            value = require_floor(self.baseline_value, H, "baseline_value")
-            if isinstance(self.floor, Relative):
+            problem.level(self.baseline_value, "baseline_value")
+            value, floor = float(self.baseline_value), self.floor
+            if isinstance(floor, Relative):
                 require_share(problem)
-            floor = self.floor.of(value, problem) if isinstance(self.floor, Relative) else require_floor(self.floor, H)
-            freeze(self, floor=floor, baseline_value=value)
+                floor = max((1.0 - floor.max_loss) * value, problem.lowest)
+            problem.level(floor)
+            freeze(self, floor=float(floor), baseline_value=value)
         else:
             if self.budget is None or self.baseline_cost is None or self.baseline_value is not None:
                 raise InvalidSetting(
@@ -187,7 +189,7 @@ class LPAgent(AgentByName):
     @property
     def c(self) -> Floats:
         """Costs (H, S, A): 1 - r for a floor."""
-        return 1.0 - self.problem.r if self.cost is None else self.cost
+        return 1.0 - self.problem.r_rescaled if self.cost is None else self.cost
 
     @property
     def C(self) -> float:
@@ -198,17 +200,11 @@ class LPAgent(AgentByName):
 
     @property
     def kappa(self) -> float:
-        """C - C_b: the slack that the baseline leaves in the budget. For a floor that is V^b - floor."""
+        """C - C_b: the slack that the baseline leaves in the budget. For a floor that is V^b - floor, rescaled."""
         if self.baseline_value is not None:
-            return self.baseline_value - self.level
+            return self.problem.level(self.baseline_value) - self.level
         assert self.baseline_cost is not None
         return self.C - self.baseline_cost
-
-    @property
-    def level(self) -> float:
-        """The floor as a number."""
-        assert isinstance(self.floor, float)
-        return self.floor
 
     def slack(self, c_bar: Floats) -> float:
         """Return what rounding, and rows of the baseline or the start that miss 1, can add to a pessimistic cost."""
@@ -225,8 +221,8 @@ class LPAgent(AgentByName):
 
     @cached_property
     def _possible(self) -> "PossibleReturns":
-        """The least and the most that an episode can return."""
-        r = self.problem.r
+        """The least and the most that an episode can return, rescaled."""
+        r = self.problem.r_rescaled
         return PossibleReturns(float(r.min(axis=(1, 2)).sum()), float(r.max(axis=(1, 2)).sum()))
 
     @property
@@ -272,10 +268,10 @@ class LPAgent(AgentByName):
         # Where costs are not 1 - r, they prove nothing of returns.
         lower = least if self.cost is not None else min(max(H - cost, least), most)
         baseline = found.source == "baseline"
-        safety: Safety = "certified" if cost <= self.C else "trusted"
+        safety: Safety = "certified" if cost <= self.C and found.claimed else "trusted"
         if found.failed:
             warnings.warn(f"{self.name}: {found.why} The baseline is played.", SolverTrouble, stacklevel=3)
-        return Plan(
+        plan = Plan(
             policy=found.policy,
             source=found.source,
             h=H if baseline else 0,
@@ -287,11 +283,13 @@ class LPAgent(AgentByName):
             grounds=LPGrounds(self, found),
             cost=cost,
             basis=found.basis,
+            baseline_of=self.fingerprint,
         )
+        return self.with_user_units(plan)
 
     def __repr__(self) -> str:
         known = (
-            f"floor={self.level:g}, baseline_value={self.baseline_value:g}"
+            f"floor={self.floor:g}, baseline_value={self.baseline_value:g}"
             if self.cost is None
             else f"budget={self.budget:g}, baseline_cost={self.baseline_cost:g}"
         )
@@ -326,13 +324,15 @@ class LPGrounds(NamedTuple):
         return f"Next: {what} ({self.agent.name}). {self.found.why}"
 
     def _safety(self, plan: Plan) -> str:
-        agent, unit = self.agent, self.agent.problem.in_user_units
+        agent = self.agent
         if agent.cost is None:
-            proved, asked = f"returns at least {unit(plan.lower):.6g}", f"the floor is {unit(agent.level):.6g}"
+            proved, asked = f"returns at least {plan.lower:.6g}", f"the floor is {agent.floor:.6g}"
         else:
             proved, asked = f"costs at most {plan.cost:.6g} in expectation", f"the budget is {agent.C:.6g}"
         if plan.safety == "certified":
             return f"Certified at delta = {agent.delta:g}: it {proved}; {asked}."
+        if plan.safety == "trusted" and not self.found.claimed:
+            return f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, it {proved}; {asked}."
         if plan.safety == "trusted":
             return f"Trusted, not certified: data prove that it {proved}; {asked}. The rest is asserted by the user."
         return f"{agent.promise}."
@@ -349,7 +349,7 @@ class LPGrounds(NamedTuple):
     def _given(self) -> str:
         agent = self.agent
         if agent.baseline_value is not None:
-            given = f"is worth, {agent.problem.in_user_units(agent.baseline_value):.6g}"
+            given = f"is worth, {agent.baseline_value:.6g}"
         else:
             given = f"costs, {agent.baseline_cost:.6g}"
         return f"Given: what the baseline {given}. How boldly {agent.name} explores depends on it; safety does not."

@@ -32,7 +32,7 @@ def optpess_lp(
     after step h), so step by step V_c(pi; P) <= V_{c_bar}(pi; P_hat) with c_bar = c + S H beta. The linear program is
     solved only once pi_b itself looks cheap enough. `slack` is what rounding may add.
     """
-    H, r, start, P_hat = model.H, model.problem.r, model.problem.start, model.P_hat
+    H, r, start, P_hat = model.H, model.problem.r_rescaled, model.problem.start, model.P_hat
     assert start is not None
     D = from_centre * b.sum(axis=-1)  # S H beta, with the printed box
     c_bar = c + D  # pessimistic
@@ -71,4 +71,4 @@ class OptPessLP(LPAgent):
         model = self.model(counts)
         b, centre = self.bounds.b(model, self.episodes), self.bounds.from_centre(model.H)
         found = optpess_lp(model, self.baseline, self.c, self.C, self.kappa, b, centre, self.slack, counts.basis)
-        return self.make_plan(found)
+        return self.make_plan(found._replace(claimed=counts.claimed))

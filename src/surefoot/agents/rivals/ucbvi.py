@@ -37,9 +37,9 @@ def ucbvi(model: Model, log: float) -> Optimism:
     for h in reversed(range(H)):
         n = model.n_sa[h]
         bonus = 7.0 * H * log / np.sqrt(np.maximum(n, 1))
-        Q_up[h] = np.minimum(H, problem.r[h] + bonus + (model.P_hat[h] * V_up).sum(axis=-1))
+        Q_up[h] = np.minimum(H, problem.r_rescaled[h] + bonus + (model.P_hat[h] * V_up).sum(axis=-1))
         Q_up[h] = np.where(n >= 1, Q_up[h], H)
-        Q_low = np.maximum(0.0, problem.r[h] - bonus + (model.P_hat[h] * V_low).sum(axis=-1))
+        Q_low = np.maximum(0.0, problem.r_rescaled[h] - bonus + (model.P_hat[h] * V_low).sum(axis=-1))
         Q_low = np.where(n >= 1, Q_low, 0.0)
         a = Q_up[h].argmax(axis=1)
         V_up, V_low = Q_up[h][np.arange(S), a], Q_low[np.arange(S), a]
@@ -105,7 +105,7 @@ class UCBVI(WithoutFloor):
         slack = self.problem.H * margin(self.problem.H, abs(float(self.problem.start.sum()) - 1.0))
         safety: Safety = "no floor" if self.scale == 1.0 else "NOT CERTIFIED"
         lower, upper = max(found.lower - slack, 0.0), min(found.upper + slack, float(self.problem.H))
-        return Plan(found.policy, "optimistic", 0, 1.0, lower, upper, [lower], safety)
+        return self.with_user_units(Plan(found.policy, "optimistic", 0, 1.0, lower, upper, [lower], safety))
 
     def __repr__(self) -> str:
         settings = f"episodes={self.episodes}, delta={self.delta:g}, scale={self.scale:g}, pooled={self.pooled}"

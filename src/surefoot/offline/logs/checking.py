@@ -122,8 +122,9 @@ class LogReport:
 def sizes(log: "LogCounts") -> str:
     """Write H, S and A for the terminal."""
     states = how_many(log.S, "state")
-    if log.absorbing_state is not None:
-        states += " (one of them absorbing, for episodes that end early)"
+    added = [] if log.absorbing_state is None else ["one of them absorbing, for episodes that end early"]
+    added += [] if log.unseen_state is None else ["one of them for all states that were never seen"]
+    states += f" ({'; '.join(added)})" if added else ""
     return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
 
 
@@ -204,26 +205,37 @@ def _about(counted: "LogCounts") -> list[Finding]:
     if len(starts) > 1:
         text = f"Episodes start in {len(starts)} states. A floor then refers to the average over the first states."
         found.append(Finding("note", "starts", text, count=len(starts)))
+    else:
+        text = (
+            f"All episodes start in state {book.state_label(int(starts[0]))!r}. The start is unknown unless you "
+            "declare it: start=, or --start."
+        )
+        found.append(Finding("note", "starts", text, count=1))
     if not counted.declared:
-        low, high = counted.reward_range
+        low, high = np.nanmin(paid.min), np.nanmax(paid.max)
         text = (
             f"Rewards in the log lie in {low:g}..{high:g}. Declare which rewards are possible with reward_range "
             "(--reward-range LOW HIGH) before anything is certified."
         )
         found.append(Finding("note", "range", text))
+    declare = "Rewards are unknown unless you declare them: rewards=, or --rewards."
     if counted.by_pair:
-        text = "Every pair always paid the same. If the process works this way, rewards are known where they were seen."
+        text = f"Every pair always paid the same. {declare}"
     elif counted.by_transition:
-        text = "Every transition always paid the same: rewards depend on the next state, too."
+        text = f"Every transition always paid the same: rewards depend on the next state, too. {declare}"
     elif varied := int((paid.min < paid.max).sum()):
         seen = int((paid.n > 0).sum())
         text = f"Rewards vary ({varied:,} of {seen:,} pairs). Certificates will treat them as unknown."
     else:
         text = "Too few pairs were seen twice to know whether rewards vary. Certificates will treat them as unknown."
     found.append(Finding("note", "rewards", text))
-    names = [how_many(len(labels), name) for name, labels in (("state", book.states), ("action", book.actions))]
-    text = f"The {names[0]} and {names[1]} in the log are assumed to be all that exist, unless you declare others."
-    found.append(Finding("note", "labels", text))
+    if counted.unseen_state is not None:
+        text = (
+            f"The states were not declared. There may be more than the {len(book.states)} in the log: one more state "
+            "stands for them, and pays the least that is possible. If you know that there are no others, declare it: "
+            "states=, or --states."
+        )
+        found.append(Finding("note", "labels", text))
     return found
 
 

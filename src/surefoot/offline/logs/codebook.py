@@ -1,5 +1,6 @@
 """Codebook: which label each number of a state or an action stands for. Everything learnt from a log keeps it."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,19 +18,25 @@ from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
 Label = int | str
 MOST_LABELS = 2**20  # tables for more states than this would not fit into memory
 ABSORBING_LABEL = "(ended)"  # how the absorbing state is shown: it has no label of its own
+UNSEEN_LABEL = "(unseen)"  # how the state is shown that stands for all states without a label
+AS_LOGGED = "as logged"  # a declaration: what the log shows is all there is
+Declared = Sequence[Label] | int | str | None
 
 
 @dataclass(frozen=True, init=False)
 class Codebook(FrozenRecord):
     """State number i has the label `states[i]`, action number i the label `actions[i]`.
 
-    With `absorbing` there is one more state, the last one: the absorbing state that episodes stay in after an early
-    end. Integers 0, 1, 2, ... are their own numbers. All other labels are numbered in sorted order.
+    With `absorbing` there is one more state after them: the absorbing state that episodes stay in after an early end.
+    With `unseen` there is another one, the last: it stands for all states that have no label, because nobody declared
+    that those of the log are all. `state(label)` returns its number for any label that is not in the list. Integers 0,
+    1, 2, ... are their own numbers. All other labels are numbered in sorted order.
     """
 
     states: tuple[Label, ...]
     actions: tuple[Label, ...]
     absorbing: bool = False
+    unseen: bool = False
 
     def __init__(
         self,
@@ -37,6 +44,7 @@ class Codebook(FrozenRecord):
         actions: Sequence[Label] | int,
         absorbing: bool | None = None,
         *,
+        unseen: bool = False,
         rest: bool | None = None,
     ) -> None:
         """Take the labels, or how many there are (0, 1, 2, ...). `rest` is the former name of `absorbing`."""
@@ -46,14 +54,25 @@ class Codebook(FrozenRecord):
             states=_labels("states", states),
             actions=_labels("actions", actions),
             absorbing=False if given is None else require_bool("absorbing", given),
+            unseen=require_bool("unseen", unseen),
         )
 
     rest = alias("absorbing")
 
     @property
     def S(self) -> int:
-        """The number of states, the absorbing one included."""
-        return len(self.states) + self.absorbing
+        """The number of states, the absorbing and the unseen one included."""
+        return len(self.states) + self.absorbing + self.unseen
+
+    @property
+    def absorbing_state(self) -> int | None:
+        """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
+        return len(self.states) if self.absorbing else None
+
+    @property
+    def unseen_state(self) -> int | None:
+        """The number of the state that stands for all states without a label; None if all states have one."""
+        return self.S - 1 if self.unseen else None
 
     @property
     def A(self) -> int:
@@ -61,7 +80,9 @@ class Codebook(FrozenRecord):
         return len(self.actions)
 
     def state(self, label: Label) -> int:
-        """Return the number of the state with this label."""
+        """Return the number of the state with this label; of the unseen state, if there is one and no such label."""
+        if self.unseen_state is not None and label not in self.states:
+            return self.unseen_state
         return _number("state", label, self.states)
 
     def action(self, label: Label) -> int:
@@ -70,11 +91,14 @@ class Codebook(FrozenRecord):
 
     def state_label(self, s: int) -> Label:
         """Return the label of state number s."""
-        return ABSORBING_LABEL if self.absorbing and s == len(self.states) else self.states[s]
+        added = {self.absorbing_state: ABSORBING_LABEL, self.unseen_state: UNSEEN_LABEL}
+        return added[s] if s in added else self.states[s]
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain lists. The key "rest" is part of the file format: it keeps its former name."""
-        return {"states": list(self.states), "actions": list(self.actions), "rest": self.absorbing}
+        """Return plain lists. The key "rest" is part of the file format: it keeps its former name. "unseen" is written
+        only where it is true: earlier versions do not know it."""
+        added = {"unseen": True} if self.unseen else {}
+        return {"states": list(self.states), "actions": list(self.actions), "rest": self.absorbing, **added}
 
     @classmethod
     def from_json(cls, path: str | Path, given: object) -> Self:
@@ -83,7 +107,8 @@ class Codebook(FrozenRecord):
             assert isinstance(given, dict)
             assert isinstance(given["states"], list)  # not how many there are: a file lists them
             assert isinstance(given["actions"], list)
-            return cls(given["states"], given["actions"], require_bool("rest", given["rest"]))
+            unseen = require_bool("unseen", given.get("unseen", False))
+            return cls(given["states"], given["actions"], require_bool("rest", given["rest"]), unseen=unseen)
         except (AssertionError, KeyError, TypeError, InvalidSetting):
             raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
 
@@ -100,18 +125,20 @@ class Codebook(FrozenRecord):
         kinds = [f"{len(labels)} {name}" for name, labels in (("states", self.states), ("actions", self.actions))]
         if self.absorbing:
             kinds.append("and an absorbing state")
+        if self.unseen:
+            kinds.append("and one for all states that were never seen")
         return f"Codebook({', '.join(kinds)})"
 
 
-def coded(name: str, seen: AnyArray, declared: Sequence[Label] | int | None) -> tuple[tuple[Label, ...], Ints]:
+def coded(name: str, seen: AnyArray, declared: Declared) -> tuple[tuple[Label, ...], Ints]:
     """Return the labels of a column's values, and the number of each value. `declared` are all labels that exist.
 
-    Undeclared integers are their own numbers where they are >= 0 and at least half of 0..max occurs; other labels are
-    numbered in sorted order.
+    Without them, or with "as logged", integers are their own numbers where they are >= 0 and at least half of 0..max
+    occurs; other labels are numbered in sorted order.
     """
     found, inverse = np.unique(seen, return_inverse=True)
     values: list[Label] = found.tolist()
-    if declared is None:
+    if declared is None or (isinstance(declared, str) and declared == AS_LOGGED):
         labels: tuple[Label, ...] = tuple(values)
         top = values[-1]
         if isinstance(values[0], int) and isinstance(top, int) and values[0] >= 0 and top < 2 * len(values):
@@ -144,14 +171,17 @@ def _shown(labels: Sequence[Label]) -> str:
     return f"{some}, ..." if len(labels) > 5 else some
 
 
-def _labels(name: str, given: Sequence[Label] | int) -> tuple[Label, ...]:
+def _labels(name: str, given: Sequence[Label] | int | str) -> tuple[Label, ...]:
     """Check the labels: all are whole numbers or all are text, and each occurs once."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         if require_integer(name, given, 1, InvalidSetting) > MOST_LABELS:
             raise InvalidSetting(f"{name} is {_brief(given)}, expected at most {MOST_LABELS:,}. Use coarser ones.")
         return tuple(range(int(given)))
     if isinstance(given, str | bytes | bool | np.integer) or not isinstance(given, Iterable):
-        raise InvalidSetting(f"{name} is {_short(given)}, expected a list of labels, or how many there are.")
+        raise InvalidSetting(
+            f"{name} is {_short(given)}, expected a list of labels, or how many there are, or {AS_LOGGED!r}: those of "
+            "the log are all."
+        )
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in given)
     kinds = {type(label) for label in labels}
     if len(kinds) != 1 or not kinds <= {int, str} or len(set(labels)) != len(labels):
@@ -181,3 +211,8 @@ def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
     except (KeyError, ValueError):
         raise InvalidFile(f"{path}: its codebook is damaged. Restore a copy.") from None
     return Codebook.from_json(path, given)
+
+
+def coding_of(book: Codebook) -> str:
+    """Return a short text by which evidence under other labels is recognised."""
+    return f"codebook {hashlib.sha256(str(codebook_text(book)).encode()).hexdigest()[:16]}"

@@ -11,19 +11,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, require_integer
+from surefoot.base.validation import LONGEST, REWARD_UNITS, require_integer, require_number
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.logs.checking import LogReport, audit, first_problem
-from surefoot.offline.logs.codebook import Codebook, Label, coded
+from surefoot.offline.logs.codebook import Codebook, Declared, coded
 from surefoot.offline.logs.folds import keys_of, mixed_in_sql
-from surefoot.offline.logs.log_counts import LogCounts, Sums, require_size
+from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.logs.log_tables import Sums, require_size
 from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log
-from surefoot.task.problem import LONGEST, Units
+from surefoot.task.units import Units
 
 TEXT_IDS = (0, 2**52 - 1)  # the range of the numbers that stand for ids that are text
 PACKED = 2**62  # keys up to here are packed into one integer
 KEYS = ("step", "state", "action", "next_state", "terminated")
-Declared = Sequence[Label] | int | None
 
 
 def count_log(
@@ -35,6 +35,7 @@ def count_log(
     states: Declared = None,
     actions: Declared = None,
     reward_range: tuple[float, float] | None = None,
+    after_end: float | None = None,
     memory: str = MEMORY,
     threads: int | None = None,
 ) -> LogCounts:
@@ -44,17 +45,20 @@ def count_log(
     - columns: the names of the columns in the log, as in {"state": "segment"}
     - horizon: the steps of an episode, counted from its first one. Default: those of the longest episode. Longer
       episodes are cut.
-    - states, actions: all labels that exist, or how many (0, 1, 2, ...). Default: those in the log are assumed to be
-      all. A state that exists and never occurred is then unknown to every certificate.
-    - reward_range: the lowest and the highest reward that is POSSIBLE. Default: (0, 1) if no other reward occurs.
+    - states: all labels that exist, or how many (0, 1, 2, ...), or "as logged": you assert that those in the log are
+      all. Default: there may be others. One more state stands for them, which pays the least that is possible.
+    - actions: all labels that exist, or how many. Default: those in the log. (Others are never played.)
+    - reward_range: the lowest and the highest reward that is POSSIBLE. Without it a log is counted, but nothing can be
+      certified: the rewards that were seen are not all that are possible.
+    - after_end: what is paid at each step after an early end. Default: nothing, which the range must then contain.
     - memory: what DuckDB may use before it writes to a temporary folder
 
     An episode that ended early must say so in the column terminated; it spends the remaining steps in an absorbing
-    state, where the reward is zero. Steps may be numbered from 1. Totals that do not add up raise InvalidLog, which
-    names the episodes with errors. Only totals are checked here: `check_log` looks at every episode.
+    state. Steps may be numbered from 1. Totals that do not add up raise InvalidLog, which names the episodes with
+    errors. Only totals are checked here: `check_log` looks at every episode.
     """
     with open_log(paths, columns, memory, threads) as log:
-        source, glance = glanced(log, horizon, reward_range)
+        source, glance = glanced(log, horizon, reward_range, after_end)
         return counted(source, glance, seed, states, actions)
 
 
@@ -93,6 +97,7 @@ class Glance:
     cut: bool  # are longer episodes cut?
     reward_range: tuple[float, float]
     declared: bool  # is this the range of all possible rewards?
+    after_end: float | None  # what is paid after an early end; None: nothing was declared
     notes: tuple[str, ...]
 
     @classmethod
@@ -104,6 +109,7 @@ class Glance:
         rewards: tuple[float, float],
         horizon: int | None,
         reward_range: tuple[float, float] | None,
+        after_end: float | None,
     ) -> "Glance":
         """Make it from the smallest and largest step and reward. Refuse a log that no table could be made of."""
         first, last = (int(x) for x in steps)
@@ -118,7 +124,8 @@ class Glance:
         if longest > H:
             notes += (f"Episodes are cut after {H} steps; the longest one has {longest}.",)
         bounds, declared = _range(source, rewards, reward_range)
-        return cls(int(rows), first, H, longest > H, bounds, declared, notes)
+        paid = None if after_end is None else _after_end(after_end, bounds, declared)
+        return cls(int(rows), first, H, longest > H, bounds, declared, paid, notes)
 
 
 def require_horizon(horizon: object) -> int:
@@ -136,8 +143,8 @@ def _range(
     low, high = (float(x) for x in seen)
     if not -np.inf < low <= high < np.inf:
         raise InvalidLog(source.complaint(None))
-    if given is None:
-        return ((0.0, 1.0), True) if low >= 0.0 and high <= 1.0 else ((low, high if high > low else low + 1.0), False)
+    if given is None:  # what was seen is not what is possible: this range only serves to count
+        return (min(low, 0.0), max(high, 1.0)), False
     try:
         low_end, high_end = given
         declared = Units(low_end, high_end)
@@ -151,6 +158,20 @@ def _range(
             f"{declared.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
         )
     return (declared.low, declared.high), True
+
+
+def _after_end(given: float, reward_range: tuple[float, float], declared: bool) -> float:
+    """Check what is paid after an early end."""
+    paid = require_number("after_end", given, "the reward of each step after an early end")
+    if not declared:
+        raise InvalidSetting("after_end needs a declared reward_range: the lowest and the highest possible reward.")
+    if not Units(*reward_range).admits(paid):
+        low, high = reward_range
+        raise InvalidSetting(
+            f"after_end is {paid:g}, outside the declared reward_range ({low:g}, {high:g}). It is a reward like the "
+            "others: declare a range that holds it."
+        )
+    return paid
 
 
 @dataclass(frozen=True)
@@ -241,7 +262,9 @@ class Files:
         )
 
 
-def glanced(log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None) -> tuple[Files, Glance]:
+def glanced(
+    log: OpenLog, horizon: int | None, reward_range: tuple[float, float] | None, after_end: float | None
+) -> tuple[Files, Glance]:
     """Ask for the smallest and largest values."""
     names = ("episode", *KEYS[:4], "reward", *KEYS[4:], "truncated")
     integers = [name for name in ("episode", "state", "action", "next_state") if _whole(log, name)]
@@ -254,7 +277,7 @@ def glanced(log: OpenLog, horizon: int | None, reward_range: tuple[float, float]
     whole = {name: (int(found[f"least {name}"]), int(found[f"largest {name}"])) for name in integers}
     source = Files(log, {**whole, "id": whole.get("episode", TEXT_IDS)})
     steps, rewards = ((found[f"least {name}"], found[f"largest {name}"]) for name in ("step", "reward"))
-    return source, Glance.of(source, found["rows"], steps, rewards, horizon, reward_range)
+    return source, Glance.of(source, found["rows"], steps, rewards, horizon, reward_range, after_end)
 
 
 def _whole(log: OpenLog, name: str) -> bool:
@@ -326,33 +349,35 @@ def assemble(
     s, s_next = numbers[: len(n)], numbers[len(n) :]
     action_labels, a = coded("action", np.asarray(table["action"]), actions)
     early, last_ends = ended & (h < H - 1), int(n[ended & (h == H - 1)].sum())
-    codebook = Codebook(labels, action_labels, absorbing=bool(early.any()))
+    codebook = Codebook(labels, action_labels, absorbing=bool(early.any()), unseen=states is None)
     require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
+    S = codebook.S - codebook.unseen  # the unseen state never occurs
     if paid is None:
         low, high = (np.asarray(table[name], dtype=np.float64) for name in ("low", "high"))
     else:
-        by_pair = np.zeros((H, codebook.S, codebook.A))
+        by_pair = np.zeros((H, S, codebook.A))
         by_pair[_places(paid, codebook)] = paid["low"]
         low = high = by_pair[h, s, a]
     rows = Transitions(h, s, a, s_next, n, n_fold, low, high)
-    _require_flow(source, glance, rows, early, codebook.S)
+    _require_flow(source, glance, rows, early, S)
     if not source.each_started_once(glance, int(n[h == 0].sum()), seed):
         raise InvalidLog(source.complaint(H))
-    notes = glance.notes
+    notes, after_end = glance.notes, 0.0 if glance.after_end is None else glance.after_end
     if codebook.absorbing:
         ended_at, in_fold = _ends(source, glance, seed)
-        if not glance.reward_range[0] <= 0.0 <= glance.reward_range[1]:
+        if not glance.reward_range[0] <= after_end <= glance.reward_range[1]:
             raise InvalidLog(
-                f"{source.where}: some episodes end early, and the reward is zero after that, but 0 is not in the "
-                f"range of rewards {glance.reward_range}. Declare a range that holds 0."
+                f"{source.where}: some episodes end early, and nothing was said about what is paid after that. If it "
+                f"is nothing, 0 must be in the range of rewards {glance.reward_range}: declare a range that holds 0. "
+                "If it is something else, declare it: after_end=x, or --after-end X, the reward of each remaining step."
             )
         notes += (f"{int(ended_at.sum()):,} episodes end early. They stay in an absorbing state to the last step.",)
-        rows = _absorbed(rows, ended, ended_at, in_fold, codebook.S - 1)
-    places = _merged(rows, codebook.S, codebook.A)
+        rows = _absorbed(rows, ended, ended_at, in_fold, S - 1, after_end)
+    places = _merged(rows, S, codebook.A)
     found = LogCounts(
         H=H,
         codebook=codebook,
-        episodes=int(places.n[places.place < codebook.S * codebook.A * codebook.S].sum()),
+        episodes=int(places.n[places.place < S * codebook.A * S].sum()),
         rows=glance.rows,
         seed=seed,
         reward_range=glance.reward_range,
@@ -360,6 +385,7 @@ def assemble(
         notes=notes,
         sums=None,
         last_ends=0 if codebook.absorbing else last_ends,
+        after_end=after_end if codebook.absorbing else 0.0,
         **places._asdict(),
     )
     if (places.low < places.high).any():
@@ -367,19 +393,21 @@ def assemble(
     return found
 
 
-def _absorbed(rows: Transitions, ended: AnyArray, ended_at: Ints, in_fold: Ints, absorbing_state: int) -> Transitions:
+def _absorbed(
+    rows: Transitions, ended: AnyArray, ended_at: Ints, in_fold: Ints, absorbing_state: int, after_end: float
+) -> Transitions:
     """Lead each terminated transition to the absorbing state, and add the steps that episodes spend there."""
     steps = np.flatnonzero(np.cumsum(ended_at)[:-1]) + 1  # those at which some episode is in the absorbing state
-    there, zeros = np.full(len(steps), absorbing_state), np.zeros(len(steps))
+    there, paid = np.full(len(steps), absorbing_state), np.full(len(steps), after_end)
     return Transitions(
         h=np.concatenate([rows.h, steps]),
         s=np.concatenate([rows.s, there]),
-        a=np.concatenate([rows.a, zeros.astype(np.int64)]),
+        a=np.concatenate([rows.a, np.zeros(len(steps), dtype=np.int64)]),
         s_next=np.concatenate([np.where(ended, absorbing_state, rows.s_next), there]),
         n=np.concatenate([rows.n, np.cumsum(ended_at)[steps - 1]]),
         n_fold=np.concatenate([rows.n_fold, in_fold[steps]]),
-        low=np.concatenate([rows.low, zeros]),
-        high=np.concatenate([rows.high, zeros]),
+        low=np.concatenate([rows.low, paid]),
+        high=np.concatenate([rows.high, paid]),
     )
 
 
@@ -420,14 +448,15 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
     places = _places(found, codebook)
     tables = []
     for name in Sums._fields:
-        table = np.zeros((of.H, of.S, of.A), dtype=np.int64)
+        table = np.zeros((of.H, of.occurring, of.A), dtype=np.int64)
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
     if of.absorbing_state is not None:  # the known reward of the absorbing state is summed as agents sum it
         zero = int(np.floor(of.zero_reward * REWARD_UNITS))
         for table, counts in zip(tables, (of.n, of.n_fold), strict=False):
-            there = (of.place // of.S) % (of.S * of.A) == of.absorbing_state * of.A
-            table[of.place[there] // (of.S * of.A * of.S), of.absorbing_state, 0] = zero * counts[there]
+            S = of.occurring
+            there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
+            table[of.place[there] // (S * of.A * S), of.absorbing_state, 0] = zero * counts[there]
     return Sums(*tables)
 
 
@@ -446,6 +475,7 @@ def check_log(
     states: Declared = None,
     actions: Declared = None,
     reward_range: tuple[float, float] | None = None,
+    after_end: float | None = None,
     memory: str = MEMORY,
     threads: int | None = None,
 ) -> LogReport:
@@ -460,7 +490,7 @@ def check_log(
         if not report.usable:
             return report
         try:
-            source, glance = glanced(log, horizon, reward_range)
+            source, glance = glanced(log, horizon, reward_range, after_end)
             found = counted(source, glance, seed, states, actions)
         except InvalidLog as refusal:
             return report.with_error(str(refusal))

@@ -2,48 +2,27 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
-from surefoot.base.validation import REWARD_UNITS, FrozenRecord, as_floats, freeze, read_only
+from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
-from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text
-from surefoot.task.counts import Counts
-from surefoot.task.problem import LONGEST, Problem, Units
+from surefoot.offline.logs.codebook import AS_LOGGED, Codebook, Label, codebook_from, codebook_text, coding_of
+from surefoot.offline.logs.log_tables import LARGEST, MOST_STEPS, TABLES, LogTables, Sums
+from surefoot.task.problem import Problem
+from surefoot.task.units import with_rescaled
 
-LARGEST = 2**28  # entries of a dense array (H, S, A, S): 2 GiB
-MOST_STEPS = 2**42  # up to so many steps of a log, sums of rewards in units of 2^-20 are exact
-TABLES = ("place", "n", "n_fold", "low", "high")
-
-
-class Rewards(NamedTuple):
-    """The rewards of each pair in the log's units: arrays (H, S, A), NaN where the pair was never seen."""
-
-    mean: Floats
-    min: Floats
-    max: Floats
-    n: Ints
-
-
-class Sums(NamedTuple):
-    """The sums of random rewards of each pair (H, S, A), rescaled to [0, 1], in whole multiples of 2^-20."""
-
-    x_sa: Ints
-    x_fold: Ints  # at step h over the episodes of fold h only
-    rest_of_sum: Ints  # what was rounded off, in multiples of 2^-40
+BY_NEXT_STATE = "as logged by next state"  # a declaration about rewards
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogCounts(FrozenRecord):
+class LogCounts(LogTables):
     """The counts of a log, made by `count_log`.
 
     - counts: how often each next state followed each pair, for the warm start of an agent
@@ -54,179 +33,36 @@ class LogCounts(FrozenRecord):
     - problem(): the task that the log describes, to learn in
     """
 
-    H: int
-    codebook: Codebook
-    episodes: int
-    rows: int
-    seed: int
-    reward_range: tuple[float, float]  # rewards are rescaled to [0, 1] by it
-    declared: bool  # is it the range of all possible rewards, and not only of those that were seen?
-    notes: tuple[str, ...]  # what the user of the log should know
-    place: Ints  # which transitions occurred: flat indices into (H, S, A, S), ascending
-    n: Ints  # how often
-    n_fold: Ints  # how often in the episodes of fold h
-    low: Floats  # the lowest reward of each transition
-    high: Floats
-    sums: Sums | None  # None: each transition always paid the same
-    last_ends: int = 0  # episodes that terminated at the last step, where there is no absorbing state for them
-
-    @property
-    def S(self) -> int:
-        """The number of states, the absorbing one included."""
-        return self.codebook.S
-
-    @property
-    def A(self) -> int:
-        """The number of actions."""
-        return self.codebook.A
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """The shape (H, S, A, S) of the dense counts."""
-        return self.H, self.S, self.A, self.S
-
-    @property
-    def units(self) -> Units:
-        """The units that rewards were rescaled from, to [0, 1]."""
-        return Units(*self.reward_range)
-
-    @property
-    def zero_reward(self) -> float:
-        """The reward of the absorbing state, rescaled to [0, 1]: it is zero in the user's units."""
-        return float(self.units.of_a_step(np.zeros(())))
-
-    nothing = alias("zero_reward")
-
-    @property
-    def absorbing_state(self) -> int | None:
-        """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
-        return self.S - 1 if self.codebook.absorbing else None
-
-    rest = alias("absorbing_state")
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of the whole log. Each call makes new ones, because an agent adds to its counts.
-
-        They hold the sums of rewards if the range of rewards is known.
-        """
-        return self._counts(self.n, "x_sa")
-
-    @property
-    def fold_counts(self) -> Counts:
-        """The counts of step h in the episodes of fold h only, with the sums of their rewards."""
-        return self._counts(self.n_fold, "x_fold")
-
-    @property
-    def folds(self) -> Ints:
-        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only."""
-        return self.fold_counts.n_sas
-
-    def _counts(self, n: Ints, sums: str) -> Counts:
-        starts = np.flatnonzero(self.starts)
-        s1 = int(starts[0]) if len(starts) == 1 else None
-        x_sa = self._sums(n, sums) if self.declared else None
-        return Counts(self._dense(n), x_sa=x_sa, n_start=self.starts, s1=s1, logged=True, copy=False)
-
-    def _dense(self, values: Ints) -> Ints:
-        full = np.zeros(int(np.prod(self.shape)), dtype=np.int64)
-        full[self.place] = values
-        return full.reshape(self.shape)
-
-    def _by_pair(self, values: AnyArray, dtype: type = np.int64) -> AnyArray:
-        """Return the sums over next states, always added in the same order."""
-        total: AnyArray = np.zeros(self.H * self.S * self.A, dtype=dtype)
-        np.add.at(total, self.place // self.S, values)
-        return total.reshape(self.H, self.S, self.A)
-
-    def _sums(self, n: Ints, name: str) -> Ints:
-        if self.sums is not None:
-            return np.asarray(getattr(self.sums, name))
-        whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as agents sum rewards
-        return np.asarray(self._by_pair(n * whole))
-
-    @cached_property
-    def starts(self) -> Ints:
-        """How often each state was the first, (S,)."""
-        return read_only(self._by_pair(self.n)[0].sum(axis=-1))
-
-    @cached_property
-    def rewards(self) -> Rewards:
-        """The mean, min, max and n of each pair."""
-        n = self._by_pair(self.n)
-        shape = self.H, self.S, self.A
-        low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-        np.minimum.at(low.reshape(-1), self.place // self.S, self.low)
-        np.maximum.at(high.reshape(-1), self.place // self.S, self.high)
-        seen = n > 0
-        if self.sums is None:
-            total = self._by_pair(self.n * self.low, np.float64)
-            mean = total / np.maximum(n, 1)
-        else:
-            share = (self.sums.x_sa + self.sums.rest_of_sum / REWARD_UNITS) / REWARD_UNITS / np.maximum(n, 1)
-            mean = self.units.low + self.units.scale * share
-        mean = np.where(low == high, low, mean)
-        mean, low, high = (read_only(np.where(seen, values, np.nan)) for values in (mean, low, high))
-        return Rewards(mean, low, high, read_only(n))
-
-    @property
-    def mean_return(self) -> float:
-        """The mean return per episode of the logged policy, in the log's units."""
-        paid = self.rewards
-        return float(np.where(paid.n > 0, paid.mean * paid.n, 0.0).sum()) / self.episodes
-
-    @property
-    def by_pair(self) -> bool:
-        """True if every pair, at each step, always paid the same. False if most pairs were seen only once."""
-        n = self.rewards.n
-        return bool(((n == 0) | (self.rewards.min == self.rewards.max)).all()) and _repeated(n)
-
-    @property
-    def by_transition(self) -> bool:
-        """True if every transition, at each step, always paid the same. False if most were seen only once."""
-        return self.sums is None and _repeated(self.n)
-
-    @property
-    def coverage(self) -> float:
-        """The share of the pairs (step, state, action) that occur."""
-        return self.pairs_seen / self.pairs
-
-    @property
-    def pairs_seen(self) -> int:
-        """How many pairs (step, state, action) occur, those of the absorbing state apart."""
-        return int((self.rewards.n[:, : len(self.codebook.states)] > 0).sum())
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs (step, state, action) there are. At the first step only first states are possible."""
-        H, S, A = self.rewards.n[:, : len(self.codebook.states)].shape
-        first = int((self.starts[:S] > 0).sum())
-        return int(A * ((H - 1) * S + first))
-
     def problem(
         self,
-        rewards: ArrayLike | None = None,
+        rewards: ArrayLike | str | None = None,
         *,
-        unknown: bool = False,
+        start: ArrayLike | Label | None = None,
+        support: ArrayLike | str | None = None,
         stationary: bool = False,
-        start: ArrayLike | None = None,
     ) -> Problem:
-        """Return what an agent may know: sizes, rewards, start. A report lists what you assert by it as premises.
+        """Return what an agent may know. What you do not declare here is unknown, whatever the log happens to show.
 
-        - rewards: your table (S, A) or (H, S, A) in the log's units. Without one, the rewards of the log are used if
-          each pair (or each transition) always paid the same: then you assert that it always does. A pair that was
-          never seen counts as the lowest reward of the range, so lower values hold and upper values do not
-          (`rewards_at_least`). Rewards that vary, or of which too few were seen twice, are unknown, and certificates
-          treat them so.
-        - unknown: treat rewards as unknown although they did not vary.
+        - rewards: your table (S, A) or (H, S, A) in the log's units and the codebook's order. Or "as logged": you
+          assert that each pair always pays what it paid; "as logged by next state": that each transition does. A pair
+          that was never seen then counts as the lowest reward of the range, so lower values hold and upper values do
+          not (`rewards_at_least`).
+        - start: the label of the state in which every episode starts (or its number, where labels are text); the
+          probabilities of the first states; or "as logged": you assert that the one first state of the log is the only
+          one.
+        - support: a mask (S, A, S) or (H, S, A, S) of the transitions that are possible. Or "as logged": you assert
+          that of the pairs in the log only the transitions seen are possible.
         - stationary: neither dynamics nor rewards depend on the step.
-        - start: the probabilities of the first states. Several first states without them are an unknown start.
+
+        The set of states is declared when the log is counted: `count_log(..., states=)`. If it was not, the problem has
+        one more state, `unseen_state`, that every pair may lead to, that is never left, and that pays the minimum.
         """
         if not self.declared:
+            low, high = float(self.low.min()), float(self.high.max())
             raise InvalidSetting(
-                f"Rewards in the log lie in {self.reward_range[0]:g}..{self.reward_range[1]:g}. Declare which rewards "
-                "are possible when the log is counted: count_log(..., reward_range=(low, high)), or --reward-range LOW "
-                "HIGH. Bounds for a narrower range prove nothing."
+                f"Rewards in the log lie in {low:g}..{high:g}. That is what was seen, not what is possible. Declare "
+                "which rewards are possible when the log is counted: count_log(..., reward_range=(low, high)), or "
+                "--reward-range LOW HIGH. Bounds for a narrower range prove nothing."
             )
         if stationary and self.last_ends:
             raise InvalidLog(
@@ -234,41 +70,171 @@ class LogCounts(FrozenRecord):
                 "steps would say that they continue. Leave stationary out, or, if the flag only shows the last step, "
                 "count the log without the column terminated."
             )
-        units, S, A = self.units, self.S, self.A
-        first: dict[str, Any] = {"start": start}
-        starts = np.flatnonzero(self.starts)
-        if start is None:
-            first = {"s1": int(starts[0])} if len(starts) == 1 else {"start": "unknown"}
-        known: dict[str, Any] = {"r": np.zeros((self.H, S, A))}
-        at_least = False
-        if rewards is not None:
-            known["r"] = self._table(rewards)
-        elif not unknown and self.by_pair:
-            known["r"], at_least = self._seen(self.place // S, (S, A), stationary)
-        elif not unknown and self.by_transition:
-            r_next, at_least = self._seen(self.place, (S, A, S), stationary)
-            known = {"r_next": r_next}
-        else:
-            known = {"r": np.zeros((S, A)), "unknown": np.ones((S, A), dtype=np.bool_)}
-        support: Bools | None = None
-        if self.absorbing_state is not None:
+        if self.unseen_state is not None and self.units.low > 0.0 and self.absorbing_state is None:
+            raise InvalidSetting(
+                "The states were not declared, so an early end may come that the log does not show, and after it "
+                f"nothing is paid. But 0 is below the range of {self.units.low:g}..{self.units.high:g}. Declare a "
+                'range that holds 0, or the states: count_log(..., states=[...]) or states="as logged".'
+            )
+        known = self._rewards(rewards, stationary)
+        S, A = self.S, self.A
+        mask = self._support(support, stationary)
+        for state, paid in ((self.absorbing_state, self.zero_reward), (self.unseen_state, 0.0)):
+            if state is None:
+                continue
             if "r" in known:
-                known["r"][..., self.absorbing_state, :] = self.zero_reward
+                known["r"][..., state, :] = paid
             else:
-                known["r_next"][..., self.absorbing_state, :, :] = self.zero_reward
+                known["r_next"][..., state, :, :] = paid
             if "unknown" in known:
-                known["unknown"][self.absorbing_state] = False
-            support = np.ones((S, A, S), dtype=np.bool_)
-            support[self.absorbing_state] = False
-            support[self.absorbing_state, :, self.absorbing_state] = True
-        claims = {"stationary": stationary, "rewards_at_least": at_least}
-        return Problem(**known, **first, **claims, H=self.H, units=units, support=support)
+                known["unknown"][state] = False
+            mask = np.ones((S, A, S), dtype=np.bool_) if mask is None else mask
+            mask[..., state, :, :] = False
+            mask[..., state, :, state] = True
+        if self.unseen_state is not None:
+            known["rewards_at_least"] = True
+        # Where the absorbing state pays nothing, `Problem.absorbing_state` finds it, as in files of earlier versions.
+        said = self.after_end != 0.0 or self.unseen_state is not None or support is not None
+        ended = self.absorbing_state if said else None
+        made = Problem(
+            **with_rescaled(known),
+            **self._start(start),
+            stationary=stationary,
+            H=self.H,
+            units=self.units,
+            support=mask,
+            ended_state=ended,
+            unseen_state=self.unseen_state,
+        )
+        return made.with_coding(coding_of(self.codebook))
+
+    def with_all_states(self) -> Self:
+        """The same counts for somebody who asserts that the states of the log are all there are."""
+        book = self.codebook
+        return replace(self, codebook=Codebook(book.states, book.actions, book.absorbing))
+
+    def _rewards(self, rewards: ArrayLike | str | None, stationary: bool) -> dict[str, Any]:
+        """Return the rewards as `Problem` takes them."""
+        S, A = self.S, self.A
+        if rewards is None:
+            return {"r": np.zeros((S, A)), "unknown": np.ones((S, A), dtype=np.bool_)}
+        if not isinstance(rewards, str):
+            return {"r": self._table(rewards)}
+        word = _word("rewards", rewards, (AS_LOGGED, BY_NEXT_STATE))
+        if word == AS_LOGGED:
+            self._require_constant()
+            r, at_least = self._seen(self.place // self.occurring, (self.occurring, A), stationary)
+            return {"r": self._widened(r, r.ndim - 2), "rewards_at_least": at_least}
+        if self.sums is not None:
+            raise InvalidLog(
+                f"rewards is {rewards!r}, but the same transition paid differently at the same step: rewards are "
+                "random. Leave `rewards` out, and they are unknown, or give a table of their means."
+            )
+        r_next, at_least = self._seen(self.place, (self.occurring, A, self.occurring), stationary)
+        return {"r_next": self._widened(r_next, r_next.ndim - 3, r_next.ndim - 1), "rewards_at_least": at_least}
+
+    def _require_constant(self) -> None:
+        """Refuse the claim that each pair always pays the same where the log shows that it does not."""
+        paid = self.rewards
+        varied = np.argwhere((paid.n > 0) & (paid.min < paid.max))
+        if varied.size:
+            h, s, a = (int(i) for i in varied[0])
+            out = "leave `rewards` out, and they are unknown, or give a table of their means"
+            if self.sums is None:
+                out = f'declare "{BY_NEXT_STATE}" if they depend on the next state; or {out}'
+            raise InvalidLog(
+                f"rewards is {AS_LOGGED!r}, but action {self.codebook.actions[a]!r} in state "
+                f"{self.codebook.state_label(s)!r} paid from {paid.min[h, s, a]:g} to {paid.max[h, s, a]:g} at step "
+                f"{h}. Expected the same at every visit: {out}."
+            )
+
+    def _start(self, start: ArrayLike | Label | None) -> dict[str, Any]:
+        """Return the start as `Problem` takes it; refuse one that the log contradicts."""
+        seen = np.flatnonzero(self.starts)
+        if start is None or (isinstance(start, str) and start == "unknown"):
+            return {"start": "unknown"}
+        if isinstance(start, str) and _plain(start) == AS_LOGGED and start not in self.codebook.states:
+            if len(seen) > 1:
+                raise InvalidLog(
+                    f"start is {start!r}, but episodes of the log start in {len(seen)} states. Leave `start` out, and "
+                    "it is unknown, or give the probabilities of the states."
+                )
+            return {"s1": int(seen[0])}
+        if isinstance(start, str | int | np.integer) and not isinstance(start, bool):
+            weights = np.zeros(self.S)
+            weights[self._first(start)] = 1.0
+        else:
+            weights = as_floats("start", start, InvalidModel)
+            if weights.shape not in ((len(self.codebook.states),), (self.S,)):
+                raise InvalidModel(
+                    f"start has shape {weights.shape}, expected the probabilities of the {len(self.codebook.states)} "
+                    "states, in the order of the codebook."
+                )
+            weights = np.concatenate([weights, np.zeros(self.S - len(weights))])
+        wrong = [int(s) for s in seen if weights[s] == 0.0]
+        if wrong:
+            raise InvalidLog(
+                f"By `start` no episode starts in state {self.codebook.state_label(wrong[0])!r}, but "
+                f"{self.starts[wrong[0]]:,} episodes of the log do. Correct it, or leave it out: it is then unknown."
+            )
+        return {"s1": int(weights.argmax())} if np.count_nonzero(weights) == 1 else {"start": weights}
+
+    def _first(self, start: Label | np.integer[Any]) -> int:
+        """Return the number of the state in which every episode starts."""
+        states = self.codebook.states
+        label = start if isinstance(start, str) else int(start)
+        if label in states:
+            return states.index(label)
+        if isinstance(label, int) and isinstance(states[0], str) and 0 <= label < len(states):
+            return label
+        some = ", ".join(repr(state) for state in states[:5])
+        raise InvalidSetting(
+            f"start is {label!r}, expected the label of a state, such as {some}; the probabilities of all states; or "
+            f"{AS_LOGGED!r}."
+        )
+
+    def _support(self, support: ArrayLike | str | None, stationary: bool) -> Bools | None:
+        """Return the mask of possible transitions, without what is known of the added states."""
+        if support is None:
+            return None
+        at = np.zeros(math.prod(self.shape), dtype=np.bool_)
+        at[self.place] = True
+        seen: Bools = at.reshape(self.shape)
+        if stationary:
+            seen = np.asarray(seen.any(axis=0))
+        if isinstance(support, str):
+            _word("support", support, (AS_LOGGED,))
+            if self.codebook.unseen:
+                raise InvalidSetting(
+                    f"support is {support!r}, which says that nothing else can happen, but the states were not "
+                    f'declared. Count the log with states="{AS_LOGGED}", or with a list of all of them.'
+                )
+            return np.asarray(seen | ~seen.any(axis=-1, keepdims=True))
+        S, A, n = len(self.codebook.states), self.A, self.occurring
+        mask = as_array("support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel)
+        if mask.shape not in ((S, A, S), (n, A, n), (self.H, S, A, S), (self.H, n, A, n)):
+            raise InvalidModel(
+                f"support has shape {mask.shape}, expected ({S}, {A}, {S}), or ({self.H}, {S}, {A}, {S}) step by step, "
+                "in the order of the codebook."
+            )
+        full = np.ones((*mask.shape[:-3], self.S, A, self.S), dtype=np.bool_)
+        full[..., : mask.shape[-3], :, : mask.shape[-1]] = mask
+        bad = np.argwhere(np.broadcast_to(seen, self.shape) & ~np.broadcast_to(full[..., :n, :, :n], self.shape))
+        if bad.size:
+            h, s, a, s_next = (int(i) for i in bad[0])
+            label = self.codebook.state_label
+            raise InvalidLog(
+                f"By `support` action {self.codebook.actions[a]!r} in state {label(s)!r} cannot lead to state "
+                f"{label(s_next)!r} (step {h}), but in the log it did. Correct the mask, or leave it out."
+            )
+        return full
 
     def _table(self, rewards: ArrayLike) -> Floats:
-        """Return the user's table, rescaled. The absorbing state may be left out of it."""
+        """Return the user's table, rescaled. The absorbing and the unseen state may be left out of it."""
         table = as_floats("rewards", rewards, InvalidModel)
         S, A = len(self.codebook.states), self.A
-        if table.shape not in ((S, A), (self.S, A), (self.H, S, A), (self.H, self.S, A)):
+        fits = table.ndim in (2, 3) and table.shape[:-2] in ((), (self.H,)) and table.shape[-1] == A
+        if not (fits and S <= table.shape[-2] <= self.S):
             raise InvalidModel(
                 f"rewards has shape {table.shape}, expected (S, A) = ({S}, {A}), or (H, S, A) = ({self.H}, {S}, {A}), "
                 "in the order of the codebook."
@@ -339,6 +305,8 @@ class LogCounts(FrozenRecord):
             "H": self.H,
             "last_ends": self.last_ends,
         }
+        about |= {} if self.former else {"declarations": 1}  # files of earlier versions say nothing about them
+        about |= {} if self.after_end == 0.0 else {"after_end": self.after_end}
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
         arrays |= {} if self.sums is None else self.sums._asdict()
         arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
@@ -364,6 +332,8 @@ class LogCounts(FrozenRecord):
                 notes=tuple(str(note) for note in about["notes"]),
                 sums=sums,
                 last_ends=int(about["last_ends"]),
+                after_end=float(about.get("after_end", 0.0)),
+                former="declarations" not in about,
                 **{name: arrays[name] for name in TABLES},
             )
         except (KeyError, TypeError, ValueError):
@@ -372,7 +342,7 @@ class LogCounts(FrozenRecord):
 
     def _checked(self, path: str | Path) -> Self:
         """Check that the tables fit together: sizes and totals first, because later checks allocate by them."""
-        size, pairs = math.prod(self.shape), (self.H, self.S, self.A)
+        size, pairs = math.prod(self.shape), (self.H, self.occurring, self.A)
         tables = [getattr(self, name) for name in TABLES]
         kinds = [np.int64] * 3 + [np.float64] * 2
         sums = () if self.sums is None else self.sums
@@ -394,7 +364,7 @@ class LogCounts(FrozenRecord):
             and bool(np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all())
             and -np.inf < self.reward_range[0] < self.reward_range[1] < np.inf
             and self.reward_range[1] - self.reward_range[0] < np.inf
-            and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max()))
+            and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max(), self.after_end))
             and self.episodes == int(self.starts.sum()) <= self.rows
             and (self.sums is not None or bool((self.low == self.high).all()))
             and all(
@@ -406,24 +376,20 @@ class LogCounts(FrozenRecord):
             raise InvalidFile(f"{path}: its tables do not fit together. The file is damaged: restore a copy.")
         return self
 
-    def __post_init__(self) -> None:
-        freeze(self, **{name: getattr(self, name) for name in TABLES})
-
     def __repr__(self) -> str:
         sizes = f"H={self.H}, S={self.S}, A={self.A}"
         return f"LogCounts({sizes}, {self.episodes:,} episodes, {self.rows:,} rows, coverage {self.coverage:.0%})"
 
 
-def _repeated(n: Ints) -> bool:
-    """Return whether most rows are of places that were seen twice or more: only there can rewards be seen to vary."""
-    return 2 * int(n[n > 1].sum()) >= int(n.sum())
+def _plain(given: str) -> str:
+    """Write `as-logged` and `as_logged` as `as logged`."""
+    return given.replace("-", " ").replace("_", " ").strip().lower()
 
 
-def require_size(shape: tuple[int, ...], labels: Mapping[str, int]) -> None:
-    """Refuse counts that would not fit into memory."""
-    if int(np.prod([int(x) for x in shape], dtype=object)) > LARGEST:
-        sizes = ", ".join(f"{name} = {size:,}" for name, size in labels.items())
-        raise InvalidLog(
-            f"Counts of ({sizes}) would take more than {LARGEST * 8 / 2**30:.0f} GiB. Use coarser states, or a shorter "
-            "horizon."
-        )
+def _word(name: str, given: str, allowed: tuple[str, ...]) -> str:
+    """Return the declaration that was meant."""
+    word = _plain(given)
+    if word not in allowed:
+        some = " or ".join(repr(each) for each in allowed)
+        raise InvalidSetting(f"{name} is {given!r}, expected an array, or {some}.")
+    return word

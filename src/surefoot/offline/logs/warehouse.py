@@ -16,9 +16,11 @@ from surefoot.base.arrays import AnyArray
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.logs.checking import described
-from surefoot.offline.logs.counting import KEYS, Declared, Glance, assemble
+from surefoot.offline.logs.codebook import Declared
+from surefoot.offline.logs.counting import KEYS, Glance, assemble
 from surefoot.offline.logs.folds import MASK, PLACES, keys_of
-from surefoot.offline.logs.log_counts import LogCounts, Sums
+from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.logs.log_tables import Sums
 from surefoot.offline.logs.reading import COLUMNS, FLAGS, column_names
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def count_table(
     states: Declared = None,
     actions: Declared = None,
     reward_range: tuple[float, float] | None = None,
+    after_end: float | None = None,
 ) -> LogCounts:
     """Count a log that is a table of a warehouse. `count_log` returns the same LogCounts for the same rows in a file.
 
@@ -55,7 +58,7 @@ def count_table(
         )
     where = f"Table {table!r}"
     source = Warehouse(con, where, _typed(ibis, where, _found(con, table), columns))
-    glance = source.glance(horizon, reward_range)
+    glance = source.glance(horizon, reward_range, after_end)
     expression = _counted(ibis, source.log, glance.H, glance.first, glance.reward_range, seed)
     source = replace(source, table=source.ask(expression))
     return assemble(source, glance, source.table, None, seed, states, actions)
@@ -223,7 +226,7 @@ class Warehouse:
             raise InvalidLog(f"{self.where} cannot be read: {_first_line(reason)}") from reason
         return {name: found[name].to_numpy() for name in found.columns}
 
-    def glance(self, horizon: int | None, reward_range: tuple[float, float] | None) -> Glance:
+    def glance(self, horizon: int | None, reward_range: tuple[float, float] | None, after_end: float | None) -> Glance:
         """Ask for the smallest and largest step and reward, and whether any value is missing."""
         log = self.log
         found = self.ask(
@@ -242,7 +245,7 @@ class Warehouse:
         if min(int(found[name][0]) for name in log.columns) < rows:
             raise InvalidLog(self.complaint(None))
         steps, rewards = (tuple(found[name][0] for name in pair) for pair in (("first", "last"), ("low", "high")))
-        return Glance.of(self, rows, steps, rewards, horizon, reward_range)
+        return Glance.of(self, rows, steps, rewards, horizon, reward_range, after_end)
 
     def each_started_once(self, glance: Glance, started: int, seed: int) -> bool:
         """Compare the number of ids with the number of first steps."""

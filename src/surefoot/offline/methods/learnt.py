@@ -8,14 +8,18 @@ import numpy as np
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze, require_floor, require_number
+from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
 from surefoot.bounds.binding import Binding, estimated_rewards
-from surefoot.bounds.certificate import Certificate, fingerprint_of
+from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.kl import mean_bounds
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook
-from surefoot.task.counts import LARGEST_COUNT, Counts, check_counts
+from surefoot.offline.logs.log_counts import LogCounts
+from surefoot.offline.methods.savings import Saving, savings
+from surefoot.task.counts import Counts
+from surefoot.task.fitting import check_counts
 from surefoot.task.problem import Problem
+from surefoot.task.tables import LARGEST_COUNT
 
 MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
 CLOSE = 1.02  # the precision of that search, as a factor
@@ -25,21 +29,23 @@ CLOSE = 1.02  # the precision of that search, as a factor
 class Learnt(FrozenRecord):
     """A policy learnt from a log.
 
-    On an event of probability at least 1 - delta its value is at least `lower`, whatever the data are. This is
+    On an event of probability at least 1 - delta its value is at least `lower`, whatever the data are. Floors and
+    values are in the units of the rewards. This is
     *certified*, under the premises of the problem and of the log (`docs/logs.md`). With a bonus or radius scaled by
     hand nothing is certified, and `certified` is False.
     """
 
     method: str
     policy: Floats  # (H, S, A)
-    lower: float  # between 0 and H, like the floors of agents
+    rescaled_lower: float  # the certified value, rescaled to 0..H
     delta: float
     certified: bool  # is the bound proved?
     problem: Problem
     counts: Counts  # what it was learnt from
     episodes: int  # how many the log has
     binding: tuple[Binding, ...]  # the pairs that keep the lower value low, the worst first
-    recompute_lower: Callable[[Counts], float] = field(repr=False)  # the lower value from other counts
+    recompute_lower: Callable[[Counts], float] = field(repr=False)  # the rescaled lower value from other counts
+    lower_with: Callable[[Counts, Problem], float] | None = field(default=None, repr=False)  # and from another problem
 
     def __post_init__(self) -> None:
         freeze(self, policy=np.array(self.policy))
@@ -51,16 +57,18 @@ class Learnt(FrozenRecord):
         """What is proved about the policy, and at which delta: for the agent that takes it as its baseline."""
         if not self.certified:
             raise InvalidSetting("The bonus was scaled by hand: nothing is certified, and there is no certificate.")
-        return Certificate(self.lower, self.delta, fingerprint_of(self.policy, self.problem))
+        return Certificate.of(self.policy, self.problem, self.rescaled_lower, self.delta)
 
     @property
-    def certified_value(self) -> float:
-        """The certified lower value in the user's units."""
-        return self.problem.in_user_units(self.lower)
+    def lower(self) -> float:
+        """The certified lower value."""
+        return self.problem.units.to_user(self.rescaled_lower)
+
+    certified_value = alias("lower")
 
     @property
     def estimate(self) -> float:
-        """The value of the policy in the world that the counts suggest, in the user's units. It is not certified.
+        """The value of the policy in the world that the counts suggest. It is not certified.
 
         Where nothing was seen, the worst is assumed.
         """
@@ -73,55 +81,47 @@ class Learnt(FrozenRecord):
             Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where(n > 0, P_hat @ V, V.min())
             V = (self.policy[h] * Q).sum(axis=-1)
         seen = self.counts.n_start / max(1, int(self.counts.n_start.sum()))
-        return problem.in_user_units(float((seen if problem.start is None else problem.start) @ V))
-
-    def _floor(self, floor: float) -> float:
-        """Check a floor between 0 and H; recognise one in the user's units where this is possible."""
-        problem = self.problem
-        value = require_number("floor", floor, f"a number between 0 and H = {problem.H}")
-        if not 0.0 <= value <= problem.H and problem.units.own:
-            low, high = (problem.in_user_units(end) for end in (0.0, float(problem.H)))
-            raise InvalidSetting(
-                f"floor is {value:g}, expected a number between 0 and H = {problem.H}. In your units returns lie in "
-                f"{low:g}..{high:g}: write problem.from_user_units({value:g})."
-            )
-        return require_floor(value, problem.H)
+        return problem.units.to_user(float((seen if problem.start is None else problem.start) @ V))
 
     def clears(self, floor: float) -> bool:
-        """Return whether the policy is certified to be worth the floor (between 0 and H)."""
-        return self.certified and self.lower >= self._floor(floor)
+        """Return whether the policy is certified to be worth the floor."""
+        return self.certified and self.rescaled_lower >= self.problem.level(floor)
 
     def episodes_needed(self, floor: float) -> float:
         """Estimate how many episodes like these would certify this floor: the same frequencies, seen more often.
 
         The answer is infinite if no number would. It is an estimate from what was seen, not a promise.
         """
-        level = self._floor(floor)
+        level = self.problem.level(floor)
         n, low, high = float(self.episodes), 1.0, 1.0
-        if self.lower >= level:
+        if self.rescaled_lower >= level:
             return n
         most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.n_sas.max())) / 2)
-        while self.recompute_lower(times(self.counts, high)) < level:
+        while self.recompute_lower(times(self.counts, high, self.problem.unseen_state)) < level:
             low, high = high, 2.0 * high
             if high > most:
                 return math.inf
         while high > CLOSE * low:
             middle = math.sqrt(low * high)
-            too_few = self.recompute_lower(times(self.counts, middle)) < level
+            too_few = self.recompute_lower(times(self.counts, middle, self.problem.unseen_state)) < level
             low, high = (middle, high) if too_few else (low, middle)
         return math.ceil(n * high)
 
-    def explain(self, floor: float | None = None, codebook: Codebook | None = None) -> str:
+    def explain(self, floor: float | None = None, codebook: Codebook | LogCounts | None = None) -> str:
         """Say what is certified, and, with a floor, whether it is cleared and how much data is missing.
 
-        Values are in the user's units; with a codebook, states and actions are named by their labels.
+        With a codebook, states and actions are named by their labels. With the log itself in its place, it is also said
+        what each thing that you did not declare costs, and how to declare it.
         """
-        user = self.problem.in_user_units
-        worth, sure = at_least(user(self.lower)), f"{1.0 - self.delta:g}"
+        log = codebook if isinstance(codebook, LogCounts) else None
+        book = log.codebook if log is not None else codebook
+        assert not isinstance(book, LogCounts)
+        user = self.problem.units.to_user
+        worth, sure = at_least(self.lower), f"{1.0 - self.delta:g}"
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
             f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}"
-            + (" (which proves nothing: no return is lower)." if self.lower == 0.0 else ".")
+            + (" (which proves nothing: no return is lower)." if self.rescaled_lower == 0.0 else ".")
             if self.certified
             else f"{learnt}: NOT CERTIFIED, because the bonus was scaled by hand. Its number is {worth}."
         ]
@@ -131,15 +131,33 @@ class Learnt(FrozenRecord):
             estimates += f", the logged policy {user(logged):.6g}"
         lines.append(f"{estimates}.")
         if floor is not None:
-            lines += self._against(self._floor(floor), logged)
+            lines += self._against(float(floor), logged)
         if self.binding:
-            pairs = [_named(pair, codebook) for pair in self.binding]
+            pairs = [_named(pair, book) for pair in self.binding]
             lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
+        if log is not None and self.certified:
+            lines += self._undeclared(log)
         return "\n".join(lines)
 
+    def savings(self, log: LogCounts) -> tuple[Saving, ...]:
+        """Return what each thing that was not declared costs: what would be certified of this policy if it were.
+
+        Declare what is true, not what helps: a false declaration makes the certificate false.
+        """
+        if self.lower_with is None:
+            return ()
+        user = self.problem.units.to_user
+        found = savings(self.problem, self.counts, log, self.lower_with, self.rescaled_lower)
+        return tuple(each if each.lower is None else each._replace(lower=user(each.lower)) for each in found)
+
+    def _undeclared(self, log: LogCounts) -> list[str]:
+        found = [saving.text(self.lower) for saving in self.savings(log)]
+        head = "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
+        return [head, *found] if found else []
+
     def _against(self, floor: float, logged: float) -> list[str]:
-        shown = f"{self.problem.in_user_units(floor):.6g}"
-        asked = corollary(self.problem, self.delta, logged - floor)
+        shown, level = f"{floor:.6g}", self.problem.level(floor)
+        asked = corollary(self.problem, self.delta, logged - level)
         beside = (
             f"the paper's corollary asks for {asked:,.0f} episodes, if the logged policy is worth its mean return"
             if asked < math.inf
@@ -147,7 +165,7 @@ class Learnt(FrozenRecord):
         )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
-        if self.lower >= floor:
+        if self.rescaled_lower >= level:
             return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside})."]
         needed = self.episodes_needed(floor)
         missing = f"About {needed:,.0f} episodes like these would be enough (an estimate); {beside}"
@@ -173,7 +191,7 @@ def _named(pair: Binding, codebook: Codebook | None) -> str:
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:
-    """Return the mean return of the logged episodes, between 0 and H: an estimate of the logged policy's value.
+    """Return the rescaled mean return (0..H) of the logged episodes: an estimate of the logged policy's value.
 
     It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
     """
@@ -194,14 +212,14 @@ def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
     n_sas, n_sa = counts.n_sas[row], counts.n_sas[row].sum(axis=-1)
     if problem.r_next_rows is not None:
         return np.asarray((n_sas * problem.r_next_at(h)).sum(axis=-1))
-    paid = n_sa * problem.r[h]
+    paid = n_sa * problem.r_rescaled[h]
     if problem.unknown_rows is not None and counts.x_sa is not None:
         paid = np.where(problem.unknown_at(h), counts.x_sa[row] / REWARD_UNITS, paid)
     return np.asarray(paid)
 
 
 def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
-    """Return a certified lower bound of the LOGGED policy's value, from the returns of its episodes, between 0 and H.
+    """Return a certified lower bound of the LOGGED policy's value, from the returns of its episodes, rescaled to 0..H.
 
     Returns lie between 0 and H, and are i.i.d. if a single policy wrote the whole log. Counts by step are needed.
     """
@@ -219,17 +237,21 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> f
     return float(math.ceil(16.0 * 2.0 * c**2 * iota**2 * H**5 * S * A / kappa**2))
 
 
-def times(counts: Counts, factor: float) -> Counts:
-    """Return counts with the same frequencies, each seen `factor` times as often."""
+def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
+    """Return counts with the same frequencies, each seen `factor` times as often. What is new at first is new once."""
 
     def more(n: Ints) -> Ints:
         return np.asarray(np.rint(n * factor), dtype=np.int64)
 
-    sums = None if counts.x_sa is None else np.minimum(more(counts.x_sa), more(counts.n_sas).sum(-1) * REWARD_UNITS)
-    n_sas = more(counts.n_sas)
+    n_sas, n_start = more(counts.n_sas), more(counts.n_start)
+    if unseen is not None:
+        n_sas[..., unseen], n_start[unseen] = counts.n_sas[..., unseen], counts.n_start[unseen]
+    sums = None if counts.x_sa is None else np.minimum(more(counts.x_sa), n_sas.sum(-1) * REWARD_UNITS)
     if counts.pooled:
         n_sas, sums = n_sas[0], None if sums is None else sums[0]
-    return Counts(n_sas, counts.H, counts.s1, x_sa=sums, n_start=more(counts.n_start), logged=True)
+    more_often = Counts(n_sas, counts.H, counts.s1, x_sa=sums, n_start=n_start, logged=True)
+    more_often.origin = counts.origin
+    return more_often
 
 
 def require_log(counts: Counts, problem: Problem) -> None:
@@ -237,3 +259,8 @@ def require_log(counts: Counts, problem: Problem) -> None:
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"counts is a {type(counts).__name__}, expected Counts, such as log.counts.")
     check_counts(counts, problem, counts.pooled)
+    if not counts.claimed:
+        raise InvalidCounts(
+            "These counts do not say what they are evidence about, so nothing is certified by them. If they are of "
+            "this problem, say so: counts.claimed_for(problem), or Counts(n_sas, ..., problem=problem)."
+        )

@@ -16,11 +16,13 @@ from surefoot.base.validation import require_delta, require_integer
 from surefoot.bounds import KL, Model
 from surefoot.bounds.binding import binding_pairs, estimated_rewards
 from surefoot.bounds.model import margin
-from surefoot.errors import InvalidSetting
+from surefoot.bounds.undeclared import more_events, set_undeclared
+from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.offline.methods.vi_lcb import most_visited_best
 from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.origin import TAKEN_OFF
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 
@@ -155,13 +157,36 @@ def _evidence(
     level = require_delta(delta)
     rows = [np.ones((1, 1)) if problem.start is None else problem.start] + ([] if pi is None else [pi])
     row_sum_error = max(float(np.abs(row.sum(axis=-1) - 1.0).max()) for row in rows)
-    evidence = bounds.evidence(problem, counts, level, margin(problem.H, row_sum_error))
+    evidence = bounds.evidence(problem, counts, level / _more(counts, problem), margin(problem.H, row_sum_error))
     kernels.refresh_all(evidence)
+    if _leaves_room(counts, problem):
+        assert isinstance(evidence, kernels.Balls)
+        set_undeclared(evidence, problem, evidence.log_union)
     return evidence, level
 
 
+def _leaves_room(counts: Counts, problem: Problem) -> bool:
+    """Are these counts of a log whose states were not declared? Those of live episodes began with a list of states."""
+    if problem.unseen_state is None or not counts.n_sas.any():
+        return False
+    if counts.origin is not None and counts.origin.first_visits == TAKEN_OFF:
+        return True
+    if counts.logged:
+        raise InvalidCounts(
+            "The states of this problem were not declared, but the first visits of these counts are not taken off. Use "
+            "log.counts, or declare the states: count_log(..., states=[...])."
+        )
+    return False
+
+
+def _more(counts: Counts, problem: Problem) -> int:
+    """Return by what the events are multiplied where the states are those that a log happens to show."""
+    return more_events(problem) if _leaves_room(counts, problem) else 1
+
+
 def _at_start(counts: Counts, problem: Problem, delta: float, bounds: KL, V: Floats) -> float:
-    return bounds.lower_at_start(problem, counts.n_start, V, math.log(bounds.events(problem, counts.pooled) / delta))
+    log_union = math.log(bounds.events(problem, counts.pooled) * _more(counts, problem) / delta)
+    return bounds.lower_at_start(problem, counts.n_start, V, log_union, _leaves_room(counts, problem))
 
 
 def _learnt(
@@ -178,7 +203,7 @@ def _learnt(
     return Learnt(
         method=method,
         policy=policy,
-        lower=_at_start(counts, problem, delta, bounds, V_low[0]),
+        rescaled_lower=_at_start(counts, problem, delta, bounds, V_low[0]),
         delta=delta,
         certified=bounds.certified,
         problem=problem,
@@ -186,4 +211,10 @@ def _learnt(
         episodes=int(counts.n_start.sum()) or int(counts.n_sas.sum()) // problem.H,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
         recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
+        lower_with=partial(_lower_with, policy, delta=delta, bounds=bounds),
     )
+
+
+def _lower_with(policy: Floats, counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
+    """Return the lower value of this policy by another problem, which may lack its last states."""
+    return _lower_of(counts, problem, delta, bounds, np.ascontiguousarray(policy[:, : problem.S]))

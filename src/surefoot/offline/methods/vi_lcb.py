@@ -11,6 +11,7 @@ from surefoot.base.validation import REWARD_UNITS, require_delta, require_number
 from surefoot.bounds.binding import Binding, largest
 from surefoot.bounds.kl import KL
 from surefoot.bounds.model import MARGIN
+from surefoot.bounds.undeclared import more_events
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
@@ -48,13 +49,18 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     if not isinstance(problem, Problem):
         raise InvalidSetting(f"problem is a {type(problem).__name__}, expected a Problem, such as log.problem().")
     counts = folds if isinstance(folds, Counts) else Counts(folds, logged=True)
+    by_hand = not isinstance(folds, Counts)  # an array is of the problem that it is given with: so says the user
     if counts.pooled:
         raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
     if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
         raise InvalidCounts(
             "Rewards of this problem are unknown, and an array holds no rewards. Give log.fold_counts instead."
         )
-    require_log(counts, problem)
+    if problem.start is None and not isinstance(folds, Counts) and counts.n_sas.any():
+        raise InvalidCounts(
+            "The start of this problem is unknown, and an array holds no first states. Give log.fold_counts instead."
+        )
+    require_log(counts.claimed_for(problem) if by_hand and isinstance(problem, Problem) else counts, problem)
     if int(counts.n_sas.sum()) > max(int(counts.n_start.sum()), 1) > 1:
         raise InvalidCounts(
             f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is proved for folds, in "
@@ -68,7 +74,7 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     return Learnt(
         method=VI_LCB,
         policy=policy,
-        lower=at_start(counts, problem, level, V[0]),
+        rescaled_lower=at_start(counts, problem, level, V[0]),
         delta=level,
         certified=weight >= PROVED,
         problem=problem,
@@ -76,6 +82,7 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
         episodes=int(counts.n_sas.sum()),  # each episode is in one fold
         binding=_binding(counts, problem, policy, b),
         recompute_lower=partial(_lower, problem=problem, delta=level, c=weight),
+        lower_with=partial(_lower, delta=level, c=weight),
     )
 
 
@@ -101,8 +108,13 @@ def backward(counts: Counts, problem: Problem, delta: float, c: float) -> tuple[
 
 
 def _events(problem: Problem) -> int:
-    """Return how many bounds must hold together: one for each pair, and one for an unknown start."""
-    return problem.H * problem.S * problem.A + (problem.start is None)
+    """Return how many bounds must hold together: one for each pair, and one for an unknown start.
+
+    Where the states are those that the log happens to show, they are more (see bounds/undeclared.py). V comes from
+    other folds and is 0 in a state that they do not hold, so it is fixed for this one, whatever appears in it.
+    """
+    events = problem.H * problem.S * problem.A + (problem.start is None)
+    return events if problem.unseen_state is None else events * more_events(problem)
 
 
 def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -124,7 +136,7 @@ def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints)
     """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
     if problem.r_next_rows is not None:
         return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
-    r = np.asarray(problem.r[h])
+    r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None:
         return r
     sums = np.zeros_like(r) if counts.x_sa is None else counts.x_sa[h] / REWARD_UNITS
@@ -140,7 +152,8 @@ def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
 def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float:
     """Return V_1 at the start, rounded down; an unknown start has its share of delta."""
     safe = np.maximum(0.0, V - problem.H**2 * MARGIN)
-    return KL().lower_at_start(problem, counts.n_start, safe, math.log(_events(problem) / delta))
+    log_union = math.log(_events(problem) / delta)
+    return KL().lower_at_start(problem, counts.n_start, safe, log_union, undeclared=problem.unseen_state is not None)
 
 
 def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tuple[Binding, ...]:
@@ -153,4 +166,4 @@ def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tup
         n_sa = counts.n_sas[h].sum(axis=-1)
         costs[h] = taken * np.minimum(b[h], float(H))
         reach = np.einsum("sa,sat->t", taken, counts.n_sas[h] / np.maximum(1, n_sa)[..., None])
-    return tuple(largest(costs, counts.n_sa))
+    return tuple(largest(costs, counts.n_sa, problem.units.scale))

@@ -7,7 +7,6 @@ workers change nothing, and more trials leave those that are there as they are.
 
 import warnings
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import FrozenRecord, freeze, require_floor
+from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.bounds import Certificate
 from surefoot.errors import FloorAboveBaseline, InvalidSetting, InvalidStudy, SurefootError
 from surefoot.offline.logs.folds import folds_of
@@ -29,7 +28,7 @@ from surefoot.simulation.simulate import simulate
 from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
-from surefoot.worlds.exact import solve, value_of
+from surefoot.worlds.exact import rescaled_solve, worth
 from surefoot.worlds.registry import world as build_world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -195,7 +194,7 @@ def replan_of(choice: Choice) -> Replan:
 
 @dataclass(frozen=True, eq=False)
 class BuiltScenario:
-    """A scenario as it is in one trial: built, and with the trial's own log. Values are this library's, in 0..H."""
+    """A scenario as it is in one trial: built, and with the trial's own log. Values are in the world's units."""
 
     world: TabularMDP
     baseline: Floats
@@ -213,7 +212,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     try:
         world = build_world(scenario.world["name"], **{k: v for k, v in scenario.world.items() if k != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
-        value = value_of(world, policy)
+        value = worth(world, policy)
         floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
         raise InvalidStudy(f"Scenario {scenario.id!r}: {reason}") from None
@@ -223,7 +222,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     return BuiltScenario(
         world,
         learnt.policy,
-        value_of(world, learnt.policy),
+        worth(world, learnt.policy),
         floor,
         delta / 2,
         certificate=learnt.certificate if learnt.certified else None,
@@ -239,11 +238,11 @@ def policy_of(world: TabularMDP, choice: Choice) -> Floats:
         if world.baseline is None:
             raise InvalidSetting(f"{world.name} has no usual baseline. Write baseline = {{ eta = 5.0 }}.")
         return world.baseline
-    return boltzmann(solve(world).Q, float(choice[1]))
+    return boltzmann(rescaled_solve(world).Q, float(choice[1]))
 
 
 def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
-    """Return the floor in 0..H. One that the baseline, or the log's behaviour, does not reach is refused."""
+    """Return the floor. One that the baseline, or the log's behaviour, does not reach is refused."""
     given, problem = scenario.floor, world.problem
     if isinstance(given, str):
         if world.suggested_floor is None:
@@ -251,13 +250,11 @@ def _floor_of(world: TabularMDP, scenario: Scenario, baseline: float) -> float:
         floor = world.suggested_floor
     elif isinstance(given, tuple):
         kind, share = given
-        value = problem.in_user_units(baseline)
-        floor = problem.from_user_units(share * value if kind == "of_baseline" else value - share)
+        floor = share * baseline if kind == "of_baseline" else baseline - share
     else:
-        floor = problem.from_user_units(float(given))
-    floor = require_floor(floor, problem.H)
-    if floor > baseline:
-        asked, found = (f"{problem.in_user_units(value):.6g}" for value in (floor, baseline))
+        floor = float(given)
+    if problem.level(floor) > problem.level(baseline, "the baseline's value"):
+        asked, found = f"{floor:.6g}", f"{baseline:.6g}"
         whose = "baseline" if scenario.log is None else "policy that writes the log"
         raise InvalidSetting(
             f"the floor is {asked}, but the {whose} is worth {found}: the promise presumes one above the floor. "
@@ -283,22 +280,18 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
         np.add.at(n_sas[h], (states[rows, h], actions[rows, h], states[rows, h + 1]), 1)
     starts = np.bincount(states[:, 0], minlength=world.S)
     s1 = world.s1 if world.problem.one_start else None
-    return Counts(n_sas, s1=s1, n_start=starts, logged=True)
+    return Counts(n_sas, s1=s1, n_start=starts, logged=True, problem=world.problem)
 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
-    """Return the results of a run in the world's units."""
+    """Return the results of a run."""
     problem, curve, trace = built.world.problem, run.curve, run.trace
-    units = problem.units
     assert trace is not None
     assert run.violations is not None
     assert run.regret is not None
     assert run.min_value is not None
     assert run.min_cumulative is not None
     assert run.optimum is not None
-
-    def in_user_units(value: Any) -> Any:
-        return units.to_user(value)
 
     return Trial(
         study=cell.study,
@@ -313,38 +306,38 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         S=problem.S,
         A=problem.A,
         episodes=run.episodes,
-        floor=in_user_units(built.floor),
-        baseline=in_user_units(built.baseline_value),
-        optimum=in_user_units(run.optimum),
+        floor=built.floor,
+        baseline=built.baseline_value,
+        optimum=run.optimum,
         violations=run.violations,
-        regret=units.scale * run.regret,
-        min_value=in_user_units(run.min_value),
-        mean_value=in_user_units(run.mean_value),
+        regret=run.regret,
+        min_value=run.min_value,
+        mean_value=run.mean_value,
         first_mixture=run.first_mixture,
         first_optimistic=run.first_optimistic,
         off_baseline=run.off_baseline,
         on_baseline=run.sources["baseline"],
         on_mixture=run.sources["mixture"],
         on_optimistic=run.sources["optimistic"],
-        min_cumulative=units.scale * run.min_cumulative,
+        min_cumulative=run.min_cumulative,
         log_episodes=None if built.log is None else built.log.episodes,
-        log_lower=None if built.log_lower is None else in_user_units(built.log_lower),
-        log_behaviour=None if built.log_behaviour is None else in_user_units(built.log_behaviour),
+        log_lower=built.log_lower,
+        log_behaviour=built.log_behaviour,
         by_h=run.by_h,
         curve_episode=curve.episode,
         curve_episodes=curve.episodes,
-        curve_mean=in_user_units(curve.mean),
-        curve_min=in_user_units(curve.min),
+        curve_mean=curve.mean,
+        curve_min=curve.min,
         curve_below=curve.below,
-        curve_regret=units.scale * curve.regret,
+        curve_regret=curve.regret,
         curve_sources=curve.sources,
         curve_by_h=curve.by_h,
         trace_episode=trace.episode,
-        trace_lower=in_user_units(trace.lower),
-        trace_upper=in_user_units(trace.upper),
+        trace_lower=trace.lower,
+        trace_upper=trace.upper,
         trace_rho=trace.rho,
         trace_h=trace.h,
-        trace_candidates=in_user_units(trace.candidates),
+        trace_candidates=trace.candidates,
         n_sa=run.counts.n_sas.sum(axis=-1).reshape(-1, problem.S, problem.A),
     )
 

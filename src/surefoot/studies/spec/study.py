@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import AGENTS
+from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
 from surefoot.offline.methods import METHODS
@@ -38,7 +39,6 @@ from surefoot.studies.spec.fields import (
     whole,
     yes_or_no,
 )
-from surefoot.task.problem import LONGEST
 from surefoot.worlds.registry import family
 
 # In the order of the paper: its figures, then those of its drafts.

@@ -4,7 +4,7 @@ import numpy as np
 
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidModel
-from surefoot.task.problem import Units
+from surefoot.task.units import Units
 from surefoot.worlds.exact import lean, with_baseline
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -87,8 +87,7 @@ def offers(H: int = 12) -> TabularMDP:
     and train the loyal ones to wait for the next (down with 0.15 small, 0.5 large, 0.08 without). Occasional
     customers start lapsing with 0.1 without an offer, 0.06 with a small one, 0.04 with a large one; lapsing
     customers are gone with 0.25 a week without an offer, 0.12 and 0.1 with one. The marketing department's rule:
-    small coupons for all but the loyal, with a slip of 0.1. Values translate into euros a customer
-    (`world.in_user_units`).
+    small coupons for all but the loyal, with a slip of 0.1. Values are in euros a customer.
     """
     require_integer("H", H, 2, InvalidModel)
     loyal, occasional, lapsing, gone = range(4)
@@ -108,4 +107,4 @@ def offers(H: int = 12) -> TabularMDP:
     rule[:, loyal, 0] = 1.0
     rule[:, [occasional, lapsing, gone], 1] = 1.0
     r = (euros - low) / (high - low)
-    return with_baseline("offers", P, r, H, lean(rule, 0.1), units=Units(low, high, H))
+    return with_baseline("offers", P, r, H, lean(rule, 0.1), units=Units(low, high, H, "EUR"))

@@ -19,7 +19,7 @@ def random(
     with eta. Suggested floor: nine tenths of the baseline's value.
     """
     drawn = random_mdp(S, A, H, seed, require_bool("stationary", stationary))
-    return with_soft_optimum("random", drawn.P_rows[0] if stationary else drawn.P, drawn.r, H, eta)
+    return with_soft_optimum("random", drawn.P_rows[0] if stationary else drawn.P, drawn.r_rescaled, H, eta)
 
 
 def random_sparse(

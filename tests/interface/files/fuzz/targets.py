@@ -573,7 +573,7 @@ def _read_log(file: str) -> Callable[[Path], object]:
 def _looked_at(log: sf.LogCounts) -> object:
     seen = repr(log), log.counts, log.fold_counts, log.rewards, log.mean_return, log.coverage, log.notes
     try:
-        return seen, log.problem(unknown=True), log.problem()
+        return seen, log.problem(), log.problem("as logged")
     except sf.SurefootError:
         return seen
 
@@ -594,7 +594,7 @@ def _make_baseline(folder: Path) -> None:
 
     _make_csv(folder)
     log = sf.count_log(folder / "log.csv", threads=1, reward_range=(0.0, 1.0))
-    Baseline.of(sf.robust_vi(log.counts, log.problem(unknown=True), 0.1), log.codebook).save(folder / "file.npz")
+    Baseline.of(sf.robust_vi(log.counts, log.problem(), 0.1), log.codebook).save(folder / "file.npz")
 
 
 def _read_baseline(folder: Path) -> object:

@@ -1,0 +1,71 @@
+"""Balls for the rows of a log whose next states nobody declared: room is left for what was never seen.
+
+Fix a pair. Its next states are i.i.d. from p, over labels that nobody knows beforehand. Code each as "new" if the pair
+never led there before, and otherwise by its label. At the t-th visit, with n_x earlier visits of x, predict
+
+    Q(new) = 1/t,   Q(x) = n_x/t,   so that   Q(all n visits) = prod_x (n_x - 1)! / n!,   whatever their order.
+
+Under p a label x that was seen before comes with probability p(x), and something new with p(U), where U are the labels
+not seen before. So M_n = Q / (prod_x p(x)^(n_x - 1) prod_new p(U)) is a non-negative supermartingale that starts at 1.
+By Ville's inequality it stays below 1/delta_0 for ALL n at once with probability 1 - delta_0; and p(U) <= 1. Hence
+
+    sum_x (n_x - 1) log(1/p(x)) <= log(1/delta_0) + log n! - sum_x log (n_x - 1)!,
+
+a KL ball around the frequencies of the n_x - 1, in which the probability of what was never seen is free. Counts hold
+n_x - 1 for each label and, for the unseen state, the number d of labels: the first visit of each (`LogTables`). Taking
+more first visits off than there were, as sums over steps do, makes the ball larger.
+
+How many balls are there, if the states, actions and steps are those of the log? The i-th state to appear, the j-th
+action and the h-th step have a share of delta of their own, delta / (i(i+1) j(j+1) h(h+1)): these add up to delta. The
+share used, delta / (events (S+1)(A+1)(H+1)), is at most that, because i <= S, j <= A and h <= H at the end of the log.
+"""
+
+import math
+
+import numpy as np
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.numerics import kernels
+from surefoot.task.problem import Problem
+
+SLACK = 2.0**-50  # of everything summed: more than the rounding errors of lgamma, log and the sums
+
+
+def more_events(problem: Problem) -> int:
+    """By what the number of events is multiplied, because the log says which states, actions and steps there are."""
+    return (problem.S + 1) * (problem.A + 1) * (problem.H + 1)
+
+
+def undeclared_ball(n_i: Ints, unseen: int, log_union: float) -> tuple[float, Floats]:
+    """Return eps, rounded up, and the frequencies p_hat (S,) of one row: KL(p_hat, p) <= eps, infinite without data.
+
+    n_i (S,) are n_x - 1 for each label x, and d for the unseen state: n = sum n_i.
+    """
+    n = int(n_i.sum())
+    again = np.where(np.arange(len(n_i)) == unseen, 0, n_i)  # n_x - 1
+    m = int(again.sum())
+    if m == 0:
+        return math.inf, np.full(len(n_i), 1.0 / len(n_i))
+    p_hat = again / m
+    seen = again[again > 0].tolist()
+    log_p = sum(k * math.log(k / m) for k in seen)
+    log_Q = sum(math.lgamma(k + 1.0) for k in seen) - math.lgamma(n + 1.0)
+    size = abs(log_union) + abs(log_p) + math.lgamma(n + 1.0) + sum(math.lgamma(k + 1.0) for k in seen)
+    return max(log_union + log_p - log_Q + (len(seen) + 8) * SLACK * size, 0.0) / m, p_hat
+
+
+def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -> None:
+    """Give the balls of all pairs, brought up to date before, the radius and the frequencies of undeclared states.
+
+    A pair with a single possible next state (of the absorbing and the unseen state) needs none.
+    """
+    assert problem.unseen_state is not None
+    rows, pairs, _ = balls.n_sas.shape
+    for row in range(rows):
+        for pair in range(pairs):
+            some = row % balls.m.shape[0], pair % balls.m.shape[1]
+            m = int(balls.m[some])
+            if m > 1:  # a mask takes rows out of the ball, and changes nothing in it
+                eps, p_hat = undeclared_ball(balls.n_sas[row, pair], problem.unseen_state, log_union)
+                balls.eps[row, pair] = balls.scale * eps
+                balls.P_hat[row, pair, :m] = p_hat[balls.succ[some][:m]]

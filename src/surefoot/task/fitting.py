@@ -1,0 +1,85 @@
+"""Which counts fit which problem, and are counts of whole episodes at all."""
+
+import numpy as np
+
+from surefoot.errors import InvalidCounts
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
+
+
+def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
+    """Refuse counts that do not belong to this problem, or are not pooled as the agent expects."""
+    if not isinstance(counts, Counts):
+        raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
+    counts.require_unselected()
+    expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+        raise InvalidCounts(
+            "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
+            "Begin with Counts.zeros(problem) and add episodes with their rewards."
+        )
+    if counts.n_sas.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+        raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
+    if counts.n_sas.shape != expected or counts.pooled != pooled:
+        raise InvalidCounts(
+            f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            "Use Counts.zeros(problem, pooled=...), or give the agent pooled=True for pooled counts."
+        )
+    counts.require_of(problem)
+    _require_possible(counts, problem)
+
+
+def _require_possible(counts: Counts, problem: Problem) -> None:
+    """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
+    if problem.support_rows is None:
+        return
+    bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
+    if bad.size:
+        row, s, a, s_next = bad[0]
+        raise InvalidCounts(
+            f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
+            "says is impossible. The premise is false: correct the mask, or leave it out."
+        )
+
+
+def require_claimed(counts: Counts) -> None:
+    """Refuse to go on from counts of which nobody says what they are evidence about."""
+    if not counts.claimed:
+        raise InvalidCounts(
+            "These counts do not say what they are evidence about: they were made by hand, or saved by an earlier "
+            "version. If they are of the agent's problem, assert that: counts = counts.claimed_for(agent.problem)."
+        )
+
+
+def check_flow(counts: Counts) -> None:
+    """Refuse claimed counts that cannot be of whole episodes: what goes into a state at one step leaves it at the next.
+
+    First states that are not counted (`forget_start`, counts made by hand) may be any.
+    """
+    if counts.origin is None or counts.H is None or not counts.n_sas.any():
+        return
+    out, into = counts.n_sas.sum(axis=(2, 3)), counts.n_sas.sum(axis=(1, 2))
+    if counts.pooled:
+        unseen = counts.episodes - int(counts.n_start.sum())
+        bad = np.argwhere(out > into + counts.n_start + max(unseen, 0))
+        whole = int(out.sum()) % counts.H == 0 and unseen >= 0
+        if whole and not bad.size:
+            return
+        place = (
+            "" if not bad.size else f": state {bad[0][1]} is left {out[tuple(bad[0])]:,} times, and entered less often"
+        )
+    else:
+        bad = np.argwhere(out[1:] != into[:-1])
+        first = np.flatnonzero(counts.n_start > out[0])
+        if not bad.size and not first.size:
+            return
+        if bad.size:
+            h, s = bad[0]
+            place = (
+                f": at step {h} state {s} is entered {into[h, s]:,} times, at step {h + 1} it is left "
+                f"{out[h + 1, s]:,} times"
+            )
+        else:
+            s = first[0]
+            place = f": {counts.n_start[s]:,} episodes start in state {s}, which is left {out[0, s]:,} times at step 0"
+    raise InvalidCounts(f"These are not counts of whole episodes{place}. Count whole episodes, each once.")

@@ -1,0 +1,163 @@
+"""Origin: what evidence is about. Counts and episodes carry it; adding, merging, planning and going on compare it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from surefoot.base.arrays import AnyArray
+from surefoot.base.files import strict_json
+from surefoot.errors import InvalidCounts
+
+TAKEN_OFF = "taken off"  # the first visit of each next state: see bounds/undeclared.py
+UNKNOWN = "unknown"  # a start, or rewards, of which nothing is declared
+DYNAMICS = ("sizes", "horizon", "coding", "world")  # what transitions depend on
+SUMS = ("units", "rewards")  # what sums of rewards depend on beside
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What evidence is about, part by part: short texts and digests. A part that is None is unclaimed.
+
+    `asserted` is True where the user says so of counts that were made by hand, or read from a file of an earlier
+    version; else it was written down while episodes were counted.
+    """
+
+    sizes: str | None = None  # how many states and actions
+    horizon: str | None = None  # how many steps
+    coding: str | None = None  # which label each number stands for
+    start: str | None = None  # the first state, or a digest of its distribution
+    units: str | None = None  # the range of a reward
+    rewards: str | None = None  # which rewards are known, and with which table
+    world: str | None = None  # the dynamics of a simulated world
+    first_visits: str | None = None  # TAKEN_OFF in counts of a log whose states were not declared
+    asserted: bool = False
+
+    @property
+    def parts(self) -> dict[str, str | None]:
+        """Every part by its name."""
+        return {name: value for name, value in vars(self).items() if name != "asserted"}
+
+    def differing(self, other: "Origin", parts: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Return in which of these parts evidence of this origin differs from the other: of all, by default.
+
+        What either leaves unclaimed does not differ. First states that nothing was known of serve a known start, which
+        does not read them; those of a known start are no sample of an unknown one.
+        """
+        if self is other or self == other:
+            return ()
+        mine, its = self.parts, other.parts
+        return tuple(
+            name
+            for name in (mine if parts is None else parts)
+            if mine[name] != its[name]
+            and mine[name] is not None
+            and its[name] is not None
+            and not (name == "start" and mine[name] == UNKNOWN)
+        )
+
+    def filled(self, other: "Origin") -> "Origin":
+        """Return these parts, and the other's where they are unclaimed (or where a start is known to it alone)."""
+        more = {name: value for name, value in other.parts.items() if self.parts[name] is None}
+        if self.start == UNKNOWN and other.start is not None:
+            more["start"] = other.start
+        joined = Origin(**{**self.parts, **more}, asserted=self.asserted or other.asserted)
+        return self if joined == self else joined
+
+    def without(self, *parts: str) -> "Origin":
+        """Return the origin with these parts unclaimed."""
+        return Origin(
+            **{name: None if name in parts else value for name, value in self.parts.items()}, asserted=self.asserted
+        )
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The range of a reward; [0, 1] where it is unclaimed."""
+        if self.units is None:
+            return 0.0, 1.0
+        low, high = strict_json(self.units)
+        return float(low), float(high)
+
+    @property
+    def as_text(self) -> str:
+        """All of it as a line of JSON."""
+        claimed = {name: value for name, value in self.parts.items() if value is not None}
+        return json.dumps({**claimed, "asserted": self.asserted})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Build it from such a line; ValueError or TypeError where that is damaged."""
+        given = strict_json(text)
+        if not isinstance(given, dict) or not isinstance(given.get("asserted"), bool):
+            raise ValueError("not an origin")
+        if not all(isinstance(value, str) for name, value in given.items() if name != "asserted"):
+            raise ValueError("not an origin")
+        origin = cls(**given)
+        low, high = origin.reward_range
+        if not -math.inf < low < high < math.inf:
+            raise ValueError("not a range of rewards")
+        return origin
+
+
+def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:
+    """Return how parts differ, in words: those of the counts, and those of what they are held against."""
+    mine, its = here.parts, there.parts
+    return "; ".join(f"{name}: {mine[name]} in these counts, {its[name]} expected" for name in parts)
+
+
+def digest_of(*arrays: AnyArray | None) -> str:
+    """Return a short digest of arrays; of one whose rows are all alike, that of one row."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            digest.update(b"-")
+            continue
+        rows = array[:1] if len(array) > 1 and bool((array == array[:1]).all()) else array
+        digest.update(f"{rows.dtype.str} {rows.shape} ".encode() + np.ascontiguousarray(rows).tobytes())
+    return digest.hexdigest()[:16]
+
+
+class Range(NamedTuple):
+    """Episodes of one source, by their numbers: the first and the last that are held."""
+
+    source: str
+    first: int
+    last: int
+
+
+def with_range(held: tuple[Range, ...], more: Range) -> tuple[Range, ...]:
+    """Return the ranges with one more; refuse an episode that is held already."""
+    source, first, last = more
+    apart = []
+    for one in held:
+        if one.source != source or one.last + 1 < first or last + 1 < one.first:
+            apart.append(one)
+            continue
+        if one.first <= last and first <= one.last:
+            twice = max(one.first, more.first), min(one.last, more.last)
+            raise InvalidCounts(
+                f"Episodes {twice[0]} to {twice[1]} of one source ({source}) are in these counts already. Nothing was "
+                "added: evidence counts once. Repeat a run with another seed."
+            )
+        first, last = min(first, one.first), max(last, one.last)
+    return (*apart, Range(source, first, last))
+
+
+def with_ranges(held: tuple[Range, ...], more: Iterable[Range]) -> tuple[Range, ...]:
+    """Return the ranges of both; refuse an episode that is in both."""
+    for one in more:
+        held = with_range(held, one)
+    return held
+
+
+def ranges_from(text: str) -> tuple[Range, ...]:
+    """Build ranges from a line of JSON; ValueError or TypeError where that is damaged."""
+    found = [Range(*one) for one in strict_json(text)]
+    for source, first, last in found:
+        if not isinstance(source, str) or type(first) is not int or type(last) is not int or not 0 <= first <= last:
+            raise ValueError("not ranges of episodes")
+    return with_ranges((), found)

@@ -1,0 +1,361 @@
+"""The tables that counts are made of, and what they are evidence about. `Counts` adds episodes to them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.base.aliases import alias
+from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
+from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.task.origin import DYNAMICS, SUMS, UNKNOWN, Origin, Range, shown
+from surefoot.task.problem import Problem, require_problem
+
+STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
+LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
+LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
+
+_Steps = TypeVar("_Steps", int, Ints)
+
+
+class CountTables:
+    """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
+
+    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "n_sas", "n_start",
+                 "origin", "planned", "pooled", "ranges", "refused", "returns_of", "s1", "stream", "x_sa")  # fmt: skip
+    n_sas: Ints
+    x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
+    n_start: Ints  # (S,) how often each state was the first
+    baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    returns_of: str | None  # fingerprint of the baseline and the rewards that the returns belong to; None: unclaimed
+    account: Ints  # (3,) episodes on the baseline, other episodes, and the sum of their certified values, in 2^-20
+    account_of: str | None  # fingerprint of the agent, floor, bounds and baseline whose account it is
+    basis: Ints | None  # of the solution of the last linear program; None: none was solved
+    planned: "Self | None"  # the counts from which the plan in force was made; None: no plan is in force
+    logged: bool  # do they include episodes of a log, which may be older than the choice of the baseline?
+    pooled: bool  # one row for all steps?
+    H: int | None  # steps in an episode; None where pooled counts were made without H
+    s1: int | None  # where episodes start; None: unknown
+    origin: Origin | None  # what they are evidence about; None: unclaimed
+    ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
+    refused: int  # episodes that were dropped because a reward was outside the declared range
+    last_toss: list[str]  # of a coin, by any plan from this very object: see Plan.draw. Neither copied nor saved
+    stream: str | None  # the name of what a learner draws from; None: they are from before it had one
+
+    record = alias("baseline_returns")
+    record_of = alias("returns_of")
+    ledger = alias("account")
+    ledger_of = alias("account_of")
+
+    def __init__(
+        self,
+        n_sas: ArrayLike,
+        H: int | None = None,
+        s1: int | None = None,
+        *,
+        x_sa: ArrayLike | None = None,
+        n_start: ArrayLike | None = None,
+        baseline_returns: ArrayLike | None = None,
+        returns_of: str | None = None,
+        logged: bool = False,
+        account: ArrayLike | None = None,
+        account_of: str | None = None,
+        basis: ArrayLike | None = None,
+        copy: bool = True,
+        problem: Problem | None = None,
+        record: ArrayLike | None = None,
+        record_of: str | None = None,
+        ledger: ArrayLike | None = None,
+        ledger_of: str | None = None,
+    ) -> None:
+        """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied,
+        unless copy=False: then whoever changes the array changes the evidence.
+
+        `problem` claims counts that were made by hand: see above for what you assert by it.
+
+        With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
+        of `baseline_returns`, `returns_of`, `account` and `account_of`.
+        """
+        baseline_returns = either("baseline_returns", baseline_returns, "record", record)
+        returns_of = either("returns_of", returns_of, "record_of", record_of)
+        account = either("account", account, "ledger", ledger)
+        account_of = either("account_of", account_of, "ledger_of", ledger_of)
+        given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
+        if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
+            raise InvalidCounts(
+                f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
+            )
+        given = whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
+        if H is not None:
+            H = require_integer("H", H, 1, InvalidCounts)
+            if given.ndim == 4 and given.shape[0] == 1:
+                given = given if H == 1 else given[0]
+            if given.ndim == 4 and given.shape[0] != H:
+                raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
+        self.pooled = given.ndim == 3
+        self.H = H if self.pooled else given.shape[0]
+        self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
+        self.n_sas = given[None] if self.pooled else given
+        rows, S, A, _ = self.n_sas.shape
+        self.x_sa = None
+        if x_sa is not None:
+            sums = np.asarray(x_sa)
+            sums = sums[None] if sums.ndim == 2 else sums
+            self.x_sa = whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
+            if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
+                raise InvalidCounts(
+                    "x_sa says more than one unit of reward per visit: they are not sums of these visits."
+                )
+        self.n_start = whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
+        self.baseline_returns = sums_of("baseline_returns", baseline_returns, 2)
+        if self.H is not None and int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
+            raise InvalidCounts(
+                f"baseline_returns is {self.baseline_returns}: more than {self.H} in an episode of {self.H} steps."
+            )
+        self.account = sums_of("account", account, 3)
+        if self.H is not None and int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
+            raise InvalidCounts(
+                f"account is {self.account}: values of more than {self.H} in episodes of {self.H} steps."
+            )
+        self.account_of = account_of
+        self.basis = None if basis is None else basis_of(basis)
+        self.returns_of = returns_of
+        self.logged = require_bool("logged", logged)
+        self.planned, self.stream, self.last_toss = None, STREAM, []
+        self.origin, self.ranges, self.refused = None, (), 0
+        if problem is not None:
+            self._claim(problem)
+
+    @property
+    def n_sa(self) -> Ints:
+        """The number of visits of each pair, (H or 1, S, A)."""
+        return np.asarray(self.n_sas.sum(axis=-1))
+
+    def row(self, h: _Steps) -> _Steps:
+        """The row of these counts in which step h is counted: h, or 0 where all steps are pooled."""
+        return h % len(self.n_sas)
+
+    @property
+    def episodes(self) -> int:
+        """The number of episodes counted so far."""
+        if self.H is None:
+            raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
+        return int(self.n_sas.sum()) // self.H
+
+    @property
+    def numbered(self) -> int:
+        """How many of their episodes have a number."""
+        return sum(one.last - one.first + 1 for one in self.ranges)
+
+    @property
+    def claimed(self) -> bool:
+        """Do they say what they are evidence about? Where nothing is counted, there is nothing to say."""
+        return self.origin is not None or not self.n_sas.any()
+
+    def require_unselected(self) -> None:
+        """Refuse counts from which episodes were dropped because of what came out of them."""
+        if self.refused:
+            raise InvalidCounts(
+                f"{self.refused:,} episode(s) were dropped from these counts because a reward was outside the declared "
+                "range: what is left was selected by its outcome and proves nothing. Begin with new counts and the "
+                "wider range."
+            )
+
+    def require_of(self, problem: Problem) -> None:
+        """Refuse counts of which something that this problem would read is evidence about something else."""
+        self.require_unselected()
+        if self.origin is None or not self.n_sas.any():
+            return
+        needed = (*DYNAMICS, *(("start",) if self.n_start.any() else ()))
+        differ = self.origin.differing(problem.origin, needed)
+        if self.x_sa is not None and problem.unknown_rows is not None:
+            of_sums = self.origin.differing(problem.origin, SUMS)
+            if self.origin.rewards == UNKNOWN:  # every reward was seen: a table that says more harms nothing
+                of_sums = tuple(part for part in of_sums if part != "rewards")
+            differ += of_sums
+        if differ:
+            raise InvalidCounts(
+                f"These counts are evidence about something else ({shown(differ, self.origin, problem.origin)}). "
+                f"{still_usable(differ)}"
+            )
+
+    def claimed_for(self, problem: Problem) -> Self:
+        """New counts with the same numbers and plan, claimed for this problem: for counts that were made by hand, or
+        saved by an earlier version.
+
+        By calling this YOU assert that they are of this problem (its coding of states and actions, its start, and,
+        where rewards are unknown, its range and table), that they hold each episode once, and that none was left out
+        because of how it went. `plan.explain()` lists that among the premises. What they are known not to be is
+        refused.
+        """
+        claimed = self.copy()
+        claimed.planned = None if self.planned is None else self.planned.copy()
+        claimed._claim(problem)
+        return claimed
+
+    def _claim(self, problem: Problem) -> None:
+        """Say, in place, what these counts are evidence about."""
+        require_problem(problem)
+        rows, S, A, _ = self.n_sas.shape
+        if (S, A) != (problem.S, problem.A) or rows not in (1, problem.H) or self.H not in (None, problem.H):
+            raise InvalidCounts(f"Found {self}, which are not of {problem}.")
+        self.require_of(problem)
+        if self.origin is None:
+            self.origin = replace(problem.origin, asserted=bool(self.n_sas.any()))
+        self.adopt(problem)
+
+    def adopt(self, problem: Problem) -> None:
+        """Go on, in place, as counts of this problem: what they hold was held against it. Unclaimed ones stay so."""
+        if self.claimed:
+            self.origin = problem.origin if self.origin is None else problem.origin.filled(self.origin)
+        if self.planned is not None:
+            self.planned.origin = self.origin
+
+    def pool(self) -> Self:
+        """New counts with all steps added up: for stationary worlds only."""
+        return self._like(self.n_sas.sum(axis=0), None if self.x_sa is None else self.x_sa.sum(axis=0))
+
+    def copy(self) -> Self:
+        """New counts with the same numbers, and no plan in force."""
+        if self.pooled:
+            return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
+        return self._like(self.n_sas, self.x_sa)
+
+    def copy_for(self, problem: Problem) -> Self:
+        """New counts with the same numbers, for a run in this problem: with its start and horizon.
+
+        They hold sums of rewards if, and only if, the problem does not know all rewards.
+        """
+        mine = self.copy()
+        mine.adopt(problem)
+        mine.H, mine.stream = problem.H, STREAM
+        mine.s1 = problem.s1 if problem.one_start else None
+        if problem.unknown_rows is None:
+            mine.x_sa = None
+        elif mine.x_sa is None:
+            mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
+        return mine
+
+    def forget_returns(self) -> Self:
+        """New counts without the returns of baseline episodes, and without the account: for another baseline."""
+        kept = self.copy()
+        kept.baseline_returns[:] = 0
+        kept.account[:] = 0
+        kept.returns_of = kept.account_of = None
+        return kept
+
+    def forget_rewards(self) -> Self:
+        """New counts without sums of rewards and returns: what was seen of the dynamics, and of first states.
+
+        They are evidence for problems that know all their rewards, whatever these are.
+        """
+        kept = self.forget_returns()
+        kept.x_sa = None
+        kept.origin = None if self.origin is None else self.origin.without(*SUMS)
+        return kept
+
+    def forget_start(self) -> Self:
+        """New counts without first states and returns: for episodes that start elsewhere."""
+        kept = self.forget_returns()
+        kept.n_start[:] = 0
+        kept.s1 = None
+        kept.origin = None if self.origin is None else self.origin.without("start")
+        return kept
+
+    def _like(self, n_sas: Ints, x_sa: Ints | None) -> Self:
+        same = type(self)(
+            n_sas,
+            self.H,
+            self.s1,
+            x_sa=x_sa,
+            n_start=self.n_start,
+            baseline_returns=self.baseline_returns,
+            returns_of=self.returns_of,
+            logged=self.logged,
+            account=self.account,
+            account_of=self.account_of,
+            basis=self.basis,
+        )
+        same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
+        same.stream = self.stream
+        return same
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CountTables):
+            return NotImplemented
+        same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        same = same and (self.account_of == other.account_of or not (self.account.any() or other.account.any()))
+        mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
+        pairs = [
+            (self.n_sas, other.n_sas),
+            (self.n_start, other.n_start),
+            (self.baseline_returns, other.baseline_returns),
+            (mine, its),
+        ]
+        end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
+        pairs += [(self.account, other.account), (end, its_end)]
+        return same and all(np.array_equal(x, y) for x, y in pairs)
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        _, S, A, _ = self.n_sas.shape
+        over = "pooled over " if self.pooled else ""
+        steps = "?" if self.H is None else self.H
+        return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
+
+
+def still_usable(differ: tuple[str, ...]) -> str:
+    """Return what is still usable where these parts differ, and how."""
+    if any(part in DYNAMICS for part in differ):
+        return "Nothing of them is usable here: begin with new counts."
+    kept = "counts.forget_rewards()" if any(part in SUMS for part in differ) else "counts"
+    kept += ".forget_start()" if "start" in differ else ""
+    only = " for a problem that knows all its rewards (else begin with new counts)" if "rewards()" in kept else ""
+    return f"What was seen of the dynamics stays usable{only}: {kept}."
+
+
+def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | None, sums: Iterable[str]) -> None:
+    """Refuse a file whose totals would overflow int64, before anything is added up in it."""
+    if H is not None and H > LONGEST:
+        raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
+    n_sas = arrays["n_sas"]
+    total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
+    # In returns and accounts (`sums`) the first numbers count episodes, which are worth at most H each.
+    of_episodes = [arrays[name].reshape(-1)[:-1] for name in sums if name in arrays]
+    most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
+    if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
+        raise InvalidFile(f"{path}: its numbers are too large for any episodes that were played: the file is damaged.")
+
+
+def whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:
+    """Return whole numbers of this shape in 0..most as int64. With copy=False they are not copied if they are that."""
+    given = as_array(name, values, "fiu", "whole numbers", InvalidCounts)
+    if given.shape != shape:
+        raise InvalidCounts(f"{name} has shape {given.shape}, expected {shape}.")
+    if given.dtype.kind == "f":
+        bad = np.argwhere(~(np.isfinite(given) & (given == np.floor(given))))
+        if bad.size:
+            raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a whole number.")
+    if given.size and (given.min() < 0 or given.max() > most):
+        bad = np.argwhere((given < 0) | (given > most))
+        limit = "2^53" if most == LARGEST_COUNT else "2^62"
+        raise InvalidCounts(f"{where(name, bad[0])} is {given[tuple(bad[0])]}, expected a count in 0..{limit}.")
+    return np.array(given, dtype=np.int64, order="C", copy=True if copy else None)
+
+
+def sums_of(name: str, values: ArrayLike | None, size: int) -> Ints:
+    """Return numbers of episodes and sums; zeros where none are given."""
+    return whole(name, np.zeros(size) if values is None else values, (size,), LARGEST_SUM)
+
+
+def basis_of(given: ArrayLike) -> Ints:
+    """Return a basis: a plain list of HiGHS's five kinds of status."""
+    kinds = as_array("basis", given, "iu", "numbers in 0..4", InvalidCounts)
+    if kinds.ndim != 1 or ((kinds < 0) | (kinds > 4)).any():
+        raise InvalidCounts("basis is damaged, expected a plain list of numbers in 0..4. Leave it out.")
+    return kinds.astype(np.int8)

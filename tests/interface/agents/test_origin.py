@@ -1,0 +1,332 @@
+"""Counts say what they are evidence about: what is refused, what stays usable, and who can change it."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.base.files import write_arrays
+from surefoot.live import learner as live
+from surefoot.task.origin import Origin, Range, ranges_from, with_range
+
+R = np.array([[0.2, 0.8], [0.5, 0.1]])
+PROBLEM = sf.Problem(R, H=2)
+UNIFORM = sf.uniform(2, 2, 2)
+HAND = np.zeros((2, 2, 2, 2), dtype=int)
+HAND[0, 0, 0] = HAND[1, 0, 0] = [3, 1]
+HAND[1, 1, 1] = [0, 1]
+HAND[1, 0, 0] = [2, 1]  # three come to state 0, one to state 1
+
+
+def hand(**more):
+    return sf.Counts(HAND, n_start=[4, 0], **more)
+
+
+def agent(problem=PROBLEM, floor=0.1, **more):
+    return sf.StepMix(problem, UNIFORM, floor, **more)
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def test_unclaimed_counts_are_trusted_at_most():
+    plan = agent().plan(hand())
+    assert plan.lower >= 0.1
+    assert plan.safety == "trusted"
+    assert "counts = counts.claimed_for(agent.problem)" in plan.explain()
+    for go_on in (
+        lambda counts: sf.Learner(agent(), 0, counts),
+        lambda counts: sf.simulate(sf.TabularMDP(np.full((2, 2, 2), 0.5), R, H=2), agent(), 5, 0, counts=counts),
+    ):
+        with pytest.raises(sf.InvalidCounts, match=r"counts = counts\.claimed_for\(agent\.problem\)"):
+            go_on(hand())
+    for counts in (hand().claimed_for(PROBLEM), hand(problem=PROBLEM)):
+        plan = agent().plan(counts)
+        assert plan.safety == "certified"
+        assert "hold each episode once, as the user asserts" in plan.explain()
+        sf.Learner(agent(), 0, counts)
+    counted = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1], [0, 1]))  # control: nothing is asserted here
+    assert "as the user asserts" not in agent().plan(counted).explain()
+    assert agent().plan(counted).safety == "certified"
+
+
+def test_rivals_do_not_certify_by_unclaimed_counts():
+    for kind, more in ((sf.BudgetExploration, {}), (sf.DOPE, {"baseline_value": 0.9, "episodes": 10**10})):
+        rival = kind(PROBLEM, UNIFORM, 0.01, **more)
+        counts = sf.Counts(10**9 * HAND, n_start=[4 * 10**9, 0])
+        assert rival.plan(counts).safety == "trusted"
+        assert "claimed_for" in rival.plan(counts).explain()
+        assert rival.plan(counts.claimed_for(PROBLEM)).safety == "certified"
+
+
+def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
+    counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22])
+    reads, does_not = agent(returns=sf.Returns()), agent()
+    with pytest.raises(sf.InvalidCounts, match=r"nobody says of which.*agent\.claim\(counts\)"):
+        sf.Learner(reads, 0, counts.copy())
+    assert sf.Learner(does_not, 0, counts.copy()).counts.baseline_returns.tolist() == [0, 0]
+    reads.claim(counts)  # the user's word
+    assert sf.Learner(reads, 0, counts).counts.baseline_returns.tolist() == [4, 2**22]
+    account = hand(problem=PROBLEM, account=[3, 1, 5])
+    with pytest.raises(sf.InvalidCounts, match=r"an account that no agent has claimed.*agent\.claim\(counts\)"):
+        sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
+
+
+def test_a_claim_does_not_overrule_what_is_known():
+    counts = hand(problem=PROBLEM)
+    with pytest.raises(sf.InvalidCounts, match=r"start: state 0 in these counts, state 1 expected"):
+        counts.claimed_for(sf.Problem(R, H=2, s1=1))
+    with pytest.raises(sf.InvalidCounts, match="not of Problem"):
+        hand(problem=sf.Problem(np.zeros((3, 2)), H=2))
+
+
+def test_what_is_said_survives_saving(tmp_path):
+    counts = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1], [0, 1]), number=("here", 7))
+    counts.refused = 3
+    counts.save(tmp_path / "counts.npz")
+    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    assert (loaded.origin, loaded.ranges, loaded.refused) == (counts.origin, (Range("here", 7, 7),), 3)
+    assert loaded.origin == PROBLEM.origin
+    asserted = hand(problem=PROBLEM)
+    asserted.save(tmp_path / "hand.npz")
+    assert sf.Counts.load(tmp_path / "hand.npz").origin.asserted
+    hand().save(tmp_path / "none.npz")
+    assert sf.Counts.load(tmp_path / "none.npz").origin is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"asserted": 1}', '{"asserted": true, "more": "x"}', '{"asserted": true, "units": "[1, 0]"}'],
+)
+def test_damaged_claims(text, tmp_path):
+    with pytest.raises((ValueError, TypeError)):
+        Origin.from_text(text)
+    write_arrays(tmp_path / "counts.npz", "counts", {"n_sas": HAND, "origin": np.asarray(text)})
+    with pytest.raises(sf.InvalidFile, match="damaged"):
+        sf.Counts.load(tmp_path / "counts.npz")
+    for ranges in ("[1]", '[["a", 2, 1]]', '[["a", 0, true]]', '[["a", 0.5, 1]]', "{", '[["a", -1, 1]]'):
+        with pytest.raises((ValueError, TypeError)):
+            ranges_from(ranges)
+
+
+# --- which part differs, and what stays ------------------------------------------------------------------------------
+
+
+def test_dynamics_survive_a_change_of_rewards_and_sums_do_not():
+    unknown = PROBLEM.forget(rewards=True)
+    counts = sf.Counts.zeros(unknown)
+    for _ in range(20):
+        counts.add(sf.Episode([0, 1, 1], [0, 1], [0.5, 0.5]))
+    wider = sf.Problem(R, H=2, unknown=True, units=sf.Units(0, 2))
+    with pytest.raises(sf.InvalidCounts, match=r"units: \[0\.0, 1\.0\] in these counts.*counts\.forget_rewards\(\)"):
+        agent(wider).plan(counts)
+    for known in (PROBLEM, sf.Problem.rescaled(R, sf.Units(0, 2), H=2), sf.Problem(R / 2, H=2)):
+        for kept in (counts, counts.forget_rewards()):
+            assert agent(known).plan(kept).grounds.counts.n_sas.sum() == 40
+    assert counts.forget_rewards().x_sa is None
+    with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
+        agent(wider).plan(counts.forget_rewards())
+
+
+def test_an_episode_of_another_problem_is_refused():
+    counts = sf.Counts.zeros(PROBLEM)
+    other = sf.Problem(R / 2, H=2)
+    with pytest.raises(sf.InvalidEpisode, match=r"another problem \(rewards: .*not counted"):
+        counts.add(sf.Episode.of(other, [0, 1, 1], [0, 1]))
+    with pytest.raises(sf.InvalidEpisode, match="another problem"):
+        sf.Episode.of(other, [0, 1, 1], [0, 1]).as_learnt(PROBLEM, False)
+    assert not counts.n_sas.any()
+    assert counts.add(sf.Episode.of(sf.Problem(R, H=2), [0, 1, 1], [0, 1])).episodes == 1  # control: an equal one
+
+
+def test_rewards_of_an_episode_are_in_the_users_units():
+    problem = sf.Problem.rescaled(R, sf.Units(-1, 10), H=2, unknown=[[True, False], [True, True]])
+    episode = sf.Episode.of(problem, [0, 0, 1], [0, 1], [0.3, 5.0])
+    assert episode.rewards[0] == 0.3
+    assert episode.rewards[1] == pytest.approx(-1 + 11 * 0.8)  # known: the table's
+    assert episode.learnt == pytest.approx([1.3 / 11, 0.8])
+    counts = [sf.Counts.zeros(problem) for _ in range(2)]
+    counts[0].add(episode)
+    counts[1].add(sf.Episode([0, 0, 1], [0, 1], [0.3, 5.0]))
+    assert counts[0].x_sa[0, 0, 0] == counts[1].x_sa[0, 0, 0] == int(1.3 / 11 * 2**20)
+    with pytest.raises(sf.InvalidEpisode, match=r"rewards\[0\] is 11, outside the declared range \(-1, 10\)"):
+        counts[1].add(sf.Episode([0, 0, 1], [0, 1], [11, 0]))
+    table = sf.Problem(R, H=2)
+    assert sf.Episode.of(table, [0, 0, 1], [0, 1]).rewards.tolist() == [0.2, 0.8]  # in [0, 1] nothing changes
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_ranges_join_and_never_overlap():
+    held = with_range(with_range((), Range("a", 0, 4)), Range("a", 10, 12))
+    held = with_range(held, Range("b", 0, 4))
+    assert set(with_range(held, Range("a", 5, 9))) == {Range("a", 0, 12), Range("b", 0, 4)}
+    for again in (Range("a", 4, 4), Range("a", 3, 11), Range("a", 12, 20), Range("b", 0, 0)):
+        with pytest.raises(sf.InvalidCounts, match="in these counts already"):
+            with_range(held, again)
+
+
+def test_runs_and_learners_number_their_episodes():
+    world = sf.world("trap")
+    mine = sf.StepMix(world.problem, world.baseline, 0.6)
+    first = sf.simulate(world, mine, 30, seed=0).counts
+    (one,) = first.ranges
+    assert (one.first, one.last) == (0, 29)
+    more = sf.simulate_reference(world, mine, 20, seed=0, counts=first).counts
+    assert more.ranges == (Range(one.source, 0, 49),)
+    with pytest.raises(sf.InvalidCounts, match="Episodes 0 to 29"):
+        more.merge(first)
+    other = sf.simulate(world, mine, 30, seed=1).counts
+    assert len(first.merge(other).ranges) == 2
+    with pytest.raises(sf.InvalidCounts, match="evidence counts once"):
+        first.merge(sf.simulate(world, mine, 30, seed=0).counts)
+
+
+# --- rewards that were refused ---------------------------------------------------------------------------------------
+
+
+def refused():
+    learner = sf.Learner(agent(PROBLEM.forget(rewards=True)), 0)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="begin with new counts and a wider range"):
+        learner.observe(1, 7.0)
+    return learner
+
+
+def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path):
+    learner = refused()
+    learner.abandon()
+    assert learner.counts.refused == 1
+    learner.counts.save(tmp_path / "counts.npz")
+    for counts in (learner.counts, learner.counts.copy(), sf.Counts.load(tmp_path / "counts.npz")):
+        for use in (
+            agent(PROBLEM.forget(rewards=True)).plan,
+            lambda counts: sf.Learner(agent(PROBLEM.forget(rewards=True)), 0, counts),
+            lambda counts: agent().plan(counts.forget_rewards()),
+            lambda counts: counts.merge(sf.Counts.zeros(PROBLEM.forget(rewards=True))),
+            lambda counts: counts.claimed_for(PROBLEM),
+        ):
+            with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+                use(counts)
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        learner.begin()
+
+
+def test_a_reward_that_was_mistaken_may_be_corrected():
+    learner = refused()
+    learner.observe(1, 0.5)
+    assert learner.counts.refused == 0
+    again = refused()
+    again.rewind()  # it will be played again
+    assert again.counts.refused == 0
+
+
+# --- who changes what ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_counts_that_cannot_be_of_whole_episodes_are_refused(pooled):
+    problem = sf.Problem(R, H=2, stationary=True)
+    good = hand(problem=problem)
+    for change in ((1, 1, 0, 0, 10), (1, 0, 0, 0, -1), (0, 0, 0, 1, 1)):
+        edited = good.copy()
+        edited.n_sas[change[:4]] += change[4]
+        counts = edited.pool() if pooled else edited
+        with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
+            agent(problem, pooled=pooled).plan(counts)
+    starts = good.copy()
+    starts.n_start[:] = [2, 2]
+    with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
+        agent(problem, pooled=pooled).plan(bad_starts() if pooled else starts)
+    assert agent(problem, pooled=pooled).plan(good.pool() if pooled else good).certified  # control
+
+
+def bad_starts():
+    """Pooled: five episodes are said to start, of four."""
+    counts = hand(problem=sf.Problem(R, H=2, stationary=True)).pool()
+    counts.n_start[:] = [5, 0]
+    return counts
+
+
+def test_an_explorer_that_changes_what_it_is_given_harms_nobody():
+    def vandal(counts, rng):
+        counts.n_sas[:] = 10**6
+        counts.baseline_returns[:] = 10**6
+        counts.origin = None
+        return UNIFORM
+
+    counts = hand(problem=PROBLEM)
+    before = counts.copy()
+    plan = agent(explorer=vandal).plan(counts, np.random.default_rng(0))
+    assert counts == before == plan.grounds.counts
+    assert counts.origin == before.origin
+    quiet = agent(explorer=lambda counts, rng: UNIFORM).plan(counts, np.random.default_rng(0))
+    assert plan.candidates.tolist() == quiet.candidates.tolist()
+
+
+def test_arrays_that_change_later_change_nothing():
+    r, start, support = R.copy(), np.array([0.5, 0.5]), np.ones((2, 2, 2), dtype=bool)
+    problem = sf.Problem(r, H=2, start=start, support=support)
+    baseline, states, rewards = np.full((2, 2, 2), 0.5), np.array([0, 1, 1]), np.array([0.5, 0.5])
+    mine = sf.StepMix(problem, baseline, 0.1)
+    episode = sf.Episode(states, states[1:], rewards)
+    n_sas, x_sa, n_start = HAND.copy(), np.ones((2, 2, 2), dtype=int) * (HAND.sum(-1) > 0), np.array([4, 0])
+    counts = sf.Counts(n_sas, x_sa=x_sa, n_start=n_start, problem=problem)
+    before = problem.fingerprint, problem.origin, mine.fingerprint, counts.copy()
+    for array in (r, start, support, baseline, rewards, n_sas, x_sa, n_start):
+        array[:] = 0
+    states[:] = 0
+    assert (problem.fingerprint, sf.Problem(**problem.arguments()).origin, mine.fingerprint, counts) == before
+    assert (episode.states.tolist(), episode.actions.tolist(), episode.rewards.tolist()) == (
+        [0, 1, 1],
+        [1, 1],
+        [0.5] * 2,
+    )
+    for frozen in (problem.r, problem.start, problem.support, mine.baseline, episode.states, episode.rewards):
+        with pytest.raises(ValueError, match="read-only"):
+            frozen[...] = 0
+
+
+def test_counts_that_share_an_array_are_refused_when_it_no_longer_makes_sense():
+    """copy=False is asked for by whoever shares the array; a change of it is a change of the evidence."""
+    shared = HAND.astype(np.int64)
+    counts = sf.Counts(shared, n_start=[4, 0], copy=False, problem=PROBLEM)
+    assert agent().plan(counts).certified
+    shared[1, 0, 0, 0] += 100
+    with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
+        agent().plan(counts)
+
+
+def test_two_threads_do_not_count_an_episode_twice(monkeypatch):
+    learner = sf.Learner(agent(), 0)
+    learner.begin()
+    for _ in range(2):
+        learner.act()
+        learner.observe(0)
+    slow = live.Episode.of
+
+    def of(*given):
+        time.sleep(0.05)
+        return slow(*given)
+
+    monkeypatch.setattr(live.Episode, "of", of)
+    refusals = []
+
+    def end():
+        try:
+            learner.end()
+        except sf.SurefootError as reason:
+            refusals.append(str(reason))
+
+    threads = [threading.Thread(target=end) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert learner.counts.episodes == learner.episodes == 1
+    assert len(refusals) == 1
+    assert "No episode is under way" in refusals[0]

@@ -1,0 +1,249 @@
+"""One unit, the user's: a world in euros and the same world rescaled say the same, number by number."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.worlds.exact import value_of
+
+LOW, HIGH, H = -5.0, 20.0, 8
+EUROS = sf.Units(LOW, HIGH, name="EUR")
+DYNAMICS = np.array([[[0.9, 0.1, 0.0], [0.6, 0.3, 0.1]], [[0.2, 0.7, 0.1], [0.4, 0.4, 0.2]], [[0.1, 0.2, 0.7]] * 2])
+PAID = np.array([[6.0, 9.0], [1.0, 2.5], [-5.0, -4.0]])  # euros
+BASELINE = np.broadcast_to([0.8, 0.2], (H, 3, 2))
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return sf.TabularMDP(DYNAMICS, PAID, H=H, units=EUROS)
+
+
+@pytest.fixture(scope="module")
+def rescaled():
+    return sf.TabularMDP(DYNAMICS, (PAID - LOW) / (HIGH - LOW), H=H)
+
+
+def whole(value):
+    """A value of a whole episode, rescaled by hand."""
+    return (np.asarray(value) - H * LOW) / (HIGH - LOW)
+
+
+def part(value):
+    """A difference of such values, rescaled by hand."""
+    return np.asarray(value) / (HIGH - LOW)
+
+
+# ---- what goes in
+
+
+def test_a_floor_of_one_euro_is_one_euro(shop, rescaled):
+    """Read as 1 of 0..8 it was -15 euros, and "certified" after 99 episodes (issue 18)."""
+    agent = sf.StepMix(shop.problem, BASELINE, floor=1.0, pooled=True)
+    assert agent.level == pytest.approx(41.0 / 25.0)
+    assert "floor=1 EUR of -40..160" in repr(agent)
+    assert agent.floor == 1.0
+    poor = np.broadcast_to([0.0, 1.0], (H, 3, 2))
+    assert sf.policy_value(shop, poor)[0, 0] > 1.0  # else nothing could be certified
+    run = sf.simulate(shop, agent, 3000, seed=0)
+    assert run.off_baseline is not None
+    assert run.violations == 0
+    # Control: the floor as it was read, -15 euros, is certified from far fewer episodes.
+    as_read = sf.StepMix(shop.problem, BASELINE, floor=-15.0, pooled=True)
+    assert sf.simulate(shop, as_read, 3000, seed=0).off_baseline < run.off_baseline / 2
+
+
+def test_a_baseline_below_one_euro_is_not_certified(shop):
+    """The same mistake as a false certificate: a baseline worth less than the floor, in euros."""
+    bad = sf.TabularMDP(DYNAMICS, PAID - np.array([[8.0, 9.0], [3.0, 3.0], [0.0, 0.0]]), H=H, units=EUROS)
+    value = sf.policy_value(bad, BASELINE)[0, 0]
+    assert -15.0 < value < 1.0
+    agent = sf.StepMix(bad.problem, BASELINE, floor=1.0, pooled=True)
+    with pytest.warns(sf.FloorAboveBaseline, match="below the floor of 1"):
+        run = sf.simulate(bad, agent, 2000, seed=0)
+    assert agent.plan(run.counts).safety == "trusted"
+    as_read = sf.StepMix(bad.problem, BASELINE, floor=-15.0, pooled=True)  # control: -15 euros is certified
+    assert as_read.plan(sf.simulate(bad, as_read, 2000, seed=0).counts).safety == "certified"
+
+
+@pytest.mark.parametrize("floor", [-40.1, 160.1, 1e9])
+def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor):
+    for make in (
+        lambda: sf.StepMix(shop.problem, BASELINE, floor),
+        lambda: sf.StepMix(shop.problem, BASELINE, 0.0, baseline_at_least=floor),
+        lambda: sf.BudgetExploration(shop.problem, BASELINE, floor),
+        lambda: sf.DOPE(shop.problem, BASELINE, floor, baseline_value=50.0, episodes=10),
+        lambda: sf.simulate(shop, sf.BPIUCBVI(shop.problem), 10, seed=0, floor=floor),
+    ):
+        with pytest.raises(sf.InvalidSetting, match=r"returns lie in -40\.\.160 EUR per episode"):
+            make()
+
+
+def test_old_code_is_not_read_anew_in_silence(shop):
+    old = (PAID - LOW) / (HIGH - LOW)
+    for make in (lambda: sf.Problem(old, H=H, units=EUROS), lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS)):
+        with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)"):
+            make()
+    assert sf.Problem.rescaled(old, EUROS, H=H).same_as(sf.Problem(PAID, H=H, units=EUROS))
+    for give in (shop, shop.problem):
+        with pytest.raises(sf.InvalidSetting, match=r"in the units of your rewards now.*Write floor=3"):
+            give.from_user_units(3.0)
+        with pytest.raises(sf.InvalidSetting, match="in the units of your rewards now"):
+            give.in_user_units(3.0)
+
+
+def test_rewards_are_read_in_their_units():
+    with pytest.raises(sf.InvalidModel, match=r"r\[2, 1\] is 21, outside the units' range of -5 to 20 EUR a step"):
+        sf.Problem(np.where(PAID == -4.0, 21.0, PAID), H=H, units=EUROS)
+    hidden = np.zeros((3, 2), dtype=bool)
+    hidden[2, 1] = True
+    some = sf.Problem(np.where(PAID == -4.0, np.nan, PAID), H=H, units=EUROS, unknown=hidden)  # is not read
+    assert some.r[0, :2] == pytest.approx(PAID[:2])
+    everywhere = sf.Problem(np.zeros((3, 2)), H=H, units=sf.Units(2.0, 5.0), unknown=True)
+    assert (everywhere.lowest, everywhere.highest) == (16.0, 40.0)
+    by_next = np.stack([PAID] * 3, axis=-1)
+    assert sf.Problem(r_next=by_next, H=H, units=EUROS).r_next_at(0) == pytest.approx((by_next - LOW) / (HIGH - LOW))
+    with pytest.raises(sf.InvalidModel, match="name of the units is 3"):
+        sf.Units(0.0, 5.0, name=3)
+
+
+# ---- what comes out
+
+
+def test_values_of_worlds(shop, rescaled):
+    best, same = sf.solve(shop), sf.solve(rescaled)
+    assert whole(best.value) == pytest.approx(same.value)
+    left = np.arange(H, -1, -1)[:, None]
+    assert (best.V - LOW * left) / 25.0 == pytest.approx(same.V)
+    assert (best.Q - LOW * left[:-1, :, None]) / 25.0 == pytest.approx(same.Q)
+    assert whole(sf.policy_value(shop, BASELINE)[0]) == pytest.approx(sf.policy_value(rescaled, BASELINE)[0])
+    assert value_of(shop, BASELINE) == value_of(rescaled, BASELINE)
+    assert shop.r == pytest.approx(np.broadcast_to(PAID, (H, 3, 2)))
+    again = sf.TabularMDP(DYNAMICS, shop.r[0], H=H, units=EUROS)  # what comes out may go in
+    assert again.problem.same_as(shop.problem)
+    cost = np.broadcast_to([0.0, 0.5], (3, 2))
+    costly, bare = (sf.constrained_optimum(world, 1.0, cost) for world in (shop, rescaled))
+    assert whole(costly.value) == pytest.approx(bare.value, abs=1e-6)
+
+
+RUN_WHOLE = ("floor", "optimum", "baseline", "min_value", "mean_value")
+KINDS = {
+    "stepmix": lambda problem, units: sf.StepMix(problem, BASELINE, units(2.2), pooled=True),
+    "epsmix": lambda problem, units: sf.EpsMix(
+        problem, BASELINE, units(2.2), pooled=True, returns=sf.Returns(), baseline_at_least=units(2.3)
+    ),
+    "relative": lambda problem, units: sf.StepNoMix(problem, BASELINE, units(2.2), pooled=True),
+    "bpi": lambda problem, units: sf.BPIUCBVI(problem, pooled=True),
+    "ucbvi": lambda problem, units: sf.UCBVI(problem, episodes=4000, pooled=True),
+    "budget": lambda problem, units: sf.BudgetExploration(
+        problem, BASELINE, units(2.2), pooled=True, baseline_value=units(2.6)
+    ),
+    "conservative": lambda problem, units: sf.ConservativeUCBVI(
+        problem,
+        BASELINE,
+        units(2.2),
+        pooled=True,
+        baseline_value=units(2.6),
+        learner=sf.UCBVI(problem, episodes=4000, pooled=True),
+    ),
+    "dope": lambda problem, units: sf.DOPE(
+        problem, BASELINE, units(2.2), baseline_value=units(2.6), episodes=200, pooled=True, bounds=sf.MaurerPontilBox()
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::surefoot.FloorAboveBaseline")
+@pytest.mark.parametrize("name", KINDS)
+def test_runs_and_plans_say_the_same_in_both_units(shop, rescaled, name):
+    """Same counts, same exits; each value is the other one's in euros. A field left on the other scale is seen."""
+    episodes = 60 if name == "dope" else 3000
+    theirs = KINDS[name](rescaled.problem, float)
+    mine = KINDS[name](shop.problem, lambda value: value * 25.0 - 40.0)
+    both = [sf.simulate(*pair, episodes, seed=1, checkpoints=[episodes]) for pair in ((shop, mine), (rescaled, theirs))]
+    one, other = both
+    assert one.counts == other.counts
+    assert one.sources == other.sources
+    for field in RUN_WHOLE:
+        known = getattr(other, field)
+        assert (None if known is None else pytest.approx(known)) == (
+            None if known is None else float(whole(getattr(one, field)))
+        ), field
+    assert part(one.regret) == pytest.approx(other.regret)
+    if other.min_cumulative is not None:
+        assert part(one.min_cumulative) == pytest.approx(other.min_cumulative)
+    assert whole(one.curve.mean) == pytest.approx(other.curve.mean)
+    assert whole(one.curve.min) == pytest.approx(other.curve.min)
+    assert part(one.curve.regret) == pytest.approx(other.curve.regret)
+    rng = np.random.default_rng
+    plan, known = mine.next_plan(one.counts, rng(0)), theirs.next_plan(other.counts, rng(0))
+    for field in ("lower", "upper", "candidates"):
+        assert whole(getattr(plan, field)) == pytest.approx(getattr(known, field), abs=1e-9), field
+        assert whole(getattr(one.trace, field)) == pytest.approx(getattr(other.trace, field), abs=1e-9), field
+    assert (plan.rho, plan.h, plan.safety) == (known.rho, known.h, known.safety)
+    if mine.floor is not None and plan.certified:
+        assert plan.lower >= mine.floor  # no rounding error is between them
+    # Every other number of a run is a count, a cost or a time: a new field must say what it is.
+    assert {field.name for field in dataclasses.fields(sf.Run)} == EXPECTED_FIELDS
+
+
+EXPECTED_FIELDS = {
+    *("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value"),
+    *("first_mixture", "first_optimistic", "sources", "by_h", "curve", "counts", "seconds", "interrupted"),
+    *("mean_return", "units", "min_cumulative", "knows_baseline_value", "in_sum", "budget", "baseline_cost"),
+    *("max_cost", "trace", "alarm"),
+}
+
+
+def test_forecasts_logs_and_certificates(shop, rescaled):
+    mine, theirs = (
+        sf.StepMix(world.problem, BASELINE, floor, pooled=True) for world, floor in ((shop, 15.0), (rescaled, 2.2))
+    )
+    one, other = sf.forecast(mine, world=shop), sf.forecast(theirs, world=rescaled)
+    assert (whole(one.baseline), whole(one.floor), part(one.kappa)) == pytest.approx(
+        (other.baseline, other.floor, other.kappa)
+    )
+    assert one.lemma == pytest.approx(other.lemma)
+    assert [outlook.first_mixture for outlook in one.outlooks] == [outlook.first_mixture for outlook in other.outlooks]
+    costs = [[binding.cost for binding in found.outlooks[0].holds_back] for found in (one, other)]
+    assert part(costs[0]) == pytest.approx(costs[1])
+    assert "EUR" in str(one)
+    guesses = sf.forecast(mine, kappa=25.0), sf.forecast(theirs, kappa=1.0)
+    assert guesses[0].outlooks[0].first_mixture == guesses[1].outlooks[0].first_mixture
+
+    counts = sf.simulate(shop, mine, 500, seed=3).counts
+    learnt, known = (sf.robust_vi(counts, world.problem, 0.05) for world in (shop, rescaled))
+    assert whole(learnt.lower) == pytest.approx(known.lower) == pytest.approx(learnt.rescaled_lower)
+    assert whole(learnt.estimate) == pytest.approx(known.estimate)
+    assert learnt.certificate.value == learnt.lower
+    middle = (learnt.lower + 160.0) / 2.0
+    assert learnt.clears(learnt.lower - 1.0)
+    assert not learnt.clears(middle)
+    assert learnt.episodes_needed(middle) == known.episodes_needed(float(whole(middle)))
+    start = sf.hand_over(learnt, learnt.lower - 1.0)
+    assert start.agent.plan(start.counts).safety == "certified"
+
+
+def test_alarms_are_in_euros(shop):
+    agent = sf.StepMix(shop.problem, BASELINE, 60.0)
+    watch = sf.Watchdog(0.01).on(agent)
+    while not watch.alarmed:
+        watch = watch.after(0.0)
+    assert watch.alarm.floor == pytest.approx(60.0)
+    assert watch.alarm.mean_return == pytest.approx(0.0, abs=1e-9)
+    assert "The floor is 60 EUR per episode" in str(watch.alarm)
+    with pytest.raises(sf.InvalidEpisode, match="outside the range"):
+        sf.Watchdog(0.01).on(agent).after(500.0)
+
+
+def test_what_comes_out_leads_back():
+    """A value in euros, given again, is the value that it came from but for the last bit of the coarser of both."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        low, high = np.sort(np.round(rng.normal(0.0, 50.0, 2), 2))
+        units = sf.Units(float(low), float(high), H)
+        for x in rng.random(20) * H:
+            coarser = max(math.ulp(x), math.ulp(units.to_user(x)) / units.scale)
+            assert abs(units.from_user(units.to_user(x)) - x) <= coarser
+    assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0  # as floors in saved runs were rescaled
