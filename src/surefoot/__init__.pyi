@@ -3,6 +3,7 @@ from .agents import BPIUCBVI as BPIUCBVI
 from .agents import DOPE as DOPE
 from .agents import UCBVI as UCBVI
 from .agents import Agent as Agent
+from .agents import Below as Below
 from .agents import Blocks as Blocks
 from .agents import BudgetExploration as BudgetExploration
 from .agents import ConservativeUCBVI as ConservativeUCBVI

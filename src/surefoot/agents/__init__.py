@@ -9,6 +9,7 @@ from surefoot.agents.base import CountingAgent as CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI as BPIUCBVI
 from surefoot.agents.epsmix import EpsMix as EpsMix
 from surefoot.agents.explorers import Thompson as Thompson
+from surefoot.agents.floors import Below as Below
 from surefoot.agents.floors import Relative as Relative
 from surefoot.agents.plan import Plan as Plan
 from surefoot.agents.promise import Promise as Promise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 
 import numpy as np
 
-from surefoot.agents.floors import Floor, Relative
+from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.identity import setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
@@ -18,6 +18,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.episode import BaselineLabel
 from surefoot.task.fitting import check_counts, check_flow, require_claimed
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
@@ -153,7 +154,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def level(self) -> float:
         """The floor, which is not a relative one, rescaled to 0..H."""
-        assert not isinstance(self.floor, Relative)
+        assert not isinstance(self.floor, BaselineFloor)
         return self.problem.level(self.floor)
 
     def rescaled_setting(self, name: str) -> object:
@@ -170,7 +171,7 @@ class CountingAgent(FrozenRecord, ABC):
 
     def floor_value(self, baseline: float | None) -> float | None:
         """Return the floor, rescaled; a relative one is known only where the baseline's rescaled value is."""
-        if isinstance(self.floor, Relative):
+        if isinstance(self.floor, BaselineFloor):
             return None if baseline is None else self.floor.of(baseline, self.problem)
         return None if self.floor is None else self.level
 
@@ -181,7 +182,9 @@ class CountingAgent(FrozenRecord, ABC):
             return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
         if self.floor is None or floor == own:
             return promise
-        kept = str(self.floor) if isinstance(self.floor, Relative) else self.problem.units.amount(float(self.floor))
+        kept = (
+            str(self.floor) if isinstance(self.floor, BaselineFloor) else self.problem.units.amount(float(self.floor))
+        )
         return promise.for_another_floor(kept)
 
     when = alias("replan_rule")
@@ -206,7 +209,7 @@ class CountingAgent(FrozenRecord, ABC):
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
         require_claimed(given)
-        self.require_claimed_returns(given)
+        self.require_claimed_account(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)
         self._take_returns(mine)
@@ -216,29 +219,19 @@ class CountingAgent(FrozenRecord, ABC):
         """Make counts this agent's, in place; refuse those that do not fit."""
         self.check_counts(counts)
         require_claimed(counts)
-        self.require_claimed_returns(counts)
+        self.require_claimed_account(counts)
         counts.adopt(self.problem)
         self._take_returns(counts)
 
     def _take_returns(self, counts: Counts) -> None:
-        """Claim counts to go on from. Returns that nobody claimed are not read by this agent, and do not become its."""
+        """Claim counts to go on from. Returns that nobody claimed are no evidence, and do not become its baseline's."""
         if counts.returns_of is None and counts.baseline_returns[0]:
-            counts.baseline_returns[:] = 0
+            counts.drop_returns()
             counts.planned = None
         self.claim(counts)
 
-    def require_claimed_returns(self, counts: Counts) -> None:
-        """Refuse to go on from returns of which nobody says whose they are."""
-        if self.reads_returns and counts.baseline_returns[0] and counts.returns_of is None:
-            raise InvalidCounts(
-                "These counts hold returns of a baseline, and nobody says of which. If it is this agent's, assert it: "
-                "agent.claim(counts). Else use counts.forget_returns(): what was seen of the dynamics stays."
-            )
-
-    @property
-    def reads_returns(self) -> bool:
-        """Are returns of the baseline evidence for this agent?"""
-        return False
+    def require_claimed_account(self, counts: Counts) -> None:
+        """Refuse to go on from an account of which nobody says whose it is; most agents keep none."""
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that do not fit, or that the proof does not cover."""
@@ -308,8 +301,18 @@ class CountingAgent(FrozenRecord, ABC):
         return 0.0
 
     def whose(self, baseline: bool | str) -> bool | str:
-        """Return the label of an episode that this agent plays: of the baseline, its fingerprint."""
-        return self.fingerprint if baseline is True else baseline
+        """Return the label of an episode that this agent plays: of the baseline, its own."""
+        return str(self.label) if baseline is True else baseline
+
+    @property
+    def return_range(self) -> tuple[int, int] | None:
+        """The least return of a baseline episode and the span, in 2^-20; None: returns are not evidence."""
+        return None
+
+    @property
+    def label(self) -> BaselineLabel:
+        """The label of an episode that its baseline plays."""
+        return BaselineLabel(self.fingerprint, self.return_range)
 
     def claim(self, counts: Counts) -> None:
         """Make returns in these counts this baseline's; those of another are dropped, and its plan with them.
@@ -317,9 +320,11 @@ class CountingAgent(FrozenRecord, ABC):
         Returns of which nobody says whose they are become this baseline's: by calling this you assert that they are.
         """
         if counts.returns_of not in (None, self.fingerprint):
-            counts.baseline_returns[:] = 0
+            counts.drop_returns()
             counts.planned = None
         counts.returns_of = self.fingerprint
+        if not counts.return_weights.any():
+            counts.return_range = self.return_range
 
 
 class WithoutFloor(CountingAgent):

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Floor, Relative
+from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
 from surefoot.agents.promise import PremiseStatus
 from surefoot.agents.returns import Returns, returns_range
@@ -157,7 +157,7 @@ def _scaled(grounds: SpliceGrounds) -> str:
 def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
     agent, shown = grounds.agent, _shown(grounds, grounds.floor)
-    relative = isinstance(agent.floor, Relative)
+    relative = isinstance(agent.floor, BaselineFloor)
     shown = f"{shown} {agent.problem.units.name}".rstrip()
     floor = f"{agent.floor}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
     if plan.safety == "certified":
@@ -289,8 +289,6 @@ def _premises_about_counts(counts: Counts) -> list[str]:
         lines.append("  the counts are of this problem and hold each episode once, as the user asserts")
     if counts.origin is not None and counts.origin.world is not None:
         lines.append("  the process behaves like the simulated world that (some of) the counts are from")
-    if counts.baseline_returns[0] and counts.returns_of is None:
-        lines.append("  the returns in them are this baseline's (no one claimed them: agent.claim(counts) asserts it)")
     if counts.logged:
         lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
     return lines

@@ -5,9 +5,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Self
 
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Floor, Relative, require_share
+from surefoot.agents.floors import BaselineFloor, Floor, Relative, require_share
 from surefoot.agents.replanning import EveryEpisode, Replan
-from surefoot.agents.returns import Returns
+from surefoot.agents.returns import BY_DEFAULT, Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.agents.splice_agent import SpliceAgent, check_settings
 from surefoot.base.arrays import Floats
@@ -25,12 +25,14 @@ class FloorAgent(SpliceAgent):
 
     `problem`, `baseline` (H, S, A) and `floor` come first; the rest are keywords. Floors and values are in the units of
     the rewards, per episode. A floor above the baseline's true
-    value is the user's risk: then playing the baseline already breaks it. The baseline cannot break `Relative(a)`.
+    value is the user's risk: then playing the baseline already breaks it. The baseline cannot break `Relative(a)` or
+    `Below(x)`.
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
     - replan: when to replan; by default at growth 1.1 with KL, every episode with the paper's bounds
     - pooled: one set of counts for all steps, in a stationary problem
-    - returns: `Returns()` counts returns of whole baseline episodes as evidence, for a share of delta
+    - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;
+      None, the default with the paper's bounds: they are not
     - baseline_at_least: the user asserts that the baseline is worth this. What rests on it is trusted, not certified
     - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
       delta, which comes on top
@@ -46,7 +48,7 @@ class FloorAgent(SpliceAgent):
     bounds: Bounds = KL()  # noqa: RUF009  (frozen)
     pooled: bool = False
     replan: Replan | None = None
-    returns: Returns | None = None
+    returns: Returns | None = BY_DEFAULT
     baseline_at_least: float | None = None
     certificate: Certificate | None = None
     explorer: Explorer | None = None
@@ -59,12 +61,14 @@ class FloorAgent(SpliceAgent):
             floor=self._checked_floor(),
             delta=require_delta(self.delta),
         )
+        if self.returns is BY_DEFAULT and isinstance(self.bounds, Bernstein):
+            freeze(self, returns=None)  # the paper's agents as the paper has them
         if self.returns is not None and not isinstance(self.returns, Returns):
             raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
         if self.baseline_at_least is not None:
             self.problem.level(self.baseline_at_least, "baseline_at_least")
             freeze(self, baseline_at_least=float(self.baseline_at_least))
-            if isinstance(self.floor, Relative):
+            if isinstance(self.floor, BaselineFloor):
                 raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
         if self.certificate is not None:
             self._check_certificate()
@@ -98,16 +102,23 @@ class FloorAgent(SpliceAgent):
                 f"The certificate says {self.certificate.value:g} and, rescaled, {self.certificate.rescaled:g}, "
                 f"expected {level:g}. Use learnt.certificate as it is."
             )
-        if isinstance(self.floor, Relative):
+        if isinstance(self.floor, BaselineFloor):
             raise InvalidSetting("A relative floor is measured from the baseline: a certificate adds nothing.")
         if self.delta_in_all >= 1.0:
             raise InvalidSetting(f"delta and the certificate's add up to {self.delta_in_all:g}, expected less than 1.")
 
     def _checked_floor(self) -> Floor:
-        if not isinstance(self.floor, Relative):
+        if not isinstance(self.floor, BaselineFloor):
             self.problem.level(self.floor)
             return float(self.floor)
-        require_share(self.problem)
+        if isinstance(self.floor, Relative):
+            require_share(self.problem)
+        elif self.floor.amount >= self.problem.highest - self.problem.lowest:
+            within = f"{self.problem.lowest:g}..{self.problem.highest:g}"
+            raise InvalidSetting(
+                f"amount is {self.floor.amount:g}, but returns lie in {within}: no policy can lose as much. Give a "
+                "smaller amount."
+            )
         if self.problem.rewards_at_least:
             raise InvalidSetting(
                 "A floor relative to the baseline needs an upper bound of its value, but these rewards are only what "

@@ -1,5 +1,6 @@
-"""Floors: a number, or a share of what the baseline is worth."""
+"""Floors: a number, a share of what the baseline is worth, or an amount below it."""
 
+import math
 from dataclasses import dataclass
 
 from surefoot.base.aliases import alias
@@ -29,11 +30,47 @@ class Relative:
         """Return the floor, if this is the baseline's value. Shares are of values in the user's units."""
         return max(0.0, (1.0 - self.max_loss) * value - self.max_loss * user_zero(problem))
 
+    def under(self, value: float, problem: Problem) -> float:
+        """Return the floor, if this is the baseline's value; both are in the user's units."""
+        require_share(problem)
+        return max((1.0 - self.max_loss) * value, problem.lowest)
+
     def __str__(self) -> str:
         return f"{100 * (1 - self.max_loss):g} % of the baseline"
 
 
-Floor = float | Relative
+@dataclass(frozen=True)
+class Below:
+    """A floor relative to the baseline: never more than `amount` below what it is worth, though nobody knows how much
+    that is. The amount is in the units of the rewards, per episode, which may be of any sign."""
+
+    amount: float
+
+    def __post_init__(self) -> None:
+        meaning = "an amount > 0, in the units of the rewards, that may be lost per episode"
+        amount = require_number("amount", self.amount, meaning)
+        if not 0.0 < amount < math.inf:
+            raise InvalidSetting(f"amount is {amount:g}, expected {meaning}.")
+        freeze(self, amount=amount)
+
+    def rescaled(self, problem: Problem) -> float:
+        """Return the amount as bounds use it, not rounded up."""
+        return math.nextafter(self.amount / problem.units.scale, 0.0) if problem.units.own else self.amount
+
+    def of(self, value: float, problem: Problem) -> float:
+        """Return the floor, if this is the baseline's value; both are rescaled."""
+        return max(0.0, value - self.rescaled(problem))
+
+    def under(self, value: float, problem: Problem) -> float:
+        """Return the floor, if this is the baseline's value; both are in the user's units."""
+        return max(value - self.amount, problem.lowest)
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} below the baseline"
+
+
+BaselineFloor = Relative | Below  # measured from the baseline, which therefore cannot break it
+Floor = float | BaselineFloor
 
 
 def require_share(problem: Problem) -> None:
@@ -41,7 +78,7 @@ def require_share(problem: Problem) -> None:
     if problem.units.low < 0.0:
         raise InvalidSetting(
             f"A share of the baseline's value needs rewards that are never negative, but they may be as low as "
-            f"{problem.units.low:g}. Use a floor in units of return."
+            f"{problem.units.low:g}. Use sf.Below(amount), or a floor in units of return."
         )
 
 

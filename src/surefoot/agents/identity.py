@@ -7,7 +7,7 @@ reworded. The words below are those of the first files; some fields have other n
 """
 
 from surefoot.agents.explorers import Thompson
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import Below, Relative
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
 from surefoot.agents.returns import Returns
 from surefoot.bounds import KL, Bernstein, Certificate
@@ -24,7 +24,8 @@ TEXTS: dict[type, str] = {
     MaurerPontilBox: "MaurerPontilBox(scale={0.scale!r})",
     Certificate: "Certificate(value={0.rescaled!r}, delta={0.delta!r}, mark={0.fingerprint!r})",
     Relative: "Relative(give={0.max_loss!r})",
-    Returns: "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})",
+    Below: "Below(amount={0.amount!r})",
+    Returns: "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r}, portfolio 1)",  # "Returns(...)" was a coin
     Thompson: "Thompson(prior={0.prior:g})",
     EveryEpisode: "EveryEpisode()",
     Growth: "Growth(factor={0.factor!r})",

@@ -1,5 +1,6 @@
 """Returns of whole baseline episodes as evidence, and the range they lie in."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,12 +16,13 @@ from surefoot.task.problem import Problem
 class Returns:
     """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
 
-    They are i.i.d. in [low, high], so a coin with fractional counts has their rescaled mean in its ball at all times.
-    The range of one episode's return is computed from what the problem says is possible; a declared range (in the
-    user's units) may be narrower, and is trusted.
+    They are i.i.d. in [low, high]: the portfolio bound (bounds/portfolio.py) holds for any number of them at once. A
+    floor in units of return needs a lower bound of the baseline's value, one relative to the baseline an upper bound:
+    that one is computed, with the whole share. The range of one episode's return is computed from what the problem says
+    is possible; a declared range (in the user's units) may be narrower, and is trusted.
     """
 
-    share: float = 0.2
+    share: float = 0.5
     low: float | None = None
     high: float | None = None
 
@@ -44,16 +46,29 @@ class Returns:
         return self.low is not None
 
 
-class ReturnsRange(NamedTuple):
-    """The range in which the return of one episode lies, as returns are summed."""
+BY_DEFAULT = Returns()  # this very object: nobody said anything
 
-    lowest: float
-    span: float  # from the lowest to the highest
-    rounding: float  # what rounding down may have taken off a return
+
+class ReturnsRange(NamedTuple):
+    """The range in which the return of one episode lies, as returns are summed: in whole multiples of 2^-20."""
+
+    low: int
+    width: int  # from the lowest to the highest
+    rounding: float  # what rounding down may have taken off a return, rescaled
+
+    @property
+    def lowest(self) -> float:
+        """The lowest return, rescaled."""
+        return self.low / REWARD_UNITS
+
+    @property
+    def span(self) -> float:
+        """From the lowest to the highest return, rescaled."""
+        return self.width / REWARD_UNITS
 
     @property
     def highest(self) -> float:
-        """The highest return."""
+        """The highest return, rescaled."""
         return self.lowest + self.span
 
 
@@ -66,8 +81,9 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     if returns.low is not None and returns.high is not None:
-        low, high = (problem.units.from_user(x) for x in (returns.low, returns.high))
-        return ReturnsRange(low - rounding, high - low + rounding, rounding)
+        low, high = (problem.units.from_user(x) * REWARD_UNITS for x in (returns.low, returns.high))
+        least = math.floor(low) - H
+        return ReturnsRange(least, math.ceil(high) - least, rounding)
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
     if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
@@ -80,5 +96,5 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
             Q = np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1)
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
-        ends.append(sign * float(V[first].min()) / REWARD_UNITS)
+        ends.append(round(sign * float(V[first].min())))
     return ReturnsRange(ends[0], ends[1] - ends[0], rounding)

@@ -1,6 +1,7 @@
 """Agents that choose among splices of a baseline with an explorer: what the StepMix family has in common."""
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Relative, user_zero
+from surefoot.agents.floors import Below, Relative, user_zero
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Growth, Replan
@@ -16,9 +17,8 @@ from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS
-from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model
-from surefoot.bounds.kl import mean_bounds
+from surefoot.base.nodes import LOST, OUTSIDE
+from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
@@ -80,6 +80,9 @@ class SpliceAgent(AgentByName):
         if isinstance(self.floor, Relative):
             max_loss, offset = self.floor.max_loss, user_zero(self.problem)
             return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset, self.bisections)
+        if isinstance(self.floor, Below):
+            amount = self.floor.rescaled(self.problem)
+            return kernels.Rule(0.0, self.mixes, self.by_coin, 0.0, 0.0, self.bisections, amount)
         return kernels.Rule(self.level, self.mixes, self.by_coin, -1.0, 0.0, self.bisections)
 
     @abstractmethod
@@ -166,28 +169,26 @@ class SpliceAgent(AgentByName):
                 "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
                 "Use counts.forget_returns(): what was seen of the dynamics stays."
             )
-        lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
-        mean = counts.baseline_returns[1] / REWARD_UNITS / counts.baseline_returns[0]
-        if not lowest - rounding - 1e-9 <= mean <= lowest + span + rounding + 1e-9:
-            low, high, found = (self.problem.units.to_user(x) for x in (lowest + rounding, lowest + span, mean))
+        possible, units = self.possible_returns, self.problem.units
+        low, high = (units.to_user(x) for x in (possible.lowest + possible.rounding, possible.highest))
+        if counts.return_weights[OUTSIDE]:
             raise InvalidCounts(
-                f"The baseline's mean return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that its "
-                "returns are declared or computed to lie in. The premise is false: correct the range."
+                f"{counts.return_weights[OUTSIDE]:,} returns of the baseline are outside the range ({low:.6g}, "
+                f"{high:.6g}) that was declared. The premise is false: begin with new counts and a wider range."
             )
-
-    @property
-    def reads_returns(self) -> bool:
-        """Are returns of the baseline evidence for this agent?"""
-        return self.returns is not None
+        if counts.return_weights.any() and counts.return_range != self.return_range:
+            raise InvalidCounts(
+                f"The returns in these counts were counted in another range than this agent's ({low:.6g}, {high:.6g}). "
+                "Give it the same Returns, or use counts.forget_returns(): what was seen of the dynamics stays."
+            )
 
     def doubts(self, counts: Counts) -> bool:
         """Does a plan rest on counts of which nobody says what they are evidence about? A floor of 0 needs none."""
         return not counts.claimed and (self.rule.floor > 0.0 or self.rule.max_loss >= 0.0)
 
     def doubts_returns(self, counts: Counts) -> bool:
-        """Does what returns prove rest on trust: in a range that the user asserts, or that they are this baseline's?"""
-        unclaimed = bool(counts.baseline_returns[0]) and counts.returns_of is None
-        return self.returns is not None and (self.returns.declared or unclaimed)
+        """Does what returns prove rest on trust, in a range that the user asserts?"""
+        return self.returns is not None and self.returns.declared
 
     def model(self, counts: Counts) -> Model:
         """Return what the readable version reads of the counts."""
@@ -208,21 +209,39 @@ class SpliceAgent(AgentByName):
         return max(low, self.known_before), up
 
     def by_returns(self, counts: Counts) -> tuple[float, float]:
-        """Bound the baseline's value by its returns, where these are evidence (readable version)."""
-        low, up = -np.inf, np.inf
-        n = float(counts.baseline_returns[0])
-        if self.returns is not None and n > 0:
-            lowest, span, rounding = returns_range(self.problem, self.pi_b, self.returns)
-            x = (counts.baseline_returns[1] / REWARD_UNITS - n * lowest) / span if span > 0.0 else 0.0
-            log_union = -np.log(self.delta * self.returns.share)
-            mean_low, mean_up = mean_bounds(n, x, float(log_union), self.bounds.scale)
-            low, up = lowest + span * mean_low, lowest + span * mean_up + rounding
-        return low, up
+        """Bound the baseline's value by its returns, where these are evidence (readable version).
+
+        It is bounded from below, or for a floor relative to the baseline from above: that side has the whole share.
+        """
+        if self.returns is None or not counts.spread_episodes:
+            return -np.inf, np.inf
+        possible, weights = self.possible_returns, counts.return_weights
+        if self.rule.max_loss >= 0.0:
+            up = portfolio.mean_upper(weights, self.log_inverse_share) + LOST
+            return -np.inf, possible.lowest + possible.span * up + possible.rounding
+        return possible.lowest + possible.span * portfolio.mean_lower(weights, self.log_inverse_share), np.inf
+
+    @cached_property
+    def possible_returns(self) -> ReturnsRange:
+        """The range of the return of one baseline episode; where returns are not evidence, nothing."""
+        if self.returns is None:
+            return ReturnsRange(0, 0, 0.0)
+        return returns_range(self.problem, self.pi_b, self.returns)
+
+    @property
+    def return_range(self) -> tuple[int, int] | None:
+        """The least return of a baseline episode and the span, in 2^-20; None: returns are not evidence."""
+        return None if self.returns is None else self.possible_returns[:2]
+
+    @property
+    def log_inverse_share(self) -> float:
+        """log(1 / the share of delta for returns), times the scale of the bounds."""
+        return np.inf if self.returns is None else -float(np.log(self.delta * self.returns.share)) * self.bounds.scale
 
     def standard(self, model: Model, counts: Counts) -> tuple[float, float]:
         """Return the floor as a number, and what may stand for pi_b's lower value beside the model's (readable).
 
-        A relative floor is (1-a) U with U >= V^b, and U itself stands for pi_b: see `candidate_values` in the kernels.
+        A relative floor is (1-a) U, or U - y, with U >= V^b, and U itself stands for pi_b: see `candidate_values`.
         """
         rule = self.rule
         L_b, up = self.of_baseline(counts)
@@ -230,7 +249,7 @@ class SpliceAgent(AgentByName):
             return rule.floor, L_b
         values = self.bounds.evaluate(model, self.pi_b)
         U = min(self.bounds.at_start(model, values.V_low[0], values.V_up[0])[1], up)
-        return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset, 0.0), U
+        return max((1.0 - rule.max_loss) * U - rule.max_loss * rule.offset - rule.amount, 0.0), U
 
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> PlanEvidence:
         """Return what the kernels read: balls or estimates, start, returns. They share the counts' arrays."""
@@ -238,10 +257,6 @@ class SpliceAgent(AgentByName):
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
         alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
         rounding = margin(problem.H, self.row_sum_error(explorer_policy))
-        possible, log_returns = ReturnsRange(0.0, 0.0, 0.0), np.inf
-        if self.returns is not None:
-            possible = returns_range(problem, self.pi_b, self.returns)
-            log_returns = -np.log(self.delta * self.returns.share)
         return PlanEvidence(
             bounds.evidence(problem, counts, self.delta_prime, rounding, uppers=self.rule.max_loss >= 0.0),
             kernels.start_from(
@@ -254,15 +269,13 @@ class SpliceAgent(AgentByName):
                 0.0 if isinstance(bounds, KL) else rounding,
             ),
             kernels.BaselineReturns(
-                seen=counts.baseline_returns,
-                lowest=possible.lowest,
-                span=possible.span,
-                rounding=possible.rounding,
-                log_union=float(log_returns),
-                scale=bounds.scale,
+                seen=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, self.return_range),
+                portfolio=kernels.portfolio_from(),
+                rounding=self.possible_returns.rounding,
+                upper=self.rule.max_loss >= 0.0,
+                log_inverse=self.log_inverse_share,
                 margin=rounding,
                 asserted=self.known_before,
-                scratch=np.zeros(4),
             ),
         )
 
@@ -358,7 +371,7 @@ class SpliceAgent(AgentByName):
             upper=decision.upper,
             candidates=L,
             safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts or self.doubts(kept)),
-            baseline_of=self.fingerprint,
+            baseline_of=str(self.label),
             grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,

@@ -18,7 +18,7 @@ import numpy as np
 from surefoot.__about__ import __version__
 from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.floors import Relative, user_zero
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.agents.returns import returns_range
 from surefoot.agents.splice_agent import SpliceAgent
@@ -197,7 +197,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         ends = {"lowest": hexes(lowest), "span": hexes(span), "rounding": hexes(rounding)}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
     after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
-    relative = agent.floor if isinstance(agent.floor, Relative) else None
+    relative = agent.floor if isinstance(agent.floor, BaselineFloor) else None
     proof = agent.certificate
     return {
         "kind": "ledger",
@@ -223,7 +223,11 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         "floor": None if relative is not None else hexes(agent.rule.floor),
         "relative": None
         if relative is None
-        else {"give": hexes(relative.max_loss), "offset": hexes(user_zero(problem))},
+        else {
+            "give": hexes(agent.rule.max_loss),
+            "offset": hexes(agent.rule.offset),
+            "below": hexes(agent.rule.amount),
+        },
         "delta": hexes(agent.delta),
         "spending": {
             "model": hexes(agent.delta_model),
@@ -245,7 +249,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
 def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
     """Return the record of a plan, with the changes of the counts since the plan before."""
     agent, counts = grounds.agent, grounds.counts
-    relative = isinstance(agent.floor, Relative)
+    relative = isinstance(agent.floor, BaselineFloor)
     evidence = np.isfinite(grounds.by_returns)
     rows, S, A, _ = counts.n_sas.shape
     visits = (counts.n_sas - before.n_sas).reshape(rows, S * A, S)
@@ -283,7 +287,7 @@ def claimed_lower(plan: Plan, grounds: SpliceGrounds) -> float:
     computes it exactly, would be right to refuse it.
     """
     agent = grounds.agent
-    if plan.source != "mixture" or not (isinstance(agent.floor, Relative) or plan.safety == "trusted"):
+    if plan.source != "mixture" or not (isinstance(agent.floor, BaselineFloor) or plan.safety == "trusted"):
         return grounds.lower
     L = [*grounds.L[:-1].tolist(), max(grounds.by_model, grounds.by_returns, agent.proved_before)]
     c, rho = int(np.flatnonzero(agent.h0 == plan.h)[0]), Fraction(plan.rho)

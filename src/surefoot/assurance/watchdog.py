@@ -24,7 +24,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent
 from surefoot.agents.explanation import SpliceGrounds
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import AnyArray, Floats
@@ -296,7 +296,7 @@ def _why_not_watchable(agent: CountingAgent) -> str | None:
         return "keeps no floor: there is nothing to watch"
     if agent.in_sum:
         return "keeps the sum of all episodes above the floor, and single ones may be below: a watchdog looks at each"
-    if isinstance(agent.floor, Relative):
+    if isinstance(agent.floor, BaselineFloor):
         return (
             "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns "
             "with. Use a floor in units of return"

@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.identity import text_of
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.ucbvi import UCBVI
@@ -61,7 +61,9 @@ class RunIdentity:
         for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         if counts.n_sas.any():
-            seen = (counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis)
+            seen = [counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
+            if counts.return_weights.any():
+                seen += [counts.return_weights, np.array(counts.return_range)]
             for some in seen:
                 digest.update(b"-" if some is None else some.tobytes())
         if self.dynamics is not None:
@@ -212,7 +214,7 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     floor, at_least, value = own("floor"), own("baseline_at_least"), None
     if hasattr(agent, "baseline_value"):
         value = own("baseline_value")
-    level = f"{100 * (1 - floor.max_loss):g} % of the baseline" if isinstance(floor, Relative) else f"{floor:g}"
+    level = str(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
     settings = [f"floor={level}", _shared_settings(agent)]
     if agent.returns:
         settings.append(f"returns={text_of(agent.returns)}")

@@ -8,7 +8,7 @@ policy is at or above the floor, provided the certificate clears it. Where it do
 from typing import NamedTuple
 
 from surefoot.agents import EpsMix, StepMix
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.base.validation import require_bool, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds
 from surefoot.errors import InvalidSetting
@@ -44,7 +44,7 @@ def hand_over(
         raise InvalidSetting(f"learnt is {learnt!r}, expected a policy learnt from a log, such as sf.robust_vi(...).")
     if kind not in (StepMix, EpsMix):
         raise InvalidSetting(f"kind is {kind!r}, expected sf.StepMix or sf.EpsMix.")
-    if isinstance(floor, Relative):
+    if isinstance(floor, BaselineFloor):
         raise InvalidSetting("A policy learnt from a log needs a floor in units of return, not a relative floor.")
     if counts is not None and isinstance(bounds, Bernstein):
         raise InvalidSetting(

@@ -18,7 +18,10 @@ def draw_block(
     rng: np.random.Generator,
     baseline: bool,
 ) -> None:
-    """Count n episodes of pi: how many are in each state, of those how many take each action, and so on."""
+    """Count n episodes of pi: how many are in each state, of those how many take each action, and so on.
+
+    That gives the sum of their returns, but not each return.
+    """
     if n == 0:
         return
     here = rng.multinomial(n, _normalised(world.start))

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.agents import AGENTS, Agent, SpliceAgent
 from surefoot.agents.base import CountingAgent, adapted, promise_of
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
@@ -324,7 +324,7 @@ def _of_plan(agent: CountingAgent, plan: Plan, when: str) -> Iterator[Finding]:
         if plan.certified and (plan.cost is None or plan.cost > costs.budget + VIOLATION_TOLERANCE):
             yield Finding("error", f"The plan {when} is labelled certified, but its cost is {plan.cost}.")
         return
-    if isinstance(agent.floor, Relative):
+    if isinstance(agent.floor, BaselineFloor):
         return  # the floor is a share of a value that nobody knows
     if plan.certified and (agent.floor is None or plan.lower < agent.floor - VIOLATION_TOLERANCE):
         yield Finding("error", f"The plan {when} is labelled certified, but its lower value is {plan.lower:g}.")

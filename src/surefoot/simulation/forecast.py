@@ -11,15 +11,17 @@ from typing import cast
 import numpy as np
 
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
+from surefoot.base.nodes import OUTSIDE, PLACES
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs
 from surefoot.errors import InvalidSetting
+from surefoot.simulation.loops import draw_baseline
 from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
@@ -30,6 +32,8 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
 GROWTH = 0.05  # of a block, in episodes so far
+SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
+ENOUGH = 50  # returns seen, from which it is taken instead
 PAPERS_BOUNDS = "the paper's bounds"
 
 
@@ -129,7 +133,7 @@ def forecast(
             f"Give one of world, counts or kappa to forecast from, found {', '.join(given) or 'none'}."
         )
     problem, floor = agent.problem, agent.floor
-    if kappa is not None and isinstance(floor, Relative):
+    if kappa is not None and isinstance(floor, BaselineFloor):
         raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
     if counts is not None and not counts.n_sas.any():
         raise InvalidSetting(
@@ -149,7 +153,7 @@ def forecast(
         if guess <= 0.0:
             raise InvalidSetting(f"kappa is {guess:g}, expected {KAPPA}.")
         floor = problem.units.to_user(V_b) - guess
-    level = floor.of(V_b, problem) if isinstance(floor, Relative) else problem.level(floor, "baseline - kappa")
+    level = floor.of(V_b, problem) if isinstance(floor, BaselineFloor) else problem.level(floor, "baseline - kappa")
     ours = "KL certificates" if isinstance(agent.bounds, KL) else PAPERS_BOUNDS
     agents = [(ours, replace(agent, floor=floor))]
     if isinstance(agent.bounds, KL) and problem.plain:
@@ -203,7 +207,8 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
         after = problem.r_next_rows.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
     r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
-    return TabularMDP(P, r, H=problem.H, start=start)
+    # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
+    return TabularMDP(P, r, H=problem.H, start=start, random_rewards=problem.unknown_rows is not None)
 
 
 class _Expected:
@@ -215,6 +220,7 @@ class _Expected:
         self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
+        self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
         self.x_sa = None
         if problem.unknown_rows is not None:
             seen = None if counts is None else counts.x_sa
@@ -245,6 +251,7 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
     """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes."""
     expected = _Expected(agent.problem, agent.pooled, counts)
     V_b = value_of(world, agent.pi_b)
+    returns = _typical_returns(agent, world, counts)
     k, first_mixture, first_optimistic = 0.0, None, None
     last: Decision | None = None
     binding: tuple[Binding, ...] = ()
@@ -267,11 +274,24 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         else:
             expected.add(world, policy, n)
         expected.baseline_returns += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
+        expected.return_weights += by_baseline * returns
         k += n
         last = decision
     if first_mixture is None and last is not None:
         binding = _binding(agent, expected, last)
     return Outlook(name, first_mixture, first_optimistic, binding)
+
+
+def _typical_returns(agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Floats:
+    """Return how the return of one baseline episode is spread over nodes on average: as seen, or in this world."""
+    if agent.return_range is None:
+        return np.zeros(PLACES)
+    if counts is not None and counts.spread_episodes >= ENOUGH:
+        return np.asarray(counts.return_weights / counts.spread_episodes)
+    played = Counts.zeros(agent.problem, agent.pooled)
+    draw_baseline(world, agent, played, SAMPLE, np.random.default_rng(0))
+    played.return_weights[OUTSIDE] = 0  # of a range that the user declares, and that is false in this world
+    return np.asarray(played.return_weights / max(played.spread_episodes, 1))
 
 
 def _binding(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[Binding, ...]:

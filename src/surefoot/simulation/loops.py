@@ -178,7 +178,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         following = None if in_force is None else in_force.next(counts)
         if following is None:
             following = context.replan()
-            arrays = _count_arrays(counts, following.end.visits)
+            arrays = count_arrays(counts, following.end.visits, setup.agent.return_range)
             # An agent that continues its plan switches between few policies: each is measured once.
             known: dict[object, tuple[Plan, kernels.ActivePlan]] = {}
         if following is not in_force:
@@ -197,15 +197,15 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         yield done
 
 
-def _count_arrays(counts: Counts, limits: Ints) -> "kernels.CountArrays":
-    """Return the arrays of these counts as the kernels read and change them."""
+def count_arrays(counts: Counts, limits: Ints, within: tuple[int, int] | None) -> "kernels.CountArrays":
+    """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
     rows, S, A, _ = counts.n_sas.shape
     return kernels.CountArrays(
         n_sas=counts.n_sas.reshape(rows, S * A, S),
         n_sa=counts.n_sa.reshape(rows, S * A),
         x_sa=np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, S * A),
         n_start=counts.n_start,
-        baseline_returns=counts.baseline_returns,
+        returns=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, within),
         account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
@@ -292,13 +292,38 @@ def _play_block(context: RunContext, plan: Plan, n: int) -> None:
     if isinstance(policy, EpisodicMixture):
         by_baseline = n - int(rng.binomial(n, policy.rho))
         draw_block(world, problem, policy.second, n - by_baseline, counts, rng, baseline=False)
-        draw_block(world, problem, policy.first, by_baseline, counts, rng, baseline=True)
+        _draw_baseline(context, policy.first, by_baseline)
+    elif by_baseline:
+        _draw_baseline(context, policy, n)
     else:
-        draw_block(world, problem, policy, n, counts, rng, baseline=by_baseline > 0)
+        draw_block(world, problem, policy, n, counts, rng, baseline=False)
     if plan.entry is not None:
         counts.account += by_baseline * entered(True, plan.entry) + (n - by_baseline) * entered(False, plan.entry)
     source = SOURCES.index(plan.source)
     kernels.add_block(context.tally, measured.value, measured.kept, source, plan.h, setup.level, n)
+
+
+def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
+    """Draw n episodes of the baseline: one by one where each return is evidence, else at once."""
+    agent = context.setup.agent
+    if agent.return_range is None:
+        draw_block(context.world, agent.problem, pi_b, n, context.counts, context.rng, baseline=True)
+    else:
+        draw_baseline(context.world, agent, context.counts, n, context.rng)
+
+
+def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
+    """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
+    problem, unlimited = agent.problem, np.zeros((0, 0), dtype=np.int64)
+    kernels.play_baseline(
+        world.for_kernels(),
+        kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
+        read_only(np.ascontiguousarray(agent.pi_b)),
+        count_arrays(counts, unlimited, agent.return_range),
+        n,
+        kernels.uniforms_from(rng),
+        kernels.empty_episode(problem.H),
+    )
 
 
 def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:

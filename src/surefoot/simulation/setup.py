@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.base import Agent, CostBudget, CountingAgent, adapted
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_integer
@@ -125,7 +125,7 @@ def _shown(agent: CountingAgent, level: float | None, floor: float | None) -> fl
     given = agent.floor if floor is None else floor
     if given is None or level is None:
         return None
-    return agent.problem.units.to_user(level) if isinstance(given, Relative) else float(given)
+    return agent.problem.units.to_user(level) if isinstance(given, BaselineFloor) else float(given)
 
 
 def _with_premise(setup: RunSetup, own: float | None) -> RunSetup:

@@ -9,9 +9,10 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
-from surefoot.task.episode import Episode, require_indices, rescaled
+from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled
 from surefoot.task.origin import (
     DYNAMICS,
     SUMS,
@@ -35,7 +36,10 @@ IN_A_FILE = {
     "account_of": "ledger_of",
     "stream": "stream",
 }
-OPTIONAL = (*("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused"), *IN_A_FILE.values())
+OPTIONAL = (
+    *("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused", "return_weights", "return_range"),
+    *IN_A_FILE.values(),
+)
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
 
 
@@ -43,9 +47,10 @@ class Counts(CountTables):
     """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
 
     Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
-    and the number and the sum of the returns of whole baseline episodes. Rewards are summed in whole multiples of
-    2^-20, so no sum depends on the order of its parts. An agent that keeps a sum above the floor, not each episode,
-    counts in the account what it has played; one that plans by a linear program keeps the basis of the last solution.
+    and the returns of whole baseline episodes: their number, their sum, and how they are spread over nodes. Rewards are
+    summed in whole multiples of 2^-20, so no sum depends on the order of its parts. An agent that keeps a sum above the
+    floor, not each episode, counts in the account what it has played; one that plans by a linear program keeps the
+    basis of the last solution.
 
     Counts say what they are evidence about (`origin`) and which numbered episodes they hold (`ranges`). Those of
     `Counts.zeros(problem)` and `Counts.from_log(problem, ...)` do; those made by hand do if they are given
@@ -128,7 +133,7 @@ class Counts(CountTables):
                 "is about episodes that start there."
             )
         self._require_addable(episode)
-        paid, whose = None, self.returns_of
+        paid, whose = None, BaselineLabel(self.returns_of or "", self.return_range)
         if episode.baseline:
             whose = self._whose(episode)
         if self.x_sa is not None or episode.baseline:
@@ -142,23 +147,38 @@ class Counts(CountTables):
                 np.add.at(self.x_sa, pairs, paid)
             if episode.baseline:
                 self.baseline_returns += np.array([1, paid.sum()])
+                self._spread(episode, whose, int(paid.sum()))
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
-        self.ranges, self.returns_of = ranges, whose
+        self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
         return self
 
-    def _whose(self, episode: Episode) -> str | None:
+    def _spread(self, episode: Episode, whose: BaselineLabel, earned: int) -> None:
+        """Spread the return of a labelled baseline episode over the nodes, where that was decided before it began."""
+        labelled = isinstance(episode.baseline, str) and BaselineLabel.read(episode.baseline).returns is not None
+        if whose.returns is not None and labelled:
+            k, above = spread(earned, *whose.returns)
+            self.return_weights[k] += 1 if k == OUTSIDE else EPISODE - above
+            if above:
+                self.return_weights[k + 1] += above
+
+    def _whose(self, episode: Episode) -> BaselineLabel:
         """Return whose returns these counts hold after this baseline episode; refuse another baseline's.
 
         Only Episode.of works out a return as the agents of a problem do: that of a bare episode is unclaimed.
         """
         worked_out = episode.origin is not None and episode.origin.rewards is not None
-        stated = episode.baseline if worked_out and isinstance(episode.baseline, str) else None
+        stated = BaselineLabel("")
+        if worked_out and isinstance(episode.baseline, str):
+            stated = BaselineLabel.read(episode.baseline)
         if self.returns_of is None:
-            return None if self.baseline_returns[0] else stated
-        if stated == self.returns_of:
-            return stated
-        found = "does not say which baseline played it" if stated is None else "was played by another baseline"
+            return BaselineLabel("") if self.baseline_returns[0] else stated
+        same_range = None in (stated.returns, self.return_range) or stated.returns == self.return_range
+        if stated.fingerprint == self.returns_of and same_range:
+            return BaselineLabel(self.returns_of, self.return_range or stated.returns)
+        found = "was played by another baseline" if stated.fingerprint else "does not say which baseline played it"
+        if stated.fingerprint == self.returns_of:
+            found = "says that its returns have another range"
         raise InvalidEpisode(
             f"These counts hold returns of one baseline, and the episode {found}. It was not counted. Build it with "
             "sf.Episode.of(problem, ..., baseline=plan.draw(rng).baseline), and give each baseline counts of its own."
@@ -220,7 +240,14 @@ class Counts(CountTables):
                 "These counts hold returns of different baselines, or accounts of two agents. Use "
                 "forget_returns() on one of them."
             )
+        if self.return_weights.any() and other.return_weights.any() and self.return_range != other.return_range:
+            raise InvalidCounts(
+                f"The returns of one lie in {self.return_range}, those of the other in {other.return_range} (least "
+                "and span, in 2^-20): they cannot be added. Use forget_returns() on one of them."
+            )
         both.baseline_returns += other.baseline_returns
+        both.return_weights += other.return_weights
+        both.return_range = self.return_range if self.return_weights.any() else other.return_range
         both.account += other.account
         both.returns_of = whose[0] if whose else self.returns_of
         both.account_of = accounts[0] if accounts else self.account_of
@@ -289,6 +316,8 @@ class Counts(CountTables):
             arrays["basis"] = self.basis
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
+        if self.return_range is not None:
+            arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
         if self.refused:
             arrays["refused"] = np.int64(self.refused)
         if claims and self.origin is not None:
@@ -315,6 +344,9 @@ class Counts(CountTables):
                 raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
         H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
         require_small(path, arrays, H, [IN_A_FILE[name] for name in ("baseline_returns", "account")])
+        spans = arrays.get("return_range")
+        if spans is not None and (spans.shape != (2,) or spans.dtype.kind != "i"):
+            raise InvalidFile(f"{path}: return_range is not two whole numbers: the file is damaged. Restore a copy.")
         whose = {name: arrays[IN_A_FILE[name]] for name in ("returns_of", "account_of") if IN_A_FILE[name] in arrays}
         counts = cls(
             arrays["n_sas"],
@@ -323,6 +355,8 @@ class Counts(CountTables):
             x_sa=arrays.get("x_sa"),
             n_start=arrays.get("n_start"),
             baseline_returns=arrays.get(IN_A_FILE["baseline_returns"]),
+            return_weights=arrays.get("return_weights"),
+            return_range=None if spans is None else (int(spans[0]), int(spans[1])),
             logged=bool(arrays.get("logged", False)),
             account=arrays.get(IN_A_FILE["account"]),
             basis=arrays.get("basis"),

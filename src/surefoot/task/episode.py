@@ -1,6 +1,8 @@
 """Episode: what happened once."""
 
+import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +23,22 @@ from surefoot.task.problem import Problem, require_problem
 from surefoot.task.units import Units, per_step_to_user
 
 ENTRY = "the certified value of a policy, rescaled to between 0 and the number of steps"
+
+
+class BaselineLabel(NamedTuple):
+    """Whose baseline played an episode, and the range of its returns: as a text, what `plan.draw` gives."""
+
+    fingerprint: str
+    returns: tuple[int, int] | None = None  # the least return and the span, in 2^-20; None: returns are not evidence
+
+    def __str__(self) -> str:
+        return self.fingerprint if self.returns is None else "{} {}+{}".format(self.fingerprint, *self.returns)
+
+    @classmethod
+    def read(cls, text: str) -> "BaselineLabel":
+        """Read the text of a label; one of any other form is a fingerprint as a whole."""
+        found = re.fullmatch(r"(\S+) (-?\d{1,18})\+(\d{1,18})", text)
+        return cls(text) if found is None else cls(found[1], (int(found[2]), int(found[3])))
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, SUMS, UNKNOWN, Origin, Range, shown
@@ -26,11 +27,14 @@ class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
     __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "n_sas", "n_start",
-                 "origin", "planned", "pooled", "ranges", "refused", "returns_of", "s1", "stream", "x_sa")  # fmt: skip
+                 "origin", "planned", "pooled", "ranges", "refused", "return_range", "return_weights", "returns_of",
+                 "s1", "stream", "x_sa")  # fmt: skip
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
     baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
+    return_weights: Ints  # (PLACES,) how the returns of labelled episodes are spread over nodes: see base/nodes.py
+    return_range: tuple[int, int] | None  # the least return and the span, in 2^-20; None: returns are not spread
     returns_of: str | None  # fingerprint of the baseline and the rewards that the returns belong to; None: unclaimed
     account: Ints  # (3,) episodes on the baseline, other episodes, and the sum of their certified values, in 2^-20
     account_of: str | None  # fingerprint of the agent, floor, bounds and baseline whose account it is
@@ -61,6 +65,8 @@ class CountTables:
         n_start: ArrayLike | None = None,
         baseline_returns: ArrayLike | None = None,
         returns_of: str | None = None,
+        return_weights: ArrayLike | None = None,
+        return_range: tuple[int, int] | None = None,
         logged: bool = False,
         account: ArrayLike | None = None,
         account_of: str | None = None,
@@ -116,6 +122,8 @@ class CountTables:
             raise InvalidCounts(
                 f"baseline_returns is {self.baseline_returns}: more than {self.H} in an episode of {self.H} steps."
             )
+        self.return_range = None if return_range is None else range_of_returns(return_range)
+        self.return_weights = weights_of_returns(return_weights, int(self.baseline_returns[0]))
         self.account = sums_of("account", account, 3)
         if self.H is not None and int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
@@ -243,10 +251,21 @@ class CountTables:
     def forget_returns(self) -> Self:
         """New counts without the returns of baseline episodes, and without the account: for another baseline."""
         kept = self.copy()
-        kept.baseline_returns[:] = 0
+        kept.drop_returns()
         kept.account[:] = 0
-        kept.returns_of = kept.account_of = None
+        kept.account_of = None
         return kept
+
+    def drop_returns(self) -> None:
+        """Forget, in place, the returns of baseline episodes, whose they were, and their range."""
+        self.baseline_returns[:] = 0
+        self.return_weights[:] = 0
+        self.returns_of = self.return_range = None
+
+    @property
+    def spread_episodes(self) -> int:
+        """How many baseline episodes have their return spread over the nodes: those that are evidence."""
+        return int(self.return_weights[:OUTSIDE].sum()) // EPISODE
 
     def forget_rewards(self) -> Self:
         """New counts without sums of rewards and returns: what was seen of the dynamics, and of first states.
@@ -275,6 +294,8 @@ class CountTables:
             n_start=self.n_start,
             baseline_returns=self.baseline_returns,
             returns_of=self.returns_of,
+            return_weights=self.return_weights,
+            return_range=self.return_range,
             logged=self.logged,
             account=self.account,
             account_of=self.account_of,
@@ -294,6 +315,7 @@ class CountTables:
             (self.n_sas, other.n_sas),
             (self.n_start, other.n_start),
             (self.baseline_returns, other.baseline_returns),
+            (self.return_weights, other.return_weights),
             (mine, its),
         ]
         end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
@@ -330,6 +352,27 @@ def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | Non
     most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
     if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
         raise InvalidFile(f"{path}: its numbers are too large for any episodes that were played: the file is damaged.")
+
+
+def range_of_returns(given: tuple[int, int]) -> tuple[int, int]:
+    """Return the least return and the span, checked."""
+    low, span = given
+    return (
+        require_integer("return_range[0]", low, -LARGEST_SUM, InvalidCounts),
+        require_integer("return_range[1]", span, 0, InvalidCounts),
+    )
+
+
+def weights_of_returns(given: ArrayLike | None, episodes: int) -> Ints:
+    """Return how so many returns are spread over the nodes, checked: whole episodes, and no more than there are."""
+    weights = whole("return_weights", np.zeros(PLACES) if given is None else given, (PLACES,), LARGEST_SUM)
+    total = sum(weights[:OUTSIDE].tolist())
+    if total % EPISODE or total // EPISODE + int(weights[OUTSIDE]) > episodes:
+        raise InvalidCounts(
+            f"return_weights add up to {total / EPISODE:g} episodes, expected a whole number, and at most the "
+            f"{episodes:,} of baseline_returns."
+        )
+    return weights
 
 
 def whole(name: str, values: ArrayLike, shape: tuple[int, ...], most: int, copy: bool = True) -> Ints:

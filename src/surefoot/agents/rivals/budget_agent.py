@@ -16,9 +16,10 @@ import numpy as np
 
 from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.floors import Relative
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
 from surefoot.agents.promise import PremiseStatus, Promise
+from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze
@@ -204,6 +205,7 @@ class BudgetAgent(FloorAgent):
     mixes = False
 
     _: KW_ONLY
+    returns: Returns | None = None  # as the literature has it
     baseline_value: float | None = None
 
     def __post_init__(self) -> None:
@@ -213,10 +215,10 @@ class BudgetAgent(FloorAgent):
             if self.baseline_at_least not in (None, value):
                 raise InvalidSetting("Give baseline_value alone: it is what the switch counts an episode as.")
             freeze(self, baseline_value=value, baseline_at_least=value)
-            if isinstance(self.floor, Relative):
+            if isinstance(self.floor, BaselineFloor):
                 self._checked_floor()
-                freeze(self, floor=max((1.0 - self.floor.max_loss) * value, self.problem.lowest))
-        if isinstance(self.floor, Relative):
+                freeze(self, floor=self.floor.under(value, self.problem))
+        if isinstance(self.floor, BaselineFloor):
             raise InvalidSetting("A floor relative to the baseline needs baseline_value=: the sum is held against it.")
         super().__post_init__()
         if self.certificate is not None:
@@ -279,9 +281,8 @@ class BudgetAgent(FloorAgent):
                 "counts.forget_returns(): what was seen of the dynamics stays."
             )
 
-    def require_claimed_returns(self, counts: Counts) -> None:
-        """Refuse to go on from returns, or from an account, of which nobody says whose they are."""
-        super().require_claimed_returns(counts)
+    def require_claimed_account(self, counts: Counts) -> None:
+        """Refuse to go on from an account of which nobody says whose it is."""
         if counts.account.any() and counts.account_of is None:
             raise InvalidCounts(
                 "These counts hold an account that no agent has claimed. If it is this agent's, assert it: "

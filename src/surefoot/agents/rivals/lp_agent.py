@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from surefoot.agents.base import CostBudget, check_problem, require_known
-from surefoot.agents.floors import Floor, Relative, require_share
+from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, Source
 from surefoot.agents.promise import PremiseStatus, Promise
 from surefoot.agents.replanning import Replan
@@ -132,9 +132,8 @@ class LPAgent(AgentByName):
                 )
             problem.level(self.baseline_value, "baseline_value")
             value, floor = float(self.baseline_value), self.floor
-            if isinstance(floor, Relative):
-                require_share(problem)
-                floor = max((1.0 - floor.max_loss) * value, problem.lowest)
+            if isinstance(floor, BaselineFloor):
+                floor = floor.under(value, problem)
             problem.level(floor)
             freeze(self, floor=float(floor), baseline_value=value)
         else:

@@ -10,6 +10,7 @@ from .episodes import empty_episode as empty_episode
 from .episodes import empty_loop_state as empty_loop_state
 from .episodes import empty_workspace as empty_workspace
 from .episodes import known_rewards_from as known_rewards_from
+from .episodes import play_baseline as play_baseline
 from .episodes import play_on as play_on
 from .episodes import run_episodes as run_episodes
 from .episodes import uniforms_from as uniforms_from
@@ -27,6 +28,9 @@ from .mixing import larger_weight as larger_weight
 from .mixing import mix_splices as mix_splices
 from .pessimism import lower_values as lower_values
 from .pessimism import pessimistic as pessimistic
+from .portfolio import Portfolio as Portfolio
+from .portfolio import portfolio_from as portfolio_from
+from .portfolio import seen_returns_from as seen_returns_from
 from .splices import bound_splices as bound_splices
 from .splices import empty_splices as empty_splices
 from .start_and_returns import BaselineReturns as BaselineReturns

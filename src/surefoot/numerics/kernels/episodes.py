@@ -25,6 +25,7 @@ from surefoot.numerics.kernels.mixing import (
     mix_splices,
     weight_to_play,
 )
+from surefoot.numerics.kernels.portfolio import SeenReturns, count_return
 from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
 from surefoot.numerics.kernels.tally import Tally, add_episode
@@ -256,7 +257,7 @@ def run_episodes(
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
-    pi_bar, mixed, episode, paid = work.pi_bar, work.mixed, work.episode, work.episode.paid
+    pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
     for _ in range(episodes):
         if numbers[LEFT] == 0:
             make_plan(world, inputs, work, loop_state)
@@ -281,9 +282,7 @@ def run_episodes(
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
         reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
         if by_baseline:
-            returns.seen[0] += 1
-            for h in range(paid.shape[0]):
-                returns.seen[1] += paid[h]
+            count_return(returns.seen, episode.paid)
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
@@ -310,9 +309,26 @@ class CountArrays(NamedTuple):
     n_sa: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     n_start: Ints  # (S,)
-    baseline_returns: Ints  # (2,)
+    returns: SeenReturns
     account: Ints  # (3,)
     limits: Ints  # (rows, S*A); of size 0 where growth does not matter
+
+
+@compiled
+def play_baseline(
+    world: TrueWorld,
+    known_rewards: KnownRewards,
+    pi_b: Floats,
+    arrays: CountArrays,
+    episodes: int,
+    uniforms: Uniforms,
+    episode: EpisodeArrays,
+) -> None:
+    """Play and count so many episodes of the baseline, whose returns are evidence."""
+    for _ in range(episodes):
+        play(world, known_rewards, pi_b, uniforms, episode)
+        count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, pi_b.shape[2], episode)
+        count_return(arrays.returns, episode.paid)
 
 
 @compiled
@@ -330,7 +346,6 @@ def play_on(
     """Play this plan for so many episodes, or until the visits of some pair reach their limit. Return how many were
     played."""
     A = plan.first.shape[2]
-    paid = episode.paid
     for done in range(episodes):
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
@@ -338,9 +353,7 @@ def play_on(
         reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, episode)
         by_baseline = chosen_first and plan.baseline
         if by_baseline:
-            arrays.baseline_returns[0] += 1
-            for h in range(paid.shape[0]):
-                arrays.baseline_returns[1] += paid[h]
+            count_return(arrays.returns, episode.paid)
         if plan.entry >= 0 and by_baseline:
             arrays.account[0] += 1
         elif plan.entry >= 0:

@@ -25,6 +25,7 @@ class Rule(NamedTuple):
     max_loss: float = -1.0  # of a relative floor: which share of the baseline's value may be lost; negative: none
     offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
     bisections: int = 0  # steps of the bisection for a larger weight of a step mixture
+    amount: float = 0.0  # of a relative floor: how much may be lost beside that share
 
 
 @compiled
@@ -65,7 +66,8 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
     The last candidate is pi_b: its own returns, or a value asserted by the user, may bound it better than the model
     does. A floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of
     pi_b with something worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's
-    place. (In V^b, a V^b / (V^b - x) decreases, so V^b <= U makes it larger.)
+    place. (In V^b, a V^b / (V^b - x) decreases, so V^b <= U makes it larger.) So is a floor of an amount y below pi_b,
+    with y / (U - x), which decreases in V^b, too.
     """
     b = L.shape[0] - 1
     for c in range(b + 1):
@@ -79,7 +81,7 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
         return rule.floor
     U = min(-start_bound(start, splices.V_up[0, b], -1.0) + start.final, up)
     L[b] = U
-    floor = (1.0 - rule.max_loss) * U - rule.max_loss * rule.offset
+    floor = (1.0 - rule.max_loss) * U - rule.max_loss * rule.offset - rule.amount
     return max(floor + 4.0 * ROUNDING * U, 0.0)
 
 

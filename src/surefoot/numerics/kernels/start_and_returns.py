@@ -6,9 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.nodes import LOST
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.kl import coin_bounds, dirichlet_radius, worst_mean
+from surefoot.numerics.kernels.kl import dirichlet_radius, worst_mean
+from surefoot.numerics.kernels.portfolio import Portfolio, SeenReturns, mean_lower
 
 ONE, KNOWN, UNKNOWN = 0, 1, 2
 
@@ -35,17 +37,15 @@ class Start(NamedTuple):
 
 
 class BaselineReturns(NamedTuple):
-    """Returns of whole baseline episodes, and the range they lie in: tosses of a coin, whole or fractional."""
+    """Returns of whole baseline episodes, and the range they lie in."""
 
-    seen: Ints  # (2,) episodes, and the sum of their returns in units of 2^-20
-    lowest: float  # no episode of the baseline can return less, or more than lowest + span
-    span: float
+    seen: SeenReturns
+    portfolio: Portfolio
     rounding: float  # how much a return may have lost because rewards are rounded down
-    log_union: float  # infinite: returns are not used as evidence
-    scale: float
+    upper: bool  # is an upper bound of the baseline's value needed, and not a lower one?
+    log_inverse: float  # log(1 / the share of delta), times the scale
     margin: float
     asserted: float  # the least value of the baseline that the user asserts; -inf: none
-    scratch: Floats  # (4,)
 
 
 @compiled
@@ -83,18 +83,18 @@ def start_bound(start: Start, V: Floats, sign: float) -> float:
 
 @compiled
 def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
-    """Lower and upper bound of the baseline's value from its returns, for any number of episodes at once."""
-    n = float(returns.seen[0])
-    if n == 0.0 or not returns.log_union < math.inf:
+    """A lower or an upper bound of the baseline's value from its returns, for any number of episodes at once."""
+    weights, any_seen = returns.seen.weights, False
+    for k in range(weights.shape[0] - 1):
+        any_seen |= weights[k] > 0
+    if not any_seen:
         return -math.inf, math.inf
-    if returns.span <= 0.0:
-        return returns.lowest, returns.lowest + returns.rounding
-    x = (returns.seen[1] / REWARD_UNITS - n * returns.lowest) / returns.span
-    p, V = returns.scratch[:2], returns.scratch[2:]
-    low, up = coin_bounds(n, x, returns.log_union, returns.scale, returns.margin, p, V)
-    low = returns.lowest + returns.span * low
-    up = returns.lowest + returns.span * up + returns.rounding
-    return low - returns.margin * (low > 0.0), up + returns.margin
+    lowest, span = returns.seen.low / REWARD_UNITS, returns.seen.width / REWARD_UNITS
+    if returns.upper:
+        mean = 1.0 - mean_lower(returns.portfolio, weights, -1, returns.log_inverse)
+        return -math.inf, lowest + span * (mean + LOST) + returns.rounding + returns.margin
+    low = lowest + span * mean_lower(returns.portfolio, weights, 1, returns.log_inverse)
+    return low - returns.margin * (low > lowest), math.inf
 
 
 def start_from(
