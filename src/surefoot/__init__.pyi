@@ -55,6 +55,7 @@ from .offline import clone as clone
 from .offline import count_log as count_log
 from .offline import count_table as count_table
 from .offline import from_minari as from_minari
+from .offline import log_returns as log_returns
 from .offline import robust_vi as robust_vi
 from .offline import spibb as spibb
 from .offline import to_minari as to_minari

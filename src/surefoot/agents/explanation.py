@@ -14,6 +14,7 @@ from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
 from surefoot.agents.promise import PremiseStatus
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.nodes import OUTSIDE
 from surefoot.base.validation import at_least, at_most
 from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.binding import binding_pairs
@@ -107,7 +108,7 @@ def explanation(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return the whole explanation, paragraph by paragraph; values are in the user's own units."""
     parts = [_verdict(plan, grounds)]
     if plan.safety != "NOT CERTIFIED":
-        parts += [_evidence(grounds), _delta(grounds), _binding(plan, grounds)]
+        parts += [_evidence(grounds), _delta(grounds), _binding(plan, grounds), _sooner(plan, grounds)]
     parts.append(_premises(plan, grounds))
     return "\n\n".join(part for part in parts if part)
 
@@ -194,16 +195,47 @@ def _evidence(grounds: SpliceGrounds) -> str:
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
     if agent.returns is not None:
-        n = int(counted.baseline_returns[0])
-        value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
-        possible = returns_range(agent.problem, agent.pi_b, agent.returns)
-        within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
-        lines.append(f"  {value:>10}  by the returns of {n:,} whole baseline episodes, {within}")
+        lines.append(_by_returns(grounds, agent.returns))
     if agent.certificate is not None:
         lines.append(f"  {_proved(grounds, agent.proved_before):>10}  by the certificate it came with")
     if grounds.asserted > -np.inf:
         lines.append(f"  {_shown(grounds, grounds.asserted):>10}  as the user asserts (trusted)")
     return "\n".join(lines)
+
+
+def _by_returns(grounds: SpliceGrounds, returns: Returns) -> str:
+    """Return what the returns of the baseline prove of its value."""
+    agent, counts = grounds.agent, grounds.counts
+    possible = returns_range(agent.problem, agent.pi_b, returns)
+    within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
+    by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, {within}"
+    earlier = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
+    if earlier:
+        by += f" ({earlier:,} more are no evidence: of an earlier version, or not labelled before they began)"
+    if isinstance(agent.floor, BaselineFloor):
+        top = at_most(agent.problem.units.to_user(grounds.U))
+        return f"  and at most {top}, by the model and {by}: the floor is measured from there"
+    value = "nothing" if grounds.by_returns == -np.inf else _proved(grounds, grounds.by_returns)
+    return f"  {value:>10}  {by}"
+
+
+def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
+    """Return what would prove more from the same episodes, if it is true of the process."""
+    agent, problem = grounds.agent, grounds.agent.problem
+    if plan.source == "optimistic" or len(agent.h0) == 1:
+        return ""
+    lines = []
+    if agent.returns is None and isinstance(agent.bounds, KL):
+        lines.append("  returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too")
+    if problem.stationary and not agent.pooled and problem.H > 1:
+        lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")
+    if problem.support_rows is None and problem.S > 2:
+        lines.append("  Problem(..., support=mask): next states that are impossible need no evidence")
+    if not agent.rule.by_coin:
+        lines.append("  sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode")
+    if not lines:
+        return ""
+    return "\n".join(["What would prove more from as many episodes, where it is true (docs/choosing.md):", *lines])
 
 
 def _delta(grounds: SpliceGrounds) -> str:
@@ -289,6 +321,9 @@ def _premises_about_counts(counts: Counts) -> list[str]:
         lines.append("  the counts are of this problem and hold each episode once, as the user asserts")
     if counts.origin is not None and counts.origin.world is not None:
         lines.append("  the process behaves like the simulated world that (some of) the counts are from")
+    if counts.logged_returns:
+        logged = f"{counts.logged_returns:,} logged episodes"
+        lines.append(f"  this baseline played all {logged}, and was fixed before anybody looked at them")
     if counts.logged:
         lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
     return lines

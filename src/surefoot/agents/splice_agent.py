@@ -1,10 +1,12 @@
 """Agents that choose among splices of a baseline with an explorer: what the StepMix family has in common."""
 
+import math
 from abc import abstractmethod
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
@@ -18,6 +20,7 @@ from surefoot.agents.settings import AgentByName
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
+from surefoot.base.validation import REWARD_UNITS, as_floats
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -194,6 +197,33 @@ class SpliceAgent(AgentByName):
         """Return what the readable version reads of the counts."""
         self.check_counts(counts)
         return Model(self.problem, counts, self.delta_prime)
+
+    def with_logged_returns(self, counts: Counts, returns: ArrayLike) -> Counts:
+        """New counts, in which the returns of a log are evidence of the baseline's value, too.
+
+        `counts` are those of the log, `returns` what each of its episodes was paid, in the user's units
+        (`sf.log_returns`). By calling this YOU assert that this baseline played every episode of the log, and that it
+        was fixed before anybody looked at the log: a policy that was learnt from it, or chosen for its returns, is not
+        covered. `plan.explain()` lists that among the premises.
+        """
+        if self.returns is None:
+            raise InvalidSetting("Returns are no evidence for this agent. Give it returns=sf.Returns().")
+        self.check_counts(counts)
+        paid = as_floats("returns", returns, InvalidCounts)
+        if not counts.logged or paid.shape != (counts.episodes,) or counts.baseline_returns[0]:
+            raise InvalidCounts(
+                f"Found {paid.size:,} returns, and counts of {counts.episodes:,} episodes of which "
+                f"{counts.baseline_returns[0]:,} have a return. Expected the counts of a log alone, and one return for "
+                "each of its episodes: leaving some out would select the data."
+            )
+        kept = counts.copy_for(self.problem)
+        self.claim(kept)
+        for x in paid.tolist():
+            level = self.problem.units.from_user(x) * REWARD_UNITS
+            kept.count_return(round(level) if abs(level - round(level)) < 1e-6 else math.floor(level))
+        kept.logged_returns = len(paid)
+        self.check_counts(kept)
+        return kept
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
         """Return the explorer's policy; None for the optimistic policy, which the planner finds itself."""

@@ -20,7 +20,6 @@ from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
-from surefoot.agents.returns import returns_range
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.assurance import verifier
 from surefoot.base.arrays import AnyArray, Floats
@@ -29,7 +28,7 @@ from surefoot.bounds import KL
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
 
-FORMAT = 1
+FORMAT = 2  # of new ledgers; one of format 1 is continued in that format
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
 NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
@@ -86,9 +85,9 @@ class Ledger:
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
-        if (counts.n_sas < before.n_sas).any() or (counts.baseline_returns < before.baseline_returns).any():
+        if any((now < then).any() for then, now in _counted(before, counts)):
             raise InvalidSetting("These counts hold less than those of the plan before. Start another ledger for them.")
-        record = plan_record(plan, grounds, before, self._last.plans)
+        record = plan_record(plan, grounds, before, self._last)
         played = _played_digest(record)
         if played == self._last.played and _same(before, counts):
             return
@@ -130,6 +129,7 @@ class Last(NamedTuple):
     digest: str
     plans: int
     counts: Counts | None  # of the last plan; None: nothing was written yet
+    format: int = FORMAT
     played: str = ""  # a digest of what the last plan plays
 
 
@@ -181,11 +181,12 @@ def hexes(values: AnyArray | list[Any] | float) -> Any:
     return [hexes(value) for value in nested] if isinstance(nested, list) else float(nested).hex()
 
 
-def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
+def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entry:
     """Return what all plans of an agent have in common.
 
     The format fixes the names of the fields: `learner` is the agent, `vouched` the value asserted by the user
-    (`baseline_at_least`), `give` the largest loss of a relative floor, `mark` the fingerprint of a certificate.
+    (`baseline_at_least`), `give` and `below` the largest loss of a relative floor, `mark` the fingerprint of a
+    certificate. Format 1 has no `below`, and no returns.
     """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
@@ -193,15 +194,18 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         family["alpha"] = bounds.alpha if isinstance(bounds.alpha, str) else hexes(bounds.alpha)
     evidence = None
     if returns is not None:
-        lowest, span, rounding = returns_range(problem, agent.pi_b, returns)
-        ends = {"lowest": hexes(lowest), "span": hexes(span), "rounding": hexes(rounding)}
+        low, width, rounding = agent.possible_returns
+        ends = {"low": low, "width": width, "rounding": hexes(rounding)}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
     after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
-    relative = agent.floor if isinstance(agent.floor, BaselineFloor) else None
+    relative = None
+    if isinstance(agent.floor, BaselineFloor):
+        relative = {"give": hexes(agent.rule.max_loss), "offset": hexes(agent.rule.offset)}
+        relative |= {"below": hexes(agent.rule.amount)} if form > 1 else {}
     proof = agent.certificate
     return {
         "kind": "ledger",
-        "format": FORMAT,
+        "format": form,
         "software": f"surefoot {__version__}",
         "learner": type(agent).__name__,
         "H": problem.H,
@@ -221,13 +225,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
         },
         "baseline": hexes(agent.pi_b),
         "floor": None if relative is not None else hexes(agent.rule.floor),
-        "relative": None
-        if relative is None
-        else {
-            "give": hexes(agent.rule.max_loss),
-            "offset": hexes(agent.rule.offset),
-            "below": hexes(agent.rule.amount),
-        },
+        "relative": relative,
         "delta": hexes(agent.delta),
         "spending": {
             "model": hexes(agent.delta_model),
@@ -246,7 +244,7 @@ def first_record(agent: SpliceAgent, counts: Counts) -> Entry:
     }
 
 
-def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int) -> Entry:
+def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) -> Entry:
     """Return the record of a plan, with the changes of the counts since the plan before."""
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, BaselineFloor)
@@ -256,14 +254,16 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int)
     sums = np.zeros((rows, S * A), dtype=np.int64)
     if counts.x_sa is not None and before.x_sa is not None:
         sums = (counts.x_sa - before.x_sa).reshape(rows, S * A)
+    returns = {"returns": changes(counts.return_weights - before.return_weights)} if last.format > 1 else {}
     return {
         "kind": "plan",
-        "number": number,
+        "number": last.plans,
         "episodes": int(counts.n_sas.sum()) // agent.problem.H,
         "visits": changes(visits),
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),
+        **returns,
         "explorer": actions_of(grounds.explorer),
         "candidates": hexes(grounds.L),
         "by_model": hexes(grounds.by_model),
@@ -311,7 +311,7 @@ def actions_of(policy: Floats) -> list[Any]:
 def _none_of(counts: Counts) -> Counts:
     """Return counts of the same shape with nothing counted."""
     none = counts.copy()
-    for array in (none.n_sas, none.x_sa, none.n_start, none.baseline_returns):
+    for array in (none.n_sas, none.x_sa, none.n_start, none.baseline_returns, none.return_weights):
         if array is not None:
             array[...] = 0
     return none
@@ -319,8 +319,13 @@ def _none_of(counts: Counts) -> Counts:
 
 def _same(before: Counts, now: Counts) -> bool:
     """Return whether nothing was counted in between."""
-    pairs = ((before.n_sas, now.n_sas), (before.n_start, now.n_start), (before.baseline_returns, now.baseline_returns))
-    return all(np.array_equal(a, b) for a, b in pairs)
+    return all(np.array_equal(a, b) for a, b in _counted(before, now))
+
+
+def _counted(before: Counts, now: Counts) -> list[tuple[AnyArray, AnyArray]]:
+    """Return what is counted, before and now."""
+    names = ("n_sas", "n_start", "baseline_returns", "return_weights")
+    return [(getattr(before, name), getattr(now, name)) for name in names]
 
 
 def _played_digest(record: Entry) -> str:
@@ -370,12 +375,13 @@ def _is_cut_off(path: Path, end: int) -> bool:
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
-        mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled))
+        form = record["format"] if record["format"] in (1, FORMAT) else FORMAT
+        mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), form)
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
             raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")
         counts = Counts.zeros(agent.problem, agent.pooled)
         counts.logged = bool(record["logged"])
-        return last._replace(counts=counts)
+        return last._replace(counts=counts, format=form)
     counts = last.counts.copy()
     rows, S, A, _ = counts.n_sas.shape
     for row, pair, s_next, more in record["visits"]:
@@ -386,4 +392,6 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
         for row, pair, more in record["rewards"]:
             counts.x_sa.reshape(rows, S * A)[row, pair] += more
     counts.baseline_returns[:] = record["baseline_returns"]
+    for place, more in record.get("returns", ()):
+        counts.return_weights[place] += more
     return last._replace(plans=last.plans + 1, counts=counts, played=_played_digest(record))

@@ -71,8 +71,8 @@ class Watchdog:
         """Start to watch this agent, or continue from the file that `Watch.save` wrote."""
         watched = require_watchable(agent)
         problem = watched.problem
-        low, span, rounding = returns_range(problem, uniform(problem.H, problem.S, problem.A), Returns())
-        width = max(span + rounding, LEAST_SPAN * problem.H)
+        possible = returns_range(problem, uniform(problem.H, problem.S, problem.A), Returns())
+        low, width = possible.lowest, max(possible.span + possible.rounding, LEAST_SPAN * problem.H)
         watch = Watch(Bet.on(self.alpha, watched.level, low, width), problem.units)
         return watch if path is None else watch.restored(path, *_read(path))
 

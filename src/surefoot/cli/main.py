@@ -185,7 +185,7 @@ def forecast(
     ] = None,
     delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
-    returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = False,
+    returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = True,
     size: Annotated[
         list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
     ] = None,

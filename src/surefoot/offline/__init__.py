@@ -2,7 +2,7 @@
 
 from surefoot.offline.logs.checking import Finding, LogReport
 from surefoot.offline.logs.codebook import Codebook
-from surefoot.offline.logs.counting import check_log, count_log
+from surefoot.offline.logs.counting import check_log, count_log, log_returns
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.logs.minari import from_minari, to_minari
 from surefoot.offline.logs.warehouse import count_table
@@ -22,6 +22,7 @@ __all__ = [
     "count_log",
     "count_table",
     "from_minari",
+    "log_returns",
     "robust_vi",
     "spibb",
     "to_minari",

@@ -1,9 +1,9 @@
 """Build worlds, bounds and agents by name and try them: what commands and studies need, without printing anything."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent, Returns
+from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
@@ -95,8 +95,9 @@ def forecast_in(
         level = worth(world, world.baseline) - kappa
         world.problem.level(level, "baseline - kappa")
     assert level is not None
-    evidence = Returns() if returns else None
-    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled, returns=evidence)
+    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled)
+    if not returns:
+        agent = replace(agent, returns=None)
     return forecast(agent, world=world)
 
 

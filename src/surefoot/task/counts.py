@@ -38,6 +38,7 @@ IN_A_FILE = {
 }
 OPTIONAL = (
     *("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused", "return_weights", "return_range"),
+    "logged_returns",
     *IN_A_FILE.values(),
 )
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
@@ -146,18 +147,19 @@ class Counts(CountTables):
             if self.x_sa is not None:
                 np.add.at(self.x_sa, pairs, paid)
             if episode.baseline:
-                self.baseline_returns += np.array([1, paid.sum()])
-                self._spread(episode, whose, int(paid.sum()))
+                label = episode.baseline if isinstance(episode.baseline, str) else ""
+                self.return_range = whose.returns
+                self.count_return(int(paid.sum()), BaselineLabel.read(label).returns is not None)
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
         self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
         return self
 
-    def _spread(self, episode: Episode, whose: BaselineLabel, earned: int) -> None:
-        """Spread the return of a labelled baseline episode over the nodes, where that was decided before it began."""
-        labelled = isinstance(episode.baseline, str) and BaselineLabel.read(episode.baseline).returns is not None
-        if whose.returns is not None and labelled:
-            k, above = spread(earned, *whose.returns)
+    def count_return(self, earned: int, as_evidence: bool = True) -> None:
+        """Count, in place, the return of a baseline episode, in 2^-20. As evidence: decided before it began."""
+        self.baseline_returns += np.array([1, earned])
+        if as_evidence and self.return_range is not None:
+            k, above = spread(earned, *self.return_range)
             self.return_weights[k] += 1 if k == OUTSIDE else EPISODE - above
             if above:
                 self.return_weights[k + 1] += above
@@ -247,6 +249,7 @@ class Counts(CountTables):
             )
         both.baseline_returns += other.baseline_returns
         both.return_weights += other.return_weights
+        both.logged_returns += other.logged_returns
         both.return_range = self.return_range if self.return_weights.any() else other.return_range
         both.account += other.account
         both.returns_of = whose[0] if whose else self.returns_of
@@ -316,6 +319,8 @@ class Counts(CountTables):
             arrays["basis"] = self.basis
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
+        if self.logged_returns:
+            arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
             arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
         if self.refused:
@@ -337,7 +342,7 @@ class Counts(CountTables):
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
-        kinds |= {"refused": "i", "origin": "U", "ranges": "U"}
+        kinds |= {"refused": "i", "origin": "U", "ranges": "U", "logged_returns": "i"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
@@ -363,6 +368,7 @@ class Counts(CountTables):
         )
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
+        counts.logged_returns = int(arrays.get("logged_returns", 0))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}

@@ -26,15 +26,16 @@ _Steps = TypeVar("_Steps", int, Ints)
 class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
-    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "n_sas", "n_start",
-                 "origin", "planned", "pooled", "ranges", "refused", "return_range", "return_weights", "returns_of",
-                 "s1", "stream", "x_sa")  # fmt: skip
+    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "logged_returns",
+                 "n_sas", "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
+                 "return_weights", "returns_of", "s1", "stream", "x_sa")  # fmt: skip
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     n_start: Ints  # (S,) how often each state was the first
     baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
     return_weights: Ints  # (PLACES,) how the returns of labelled episodes are spread over nodes: see base/nodes.py
     return_range: tuple[int, int] | None  # the least return and the span, in 2^-20; None: returns are not spread
+    logged_returns: int  # how many returns are of a log: the user asserts that this baseline wrote it
     returns_of: str | None  # fingerprint of the baseline and the rewards that the returns belong to; None: unclaimed
     account: Ints  # (3,) episodes on the baseline, other episodes, and the sum of their certified values, in 2^-20
     account_of: str | None  # fingerprint of the agent, floor, bounds and baseline whose account it is
@@ -134,7 +135,7 @@ class CountTables:
         self.returns_of = returns_of
         self.logged = require_bool("logged", logged)
         self.planned, self.stream, self.last_toss = None, STREAM, []
-        self.origin, self.ranges, self.refused = None, (), 0
+        self.origin, self.ranges, self.refused, self.logged_returns = None, (), 0, 0
         if problem is not None:
             self._claim(problem)
 
@@ -260,6 +261,7 @@ class CountTables:
         """Forget, in place, the returns of baseline episodes, whose they were, and their range."""
         self.baseline_returns[:] = 0
         self.return_weights[:] = 0
+        self.logged_returns = 0
         self.returns_of = self.return_range = None
 
     @property
@@ -302,7 +304,7 @@ class CountTables:
             basis=self.basis,
         )
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
-        same.stream = self.stream
+        same.stream, same.logged_returns = self.stream, self.logged_returns
         return same
 
     def __eq__(self, other: object) -> bool:

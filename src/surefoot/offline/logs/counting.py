@@ -62,6 +62,26 @@ def count_log(
         return counted(source, glance, seed, states, actions)
 
 
+def log_returns(
+    paths: Paths,
+    *,
+    columns: Mapping[str, str] | None = None,
+    horizon: int | None = None,
+    after_end: float = 0.0,
+    memory: str = MEMORY,
+) -> Floats:
+    """Return what each episode of a log was paid in all, in the log's units; in any order.
+
+    `horizon` and `after_end` are those of `count_log`: a longer episode is cut, and after an early end `after_end` is
+    paid at each remaining step. `agent.with_logged_returns` makes them evidence of the baseline that wrote the log.
+    """
+    paid_after = require_number("after_end", after_end, "the reward of each step after an early end")
+    with open_log(paths, columns, memory, None) as log:
+        _, glance = glanced(log, horizon, None, None)
+        found = log.ask(f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {_rows(glance)} GROUP BY id, episode")
+    return np.asarray(found["paid"] + paid_after * (glance.H - found["steps"]), dtype=np.float64)
+
+
 class Source(Protocol):
     """Where a log is stored. `assemble` is given the counts, and asks the source for more where it needs it."""
 

@@ -1,0 +1,235 @@
+"""The portfolio bound of a mean, against exact arithmetic, and its exact probability of being wrong.
+
+W(m) = sum_j weight_j prod_x (1 - theta_j + theta_j x / m) stays below 1/delta_0 for all numbers of returns at once with
+probability at least 1 - delta_0, if the mean is m. What is kept of the returns is how they are spread over nodes.
+
+- Safe side: at the bound, W of the RETURNS THEMSELVES, in 60 digits, is at least 1/delta_0.
+- Coverage: for returns of 0 and 1, and for three values, the probability that the bound ever passes the mean is computed
+  by dynamic programming over counts. Nothing is drawn. Controls: stakes that depend on the data, returns that are
+  counted at the node above, one level for both sides.
+"""
+
+import math
+from fractions import Fraction
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+
+from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, STAKES, WEIGHTS, spread
+from surefoot.bounds import portfolio as readable
+from surefoot.numerics.kernels import portfolio as kernel
+
+UNITS = 2**20
+TABLES = kernel.portfolio_from()
+LAWS = {
+    "coin": lambda rng, n: rng.random(n) < 0.7,
+    "conversion": lambda rng, n: rng.random(n) < 0.05,
+    "smooth": lambda rng, n: rng.beta(30, 13, n),
+    "low": lambda rng, n: rng.beta(1, 60, n),
+    "few": lambda rng, n: rng.choice([0.1, 0.35, 0.36, 0.9], n),
+    "zeros": lambda rng, n: np.zeros(n),
+    "ones": lambda rng, n: np.ones(n),
+}
+
+
+def counted(returns, low=0, width=UNITS):
+    """Weights of returns, in units of 2^-20, by the kernel."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    seen = kernel.seen_returns_from(np.zeros(2, dtype=np.int64), weights, (low, width))
+    for x in returns:
+        kernel.count_return(seen, np.array([x]))
+    return weights
+
+
+def in_units(law, n, seed=0):
+    return np.floor(np.asarray(LAWS[law](np.random.default_rng(seed), n), dtype=float) * UNITS).astype(np.int64)
+
+
+# ---- nodes
+
+
+def test_nodes_are_symmetric_and_hold_both_ends():
+    assert NODES[0] == 0 and NODES[-1] == FINE and list(NODES) == sorted(set(NODES))
+    assert [FINE - node for node in reversed(NODES)] == list(NODES)
+    assert sum(map(Fraction, WEIGHTS)) == 1 and len(STAKES) == len(WEIGHTS) == 16
+    assert all(0 < theta <= 1 for theta in STAKES)
+
+
+@pytest.mark.parametrize(("low", "width"), [(0, UNITS), (-7, 13), (5, 1), (0, 10**6 * UNITS), (12345, 999_983)])
+def test_a_return_is_spread_over_its_neighbours_and_keeps_its_mean(low, width):
+    """Exactly, but for rounding down by at most LOST of the range; the kernel does the same."""
+    rng = np.random.default_rng(width)
+    for x in [low, low + width, low + width // 2, *(low + int(x) for x in rng.integers(0, width + 1, 200))]:
+        k, above = spread(x, low, width)
+        assert 0 <= above <= EPISODE and 0 <= k < len(NODES) - 1
+        mean = Fraction(NODES[k] * (EPISODE - above) + NODES[k + 1] * above, EPISODE * FINE)
+        assert 0 <= Fraction(x - low, width) - mean <= Fraction(LOST)
+        weights = counted([x], low, width)
+        assert weights[k] == EPISODE - above and weights[k + 1] == above and weights.sum() == EPISODE
+
+
+def test_ends_lose_nothing_and_what_is_outside_is_counted_apart():
+    assert spread(0, 0, 8) == (0, 0) and spread(8, 0, 8) == (len(NODES) - 2, EPISODE)
+    assert spread(3, 3, 0) == (0, 0)  # a single possible return
+    for x in (-1, 9):
+        assert spread(x, 0, 8) == (OUTSIDE, 0)
+        assert counted([x], 0, 8).tolist() == [*(0,) * len(NODES), 1]
+
+
+# ---- the bound
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("n", [1, 7, 100, 3000])
+def test_kernel_and_readable_version_agree(law, n):
+    weights = counted(in_units(law, n))
+    for level in (0.5, 0.02, 1e-6):
+        for sign, shown in ((1, weights[:OUTSIDE]), (-1, weights[:OUTSIDE][::-1])):
+            found = kernel.mean_lower(TABLES, weights, sign, math.log(1 / level))
+            expected = readable.mean_lower(shown, math.log(1 / level))
+            assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+            assert found <= expected * (1 + 1e-12)
+    assert readable.mean_upper(weights, 3.0) == pytest.approx(1 - kernel.mean_lower(TABLES, weights, -1, 3.0), abs=1e-7)
+
+
+def wealth(returns, m, sign=1):
+    """W of the returns themselves, in 60 digits."""
+    values, times = np.unique(returns, return_counts=True)
+    with mpmath.workdps(60):
+        total = mpmath.mpf(0)
+        for theta, weight in zip(STAKES, WEIGHTS, strict=True):
+            product = mpmath.mpf(weight)
+            for value, n in zip(values.tolist(), times.tolist(), strict=True):
+                x = mpmath.mpf(value) / UNITS
+                product *= (1 - theta + theta * (x if sign > 0 else 1 - x) / mpmath.mpf(m)) ** n
+            total += product
+        return total
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_bound_is_on_the_safe_side_and_close(law, sign):
+    """At the bound W is at least 1/delta_0. A fiftieth of the way to the mean above it, it is not."""
+    for n in (1, 20, 400, 3000):
+        returns = in_units(law, n)
+        found = kernel.mean_lower(TABLES, counted(returns), sign, math.log(1 / 0.02))
+        if found == 0.0:
+            assert wealth(returns, 1e-4, sign) < 50
+            continue
+        assert wealth(returns, found, sign) >= 50
+        mean = np.mean(returns / UNITS) if sign > 0 else 1 - np.mean(returns / UNITS)
+        above = found + 0.02 * (mean - found) + 1e-4
+        assert wealth(returns, above, sign) < 50
+
+
+def test_a_bound_that_is_too_large_is_noticed():
+    """Control of the safe side."""
+    returns = in_units("smooth", 400)
+    found = kernel.mean_lower(TABLES, counted(returns), 1, math.log(1 / 0.02))
+    assert wealth(returns, found * 1.001) < 50
+
+
+def test_sure_values():
+    """All returns the lowest: nothing is proved. More returns, a smaller level: never a smaller, a larger bound."""
+    zeros, ones = counted([0] * 50), counted([UNITS] * 50)
+    assert kernel.mean_lower(TABLES, zeros, 1, 3.0) == 0.0
+    assert kernel.mean_lower(TABLES, ones, 1, 3.0) == kernel.mean_lower(TABLES, zeros, -1, 3.0) > 0.85
+    for n in (1, 10, 100, 10**4, 10**6, 10**9):
+        weights = counted([UNITS // 2])
+        bound = [kernel.mean_lower(TABLES, n * weights, 1, log_inverse) for log_inverse in (0.1, 3.0, 30.0)]
+        assert bound == sorted(bound, reverse=True) and bound[0] < 0.5
+    assert kernel.mean_lower(TABLES, 10**9 * weights, 1, 3.0) > 0.499
+
+
+# ---- exact probabilities
+
+
+@cache
+def crossed(n, k, log_inverse, mean, sign, rule):
+    """Does the bound of n returns, k of them 1 and the rest 0, pass the mean?"""
+    if n == 0:
+        return False
+    weights = np.zeros(PLACES, dtype=np.int64)
+    weights[0], weights[len(NODES) - 1] = (n - k) * EPISODE, k * EPISODE
+    m = mean if sign > 0 else 1 - mean
+    if rule == "best stake":  # chosen by looking at the data
+        n_k = np.array([n - k, k] if sign > 0 else [k, n - k])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(1 - readable.THETA + readable.THETA * np.array([0.0, 1.0]) / m)
+            return bool(np.where(n_k > 0, n_k * logs, 0.0).sum(axis=1).max() >= log_inverse)
+    if rule == "one node up":
+        weights[1], weights[0] = weights[0], 0
+        weights[len(NODES) - 1], weights[len(NODES) - 2] = k * EPISODE, 0
+    return kernel.mean_lower(TABLES, weights, sign, log_inverse) > m
+
+
+def crossing_probability(mean, level, visits, sides=(1,), rule="ours"):
+    """The probability that a bound of 0/1 returns with this mean ever passes it within so many episodes."""
+    log_inverse = math.log(1 / level)
+    alive, gone = {0: 1.0}, 0.0
+    for n in range(1, visits + 1):
+        after = {}
+        for k, p in alive.items():
+            for more, share in ((0, 1 - mean), (1, mean)):
+                after[k + more] = after.get(k + more, 0.0) + p * share
+        alive = {}
+        for k, p in after.items():
+            if any(crossed(n, k, log_inverse, mean, sign, rule) for sign in sides):
+                gone += p
+            elif p > 1e-15:
+                alive[k] = p
+    return gone
+
+
+@pytest.mark.parametrize("level", [0.5, 0.05, 0.001])
+@pytest.mark.parametrize("mean", [0.05, 0.3, 0.5, 0.9])
+def test_the_bound_ever_fails_with_at_most_its_level(mean, level):
+    """For each side, within 150 episodes; what was dropped, less than 1e-9 in all, is within the comparison."""
+    found = [crossing_probability(mean, level, 150, (sign,)) for sign in (1, -1)]
+    assert max(found) <= level + 1e-9 and sum(found) > 0.001 * level
+
+
+def test_stakes_that_depend_on_the_data_fail():
+    """Control: the best stake in hindsight, with its whole weight."""
+    assert crossing_probability(0.3, 0.05, 150, rule="best stake") > 0.075
+
+
+def test_returns_counted_at_the_node_above_fail():
+    """Control: zeros counted as 6e-4, over and over: enough for returns that are hardly ever 1."""
+    assert crossing_probability(0.0005, 0.05, 150) <= 0.05
+    assert crossing_probability(0.0005, 0.05, 150, rule="one node up") > 0.05
+
+
+def test_one_level_for_both_sides_fails():
+    """Two supermartingales need two shares: with one level for both, the probability that one fails is larger."""
+    both = crossing_probability(0.5, 0.5, 150, (1, -1))
+    assert both > 0.5
+    assert crossing_probability(0.5, 0.25, 150, (1, -1)) <= 0.5  # half of it each
+
+
+def test_three_values():
+    """0, 0.37 (between two nodes) and 1, with a mean of exactly 0.4: the bound never passes it more often than said."""
+    level, visits = 0.2, 45
+    values, shares = np.array([0.0, 0.37, 1.0]), np.array([0.3, 0.5, 0.0])
+    shares[2] = 1 - shares.sum()
+    mean = float(values @ shares)
+    units = np.floor(values * UNITS).astype(int).tolist()
+    each = [counted([x]) for x in units]
+    for sign in (1, -1):
+        m = mean if sign > 0 else 1 - mean
+        alive, gone = {(0, 0): 1.0}, 0.0
+        for n in range(1, visits + 1):
+            after = {}
+            for (a, b), p in alive.items():
+                for key, share in zip(((a, b), (a + 1, b), (a, b + 1)), shares, strict=True):
+                    after[key] = after.get(key, 0.0) + p * share
+            alive = {}
+            for (a, b), p in after.items():
+                weights = (n - a - b) * each[0] + a * each[1] + b * each[2]
+                if kernel.mean_lower(TABLES, weights, sign, math.log(1 / level)) - (LOST + 1 / UNITS) * (sign < 0) > m:
+                    gone += p
+                else:
+                    alive[a, b] = p
+        assert 0.01 < gone <= level
