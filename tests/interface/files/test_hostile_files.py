@@ -56,6 +56,8 @@ def little_memory():
 FEW = dict.fromkeys(targets.TARGETS, 60)
 FEW |= {name: 12 for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")}
 FEW |= {"results": 20, "times": 4}
+GUIDED = 60  # seconds that atheris is given for each reader
+GUIDED_LIMIT = 30 * GUIDED  # of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
 MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"times": 25, "trial": 96}
 LONGEST_MESSAGE, SECONDS = 2000, 2.0
 
@@ -146,11 +148,14 @@ def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_coverage_guided(name, tmp_path):
-    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py)."""
+    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py).
+
+    Before that minute begins, the process compiles and reads 64 files, and it may wait for other work.
+    """
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install atheris (CPython on Linux)")
-    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", "60", "--folder", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", str(GUIDED), "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUIDED_LIMIT)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Done " in done.stderr
 
