@@ -564,7 +564,7 @@ class KLValues:
         self.of_pair: dict[tuple[int, int], Any] = {}
         self.room = self.head.H * HAIR
 
-    def known(self, h: int, pair: int) -> tuple[Ball, Any, Decimal, Any]:
+    def known(self, h: int, pair: int) -> Any:
         """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or paid by state."""
         head, row, sign = self.head, h % self.head.rows, self.sign
         states, by_state = head.support[row][pair], None
@@ -574,16 +574,15 @@ class KLValues:
             paid, by_state = ZERO, {j: exact(sign * head.reward(h, pair, j)) for j in states}
         else:
             paid = exact(sign * head.reward(h, pair, 0))
-        return self.evidence.ball(row, pair), states, paid, by_state
+        self.of_pair[h, pair] = self.evidence.ball(row, pair), states, paid, by_state
+        return self.of_pair[h, pair]
 
     def Q(self, h: int, pair: int, V: Any, spreads: dict[Any, Spread]) -> Any:
         """Q_h(s,a) = r + min over the ball of p V_{h+1}; a reward by next state is inside the minimum.
 
         `spreads` keeps the spread of V, which is the same for all pairs with the same possible next states.
         """
-        if (h, pair) not in self.of_pair:
-            self.of_pair[h, pair] = self.known(h, pair)
-        ball, states, paid, by_state = self.of_pair[h, pair]
+        ball, states, paid, by_state = self.of_pair.get((h, pair)) or self.known(h, pair)
         if by_state:
             return worst_mean(ball, Spread({j: EXACT.add(V[j], by_state[j]) for j in states}), h)
         if states not in spreads:
@@ -636,7 +635,8 @@ class PaperValues(KLValues):
         log_n = log(Decimal(8 * (sum(n_j.values()) + 1))) + 1
         bonus = head.H * head.H * (head.log_share + head.S * log_n) / n  # H^2 beta / n
         p_hat = [(j, Decimal(m) / n) for j, m in n_j.items()]
-        return p_hat, 9 * (head.log_share + log_n) / n, r - 22 * bonus, r + 14 * bonus
+        self.of_pair[h, pair] = p_hat, 9 * (head.log_share + log_n) / n, r - 22 * bonus, r + 14 * bonus
+        return self.of_pair[h, pair]
 
     def Q(self, h: int, pair: int, V: Any, spreads: Any = None) -> Any:
         """Return Q_low and -Q_up (Eq. ucbQ, lcbQ).
@@ -644,10 +644,7 @@ class PaperValues(KLValues):
         Q_up = r + 3 sqrt(Var(V_up) beta* / n) + 14 H^2 beta / n + p_hat (V_up - V_low) / H + p_hat V_up <= H, and
         Q_low = r - 3 sqrt(Var(V_up) beta* / n) - 22 H^2 beta / n - 2 p_hat (V_up - V_low) / H + p_hat V_low >= 0.
         """
-        if (h, pair) not in self.of_pair:
-            self.of_pair[h, pair] = self.known(h, pair)
-        p_hat, per_variance, less, more = self.of_pair[h, pair]
-        H = self.head.H
+        H, (p_hat, per_variance, less, more) = self.head.H, self.of_pair.get((h, pair)) or self.known(h, pair)
         if less <= -H and more >= H:  # whatever V in 0..H is
             return ZERO, Decimal(-H)
         low = sum([p * V[j][0] for j, p in p_hat], ZERO)
@@ -865,11 +862,11 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 def summary(verdict: Verdict) -> str:
     """Return the verdict in four lines."""
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
-    result = (
-        "consistent, NOT CERTIFIED" if verdict.not_certified else "ACCEPTED" if verdict.closed else "ACCEPTED so far"
-    )
+    result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+    elif verdict.not_certified:
+        result = "consistent, NOT CERTIFIED"
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans: {counts or 'none'}"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
