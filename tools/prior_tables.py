@@ -96,7 +96,8 @@ def page():
         yield f"\n## Episodes of the baseline until its floor is certified; {given}\n"
         yield (
             f"By the model alone, EpsMix, delta = {DELTA}, counts pooled where the world is stationary, expected "
-            "counts in place of drawn ones. *off*: until the floor is certified of the baseline or of the optimistic policy.\n"
+            "counts in place of drawn ones. *off*: until the floor is certified of the baseline or of the optimistic "
+            "policy.\n"
         )
         yield row("world", "S", *PRIORS, *(f"off, {prior}" for prior in PRIORS))
         yield row(*["---"] * (2 + 2 * len(PRIORS)))
