@@ -21,6 +21,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import surefoot as sf
+from surefoot.bounds.kl import supports_radius
+from surefoot.numerics.kernels import kl as kl_kernel
 
 BITS = 220  # 66 digits
 BELOW, ABOVE = -1, 1
@@ -388,6 +390,36 @@ def test_a_radius_of_many_terms_is_wide_enough(cases):
         tally.add(world, "lower", Exact(world).lower(world.baseline) - world.plan(0.0).lower)
     assert not tally.wrong, str(tally)
     assert tally.loosest < 1e-6
+
+
+def draw_supports(rng):
+    """Counts of one pair with up to 400 possible next states: few of them seen or all, once or up to 10^17 times."""
+    S = int(rng.choice([1, 2, 3, 10, 60, 400]))
+    d = int(rng.choice([1, min(S, 3), rng.integers(1, S + 1), S]))
+    n_i = np.zeros(S, dtype=np.int64)
+    n_i[rng.permutation(S)[:d]] = 10 ** (rng.random(d) * rng.choice([0.2, 2, 6, 9, 15, 17]))
+    return n_i
+
+
+@pytest.mark.parametrize("cases", [400, pytest.param(20_000, marks=pytest.mark.full)])
+def test_a_radius_with_unknown_supports_is_wide_enough(cases):
+    """No radius is below the exact one, and up to 10^9 visits none gives away 1e-9 nats for each of them.
+
+    Control: the readable version rounds to nearest, and a fifth of its radii or more are too small. Where 4d + 64 is
+    below S, terms are left out.
+    """
+    rng = np.random.default_rng(2)
+    below = 0
+    for _ in range(cases):
+        n_i = draw_supports(rng)
+        S, n, log_union = len(n_i), int(n_i.sum()), float(rng.uniform(0, 20))
+        found = kl_kernel.supports_radius(n_i, np.arange(S), S, n, log_union, np.zeros(S))
+        exact = radius(n_i.tolist(), "supports", Fraction(1)) + ball(Fraction(log_union)) / n
+        assert arb(found) >= exact
+        left_out = 4 * np.count_nonzero(n_i) + 64 < S
+        assert n > 10**9 or left_out or arb(found) <= exact + 1e-9
+        below += arb(float(supports_radius(n_i, np.ones(S, dtype=np.bool_), log_union))) < exact
+    assert below > 0.2 * cases
 
 
 @pytest.mark.parametrize(("draw", "cases"), [(draw_world, 60), (draw_wide_world, 15)])
