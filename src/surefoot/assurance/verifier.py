@@ -227,9 +227,9 @@ class Head:
         delta_prime = spent["delta_prime"]
         require(0 < delta_prime <= delta < 1, "delta: not between 0 and 1")
         require(self.events() <= spending.events, "spending: there are more events")
-        alpha = given.bounds.alpha if self.is_KL else "1/S"
-        require(alpha == "1/S" or (type(alpha) is float and alpha > 0), "bounds: alpha is neither 1/S nor positive")
-        self.alpha = None if alpha == "1/S" else Decimal(alpha)
+        self.alpha = alpha = given.bounds.alpha if self.is_KL else "1/S"
+        good = alpha in ("1/S", "supports") or (type(alpha) is float and alpha > 0)
+        require(good, "bounds: alpha is neither 1/S nor supports nor positive")
         self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
         self.log_share_of_returns = log_of_inverse(spent["returns"] or delta_prime)
 
@@ -440,26 +440,38 @@ def log_ratio(count: Decimal, alpha: Decimal) -> Decimal:
     return count * log(count) - log_gamma(count + alpha) + log_gamma(alpha)
 
 
-def log_factor(n_i: list[Decimal], size: int, alpha: Decimal, log_share: Decimal) -> Decimal:
+@lru_cache(2**16)
+def log_supports(n: Decimal, d: int, size: int) -> Decimal:
+    """Return log of sum_k w_k C(size-d, k-d) / C(size, k) n^n Gamma(k/2) / Gamma(n + k/2), k < 4d + 64 and k = size."""
+    last, sets, total = log_ratio(n, Decimal(size) / 2) - log(Decimal(size)), ONE / math.comb(size, d), ONE
+    for k in range(d, min(size, 4 * d + 64)):
+        total += (log_ratio(n, Decimal(k) / 2) - last).exp() * sets / (k * (k + 1))
+        sets *= Decimal(k + 1) / (k + 1 - d)
+    return last + log(total)
+
+
+def log_factor(n_i: list[Decimal], size: int, alpha: Decimal | str, log_share: Decimal) -> Decimal:
     """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
 
     All that is added up is below 1000 (n + size (1 + alpha) + log(1/delta_0)), as counts are below 10^30 and alpha is
     a float. So the hair covers the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
     """
     n = sum(n_i, ZERO)
-    total = log_share - log_ratio(n, size * alpha) + sum([log_ratio(count, alpha) for count in n_i])
-    return total + (n + size * (1 + alpha) + log_share) * HAIR
+    each = HALF if alpha == "supports" else ONE / size if alpha == "1/S" else Decimal(alpha)
+    whole = log_supports(n, len(n_i), size) if alpha == "supports" else log_ratio(n, size * each)
+    total = log_share - whole + sum([log_ratio(count, each) for count in n_i])
+    return total + (n + size * (1 + each) + log_share) * HAIR
 
 
 class Ball:
-    """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible; alpha is 1/size if None."""
+    """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible."""
 
-    def __init__(self, n_i: dict[int, Any], size: int, alpha: Decimal | None, log_share: Decimal, u: Any) -> None:
+    def __init__(self, n_i: dict[int, Any], size: int, alpha: Decimal | str, log_share: Decimal, u: Any) -> None:
         """Compute the radius. `u`: by step, where the search for t begins."""
         self.u = u
         n = sum(n_i.values())
         self.n_i = {i: Decimal(count) for i, count in n_i.items()}
-        exponent = log_factor([*self.n_i.values()], size, alpha or ONE / size, log_share) if n else ZERO
+        exponent = log_factor([*self.n_i.values()], size, alpha, log_share) if n else ZERO
         self.factor = exponent.exp()  # exp(n eps)
         self.eps = float(exponent) / float(n) if n else math.inf
         self.p_hat = [float(count / n) for count in n_i.values()]
