@@ -292,6 +292,7 @@ def test_radii_with_unknown_supports():
     assert found[2] == pytest.approx(radius_with_supports([10, 20, 2, 1], 2.5), rel=1e-12)
     assert found[3] == pytest.approx(radius_with_supports([0, 0, 6, 0], 2.5), rel=1e-12)
     assert found[4] == pytest.approx(2.5 / 9, rel=1e-12)  # one possible outcome: m = 1
+    assert supports_radius(n_i[2:3], possible[2:3], 2.5).tolist() == [found[2]]
     first = supports_radius(np.array([0, 1, 0]), np.ones(3, dtype=bool), 1.0)
     assert first == pytest.approx(1.0 + math.log(3), rel=1e-12)
 

@@ -144,15 +144,21 @@ def sizes(d, m, n):
     return last + first + 2 * math.lgamma(m + 1)
 
 
-def test_the_sum_over_supports_ends_where_terms_no_longer_count():
-    """After 1,000 visits of three states terms fall to a twentieth each time: fourteen are below 2^-60 of the sum."""
+@pytest.mark.parametrize(("d", "n"), [(3, 1000), (60, 2000)])
+def test_the_sum_over_supports_ends_where_terms_no_longer_count(d, n):
+    """At the first that is below 2^-60 of the sum: of three states after 1,000 visits terms only fall, of 60 states
+    after 2,000 they rise a hundredfold before they fall."""
     assert TINY == 2.0**-60
-    logs = [term(k, 3, 500, 1000) for k in range(3, 76)]
-    found, size = log_supports(3, 500, 1000.0)
+    logs = [term(k, d, 500, n) for k in range(d, 4 * d + 64)]
+    found, size = log_supports(d, 500, float(n))
     assert found == pytest.approx(log_sum(logs), rel=1e-14)
-    counted = round(size - sizes(3, 500, 1000))
+    counted = round(size - sizes(d, 500, n))
     sums = [log_sum(logs[: i + 1]) for i in range(len(logs))]
     assert counted == 1 + next(i for i, x in enumerate(logs) if x - sums[i] < -60 * math.log(2))
+    assert (max(logs) - logs[0] > math.log(100)) == (d == 60)
+
+
+def test_the_size_of_a_sum_with_one_support():
     assert log_supports(2, 2, 7.0)[1] == pytest.approx(sizes(2, 2, 7), rel=1e-14)
 
 
@@ -209,9 +215,13 @@ def test_which_mixture_alpha_stands_for():
 
 def test_what_rounding_adds_to_a_radius_with_unknown_supports():
     """(d + 16) 2^-52 of everything summed. One possible outcome: m = 1, all cancels but log(1/delta_0) and that."""
-    n = 2.0**40
-    for log_union in (0.0, 3.0, 1e15):
-        found = supports_radius(np.array([int(n)]), np.zeros(1, dtype=np.int64), 1, n, log_union, np.zeros(1))
+    one, n = np.zeros(1, dtype=np.int64), 2.0**40
+    for visits in (1.0, 2.0, 5.0, n):
+        size = 2 * math.lgamma(0.5) + 2 * abs(math.lgamma(visits + 0.5))
+        found = supports_radius(np.array([int(visits)]), one, 1, visits, 0.0, np.zeros(1))
+        assert found * visits == pytest.approx(17 * 2.0**-52 * size, rel=1e-12)
+    for log_union in (3.0, 1e15):
+        found = supports_radius(np.array([int(n)]), one, 1, n, log_union, np.zeros(1))
         size = log_union + 2 * math.lgamma(0.5) + 2 * math.lgamma(n + 0.5)
         assert found * n == pytest.approx(log_union + 17 * 2.0**-52 * size, rel=1e-9)
     # Two outcomes, each seen half of the time: the likelihood counts, too.
@@ -220,6 +230,13 @@ def test_what_rounding_adds_to_a_radius_with_unknown_supports():
     size = 2 * math.lgamma(half + 0.5) + 2 * math.lgamma(0.5) + math.lgamma(n + 1) + n * math.log(2) + math.log(2)
     exact = 0.5 * math.log(n * math.pi / 2) + math.log(2)  # log of 2^-n over half of the Dirichlet mixture, within 1/n
     assert found * n == pytest.approx(exact + 18 * 2.0**-52 * size, abs=2 * 2.0**-52 * size)
+
+
+def test_what_rounding_adds_counts_the_likelihood_with_unknown_supports():
+    """Two tosses, one of each: m = 1/16, likelihood 1/4. With log(1/delta_0) = -log 4 all cancels but the slack,
+    18 * 2^-52 of 4 log 2: 1.1e-14; errors are a tenth of that."""
+    found = supports_radius(np.array([1, 1]), np.arange(2), 2, 2.0, -math.log(4), np.zeros(2))
+    assert 0.9e-14 < 2 * found < 1.3e-14
 
 
 def test_a_backup_with_unknown_supports():
