@@ -392,16 +392,13 @@ def test_a_figure_from_outside():
 
 
 def check_ours(S, visits, alpha, delta_0, more=()):
-    """The level is kept with the radius that plans use; with half of it, and with nine tenths, it is not.
-
-    The mixture over supports gives away more where all outcomes are possible: its control is the half.
-    """
+    """The level is kept with the radius that plans use; with half of it, and with nine tenths, it is not."""
     heights = our_heights(S, visits, alpha, delta_0)
     np.testing.assert_allclose(heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12)
     P = true_rows(S, heights, more)
     worst = assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
     broken = []
-    for scale in (0.5,) if alpha == "supports" else (0.9, 0.5):
+    for scale in (0.9, 0.5):
         less = scaled(heights, scale)
         P = true_rows(S, less)
         broken.append(assert_broken(P, visits, outside_ball(P, less, CONTROL), delta_0))
@@ -424,6 +421,7 @@ def test_ours_keeps_its_level_for_three_outcomes(delta_0, alpha):
 
 @pytest.mark.parametrize("delta_0", LEVELS)
 def test_a_mixture_over_supports_keeps_its_level_for_two_outcomes(delta_0):
+    """Measured: 0.473 of 0.5, 0.0431 of 0.05, 7.8e-4 of 1e-3; halved 0.88, 0.39, 0.059."""
     check_ours(2, VISITS[2], "supports", delta_0)
 
 
