@@ -62,6 +62,7 @@ docs: setup  ## write the pages that are made from the code (seconds)
 
 tables: setup  ## write the pages of measured tables again (half an hour); OUT=folder of full results adds docs/reproduction
 	$(BIN)/python tools/logs_tables.py
+	$(BIN)/python tools/prior_tables.py
 	$(BIN)/python tools/rivals_tables.py
 	$(BIN)/python tools/sharp_tables.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))

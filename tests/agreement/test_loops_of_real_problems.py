@@ -19,6 +19,7 @@ SETTINGS = {
     "relative and returns": lambda case: {"floor": sf.Relative(0.3), "returns": sf.Returns()},
     "bisections": lambda case: {"bisections": 8},
     "sparse prior": lambda case: {"bounds": sf.KL("1/S")},
+    "unknown supports": lambda case: {"bounds": sf.KL("supports")},
 }
 
 

@@ -14,6 +14,7 @@ FLOORS = {sf.BPIUCBVI: 1, sf.StepNoMix: 2}  # it has none; it differs from StepM
 SETTINGS = {
     "nothing": {},
     "sparse prior": {"bounds": sf.KL("1/S")},
+    "unknown supports": {"bounds": sf.KL("supports")},
     "scaled": {"bounds": sf.KL(0.5, scale=0.1)},
     "returns": {"returns": sf.Returns()},
     "declared returns": {"returns": sf.Returns(0.5, low=0.0, high=3.0)},

@@ -10,9 +10,10 @@ import pytest
 
 from surefoot.bounds import KL, Bernstein, Certificate, Model
 from surefoot.bounds.certificate import fingerprint_of
-from surefoot.bounds.kl import SEARCH, TIE, dirichlet_radius, first_best, mean_bounds, worst_mean
+from surefoot.bounds.kl import SEARCH, TIE, dirichlet_radius, first_best, mean_bounds, supports_radius, worst_mean
 from surefoot.bounds.model import evaluate, margin
 from surefoot.errors import InvalidCounts, InvalidSetting
+from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
@@ -218,13 +219,14 @@ def test_what_kernels_are_told_of_the_papers_bounds():
 # ---- KL: radii and means --------------------------------------------------------------------------------------------
 
 
+def rising(x, k):
+    """Gamma(x + k) / Gamma(x)."""
+    return math.prod((x + i for i in range(k)), start=Fraction(1))
+
+
 def radius(n_i, alpha, log_union):
     """(log(1/delta_0) + sum n_i log(n_i/n) - log m) / n, with m by rising factorials in fractions."""
     n, alpha = sum(n_i), Fraction(alpha)
-
-    def rising(x, k):
-        return math.prod((x + i for i in range(k)), start=Fraction(1))
-
     m = math.prod((rising(alpha, k) for k in n_i), start=Fraction(1)) / rising(len(n_i) * alpha, n)
     ratio = math.prod((Fraction(k, n) ** k for k in n_i), start=Fraction(1)) / m
     return (log_union + math.log(ratio.numerator) - math.log(ratio.denominator)) / n
@@ -259,6 +261,47 @@ def test_radii(alpha):
     assert dirichlet_radius(np.array([0, 1]), np.ones(2, dtype=bool), np.asarray(alpha), 1.0) == pytest.approx(
         radius([0, 1], alpha, 1.0), rel=1e-12
     )
+
+
+def supports_mixture(n_i):
+    """m(n_1..n_S) with unknown supports: sum_k w_k C(S-d, k-d) / C(S, k) DirMult_k, in fractions."""
+    S, n, d = len(n_i), sum(n_i), sum(k > 0 for k in n_i)
+    half = math.prod((rising(Fraction(1, 2), k) for k in n_i), start=Fraction(1))
+    m = Fraction(0)
+    for k in range(d, S + 1):
+        w = Fraction(1, S if k == S else k * (k + 1))
+        m += w * math.comb(S - d, k - d) / math.comb(S, k) * half / rising(Fraction(k, 2), n)
+    return m
+
+
+def radius_with_supports(n_i, log_union):
+    """(log(1/delta_0) + sum n_i log(n_i/n) - log m) / n."""
+    n = sum(n_i)
+    ratio = math.prod((Fraction(k, n) ** k for k in n_i), start=Fraction(1)) / supports_mixture(n_i)
+    return (log_union + math.log(ratio.numerator) - math.log(ratio.denominator)) / n
+
+
+def test_radii_with_unknown_supports():
+    """Of possible outcomes alone; infinite where nothing was seen. By hand: a first draw costs log S."""
+    n_i = np.array([[3, 0, 5, 0], [0, 0, 0, 0], [10, 20, 2, 1], [0, 0, 6, 0], [0, 9, 0, 0]])
+    possible = np.ones((5, 4), dtype=bool)
+    possible[0, 3] = possible[4, 0] = possible[4, 2] = possible[4, 3] = False
+    found = supports_radius(n_i, possible, 2.5)
+    assert found[0] == pytest.approx(radius_with_supports([3, 0, 5], 2.5), rel=1e-12)
+    assert found[1] == math.inf
+    assert found[2] == pytest.approx(radius_with_supports([10, 20, 2, 1], 2.5), rel=1e-12)
+    assert found[3] == pytest.approx(radius_with_supports([0, 0, 6, 0], 2.5), rel=1e-12)
+    assert found[4] == pytest.approx(2.5 / 9, rel=1e-12)  # one possible outcome: m = 1
+    assert supports_radius(n_i[2:3], possible[2:3], 2.5).tolist() == [found[2]]
+    first = supports_radius(np.array([0, 1, 0]), np.ones(3, dtype=bool), 1.0)
+    assert first == pytest.approx(1.0 + math.log(3), rel=1e-12)
+
+
+def test_the_radius_of_less_than_one_count_with_unknown_supports():
+    """n = 1/2 of one of two: m = Gamma(1) / Gamma(1/2) (w_1 / 2 Gamma(1/2) / Gamma(1) + w_2 Gamma(1) / Gamma(3/2))."""
+    found = supports_radius(np.array([0.5, 0.0]), np.ones(2, dtype=bool), 1.5)
+    root = math.sqrt(math.pi)
+    assert found == pytest.approx((1.5 - math.log((root / 4 + 1 / root) / root)) / 0.5, rel=1e-13)
 
 
 def test_the_radius_of_less_than_one_count():
@@ -335,12 +378,18 @@ def test_radii_of_a_model():
             n_i = n_sas[place].tolist()
             expected = bounds.scale * radius(n_i, alpha, log_union) if sum(n_i) else math.inf
             assert eps[place] == pytest.approx(expected, rel=1e-12)
+    eps = KL("supports", scale=0.25).radius(model)
+    for place in np.ndindex(H, S, A):
+        n_i = n_sas[place].tolist()
+        expected = 0.25 * radius_with_supports(n_i, log_union) if sum(n_i) else math.inf
+        assert eps[place] == pytest.approx(expected, rel=1e-12)
     masked = problem(support=np.broadcast_to([[[True, False]] * A, [[True, True]] * A], (S, A, S)))
     n_sas[:, 0, :, 1] = 0
     model = Model(masked, Counts(n_sas), 0.125)
     n = int(n_sas[1, 0, 0, 0])
     union = KL("1/S").log_union(model)
-    assert KL("1/S").radius(model)[1, 0, 0] == pytest.approx(union / n, rel=1e-12)  # one outcome, alpha 1: m = 1
+    for alpha in ("1/S", "supports"):
+        assert KL(alpha).radius(model)[1, 0, 0] == pytest.approx(union / n, rel=1e-12)  # one outcome: m = 1
 
 
 def tables(bounds, model, h, V_up, V_low, after=None):
@@ -442,8 +491,10 @@ def test_where_episodes_start():
     counts = Counts.zeros(unknown)
     counts.n_start[:] = (3, 9)
     model = Model(unknown, counts, 0.125)
-    for bounds in (KL(scale=0.5), KL("1/S", scale=0.25)):
-        eps = bounds.scale * radius([3, 9], 0.5, math.log((S * A * H + 1) * 8))
+    for bounds in (KL(scale=0.5), KL("1/S", scale=0.25), KL("supports", scale=0.25)):
+        log_union = math.log((S * A * H + 1) * 8)
+        own = radius_with_supports([3, 9], log_union) if bounds.alpha == "supports" else radius([3, 9], 0.5, log_union)
+        eps = bounds.scale * own
         low, up = bounds.at_start(model, V_low, V_up)
         assert low == pytest.approx(by_another_search([0.25, 0.75], eps, [0.5, 2.0]), abs=1e-11)
         assert up == pytest.approx(-by_another_search([0.25, 0.75], eps, [-1.0, -4.0]), abs=1e-11)
@@ -471,6 +522,9 @@ def test_a_lower_bound_at_the_start_rounded_to_safety():
     eps = 0.5 * radius([3, 9], 0.5, 3.0)
     found = KL(scale=0.5).lower_at_start(unknown, n_start, V, 3.0)
     assert found == pytest.approx(by_another_search([0.25, 0.75], eps, [0.5, 2.0]), abs=1e-9)
+    eps = 0.5 * radius_with_supports([3, 9], 3.0)
+    found = KL("supports", scale=0.5).lower_at_start(unknown, n_start, V, 3.0)
+    assert found == pytest.approx(by_another_search([0.25, 0.75], eps, [0.5, 2.0]), abs=1e-9)
 
 
 # ---- KL: settings ---------------------------------------------------------------------------------------------------
@@ -479,18 +533,22 @@ def test_a_lower_bound_at_the_start_rounded_to_safety():
 def test_settings_of_kl():
     assert (KL().alpha, KL().scale) == (0.5, 1.0)
     assert KL(1e-300).alpha == 1e-300 and KL(2).alpha == 2.0 and KL("1/S").alpha == "1/S"
-    for wrong in (0.0, -1.0, math.inf, math.nan, "1/2"):
-        with pytest.raises(InvalidSetting, match=r'alpha is .* expected a number > 0 such as 0.5, or "1/S"'):
+    assert KL("supports").alpha == "supports"
+    for wrong in (0.0, -1.0, math.inf, math.nan, "1/2", "support"):
+        with pytest.raises(
+            InvalidSetting, match=r'alpha is .* expected a number > 0 such as 0.5, or "1/S", or "supports"'
+        ):
             KL(wrong)
     assert KL(scale=0).scale == 0.0 and KL(scale=3).scale == 3.0
     for wrong in (-1e-9, math.inf, math.nan, "1"):
         with pytest.raises(InvalidSetting, match=r"scale is .* expected a finite number >= 0; 1 is the proved radius"):
             KL(scale=wrong)
-    assert KL().certified and KL("1/S").certified
+    assert KL().certified and KL("1/S").certified and KL("supports").certified
     assert not KL(scale=0.5).certified and not KL(scale=2.0).certified
     assert not type("Mine", (KL,), {})().certified
     assert KL().share_of(0.75, 3) == 0.75
     assert KL("1/S").dirichlet(4) == 0.25 and KL(0.75).dirichlet(4) == 0.75
+    assert KL("supports").dirichlet(4) == kernels.SUPPORTS
     assert KL().require(problem().forget(rewards=True)) is None
     assert SEARCH == 200
 
@@ -531,6 +589,7 @@ def test_what_kernels_are_told_of_kl():
     assert told.margin == pytest.approx(2.0 + 4e-12, rel=1e-15)
     plain = KL("1/S").evidence(problem(), counts, 0.125, margin(H, 0.0))
     assert (plain.alpha, plain.uppers) == (0.0, False)
+    assert KL("supports").evidence(problem(), counts, 0.125, margin(H, 0.0)).alpha == kernels.SUPPORTS
     assert plain.margin == pytest.approx(4e-12, rel=1e-12)
     assert np.shares_memory(plain.n_sas, counts.n_sas)
 

@@ -10,6 +10,10 @@ import pytest
 from numba.core import config
 
 from surefoot.numerics.kernels.kl import (
+    HUGE,
+    SUPPORTS,
+    TERMS,
+    TINY,
     RewardArrays,
     add,
     balls_from,
@@ -18,8 +22,11 @@ from surefoot.numerics.kernels.kl import (
     dirichlet_radius,
     gather,
     log_gamma_ratio,
+    log_supports,
+    mixture_radius,
     q_kl,
     refresh_kl,
+    supports_radius,
     worst_mean,
 )
 
@@ -80,6 +87,171 @@ def test_what_rounding_adds_counts_the_likelihood():
     slack, 10 * 2^-52 of (log(2/3) + lgamma(4) + 2 log 2), which is 2.77: 6.2e-15; errors are a tenth of that."""
     found = dirichlet_radius(np.array([1, 1]), np.arange(2), 2, 2.0, 1.0, math.log(2 / 3), np.zeros(2))
     assert 5.4e-15 < 2 * found < 7.0e-15
+
+
+# ---- Unknown supports -----------------------------------------------------------------------------------------------
+
+
+def term(k, d, m, n):
+    """log of w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2)."""
+    w = Fraction(1, m if k == m else k * (k + 1)) * Fraction(math.comb(m - d, k - d), math.comb(m, k))
+    return math.log(w.numerator) - math.log(w.denominator) + math.lgamma(k / 2) - math.lgamma(n + k / 2)
+
+
+def log_sum(logs):
+    most = max(logs)
+    return most + math.log(math.fsum(math.exp(x - most) for x in logs))
+
+
+@pytest.mark.parametrize(
+    ("d", "m", "n"),
+    [
+        (1, 1, 5),
+        (2, 2, 9),
+        (1, 2, 1),
+        (1, 2, 40),
+        (1, 3, 1),
+        (2, 3, 2),
+        (2, 5, 3),
+        (3, 7, 11),
+        (5, 40, 6),
+        (1, 60, 0.5),
+    ],
+)
+def test_the_sum_over_supports(d, m, n):
+    """All terms from k = d to m, of few and many visits, and of less than one."""
+    expected = log_sum([term(k, d, m, n) for k in range(d, m + 1)])
+    assert log_supports(d, m, float(n))[0] == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (3, 3), (4, 5), (10, 10)])
+def test_where_the_sum_over_supports_ends(d, n):
+    """At k = 4d + 63, and with the last term. Each term matters here: few were seen, each of them once."""
+    m = 500
+    assert TERMS == 64
+    expected = log_sum([term(k, d, m, n) for k in [*range(d, 4 * d + 64), m]])
+    found, size = log_supports(d, m, float(n))
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert size == pytest.approx(sizes(d, m, n) + 3 * d + 64, rel=1e-12)
+
+
+def sizes(d, m, n):
+    """All that is summed into log T_m, and into the logarithm of the first term."""
+    last = abs(math.lgamma(m / 2)) + abs(math.lgamma(n + m / 2)) + math.log(m)
+    if d == m:
+        return last
+    first = abs(math.lgamma(d / 2)) + abs(math.lgamma(n + d / 2)) + math.log(d * (d + 1))
+    return last + first + 2 * math.lgamma(m + 1)
+
+
+@pytest.mark.parametrize(("d", "n"), [(3, 1000), (60, 2000)])
+def test_the_sum_over_supports_ends_where_terms_no_longer_count(d, n):
+    """At the first that is below 2^-60 of the sum: of three states after 1,000 visits terms only fall, of 60 states
+    after 2,000 they rise a hundredfold before they fall."""
+    assert TINY == 2.0**-60
+    logs = [term(k, d, 500, n) for k in range(d, 4 * d + 64)]
+    found, size = log_supports(d, 500, float(n))
+    assert found == pytest.approx(log_sum(logs), rel=1e-14)
+    counted = round(size - sizes(d, 500, n))
+    sums = [log_sum(logs[: i + 1]) for i in range(len(logs))]
+    assert counted == 1 + next(i for i, x in enumerate(logs) if x - sums[i] < -60 * math.log(2))
+    assert (max(logs) - logs[0] > math.log(100)) == (d == 60)
+
+
+def test_the_size_of_a_sum_with_one_support():
+    assert log_supports(2, 2, 7.0)[1] == pytest.approx(sizes(2, 2, 7), rel=1e-14)
+
+
+@pytest.mark.parametrize(("d", "m"), [(300, 1200), (700, 2800)])
+def test_a_sum_over_supports_beyond_what_floats_hold(d, m):
+    """Every visit brought a new state: terms grow by more than 2^500, and by more than 2^1024 of the larger one."""
+    assert HUGE == 2.0**500
+    logs = [term(k, d, m, d) for k in range(d, m + 1)]
+    grown = int((max(logs) - logs[0]) / math.log(HUGE))
+    assert grown == (1 if d == 300 else 2)
+    found, size = log_supports(d, m, float(d))
+    assert found == pytest.approx(log_sum(logs), abs=1e-8)
+    assert size == pytest.approx(sizes(d, m, d) + m - d + grown * math.log(HUGE), abs=1e-6)
+
+
+def test_a_sum_over_supports_of_more_visits_than_floats_tell_apart():
+    """Where lgamma is off by thousands, the second term is at most sqrt(a / (x - 1/4)) of what its weight allows."""
+    for n in (2.0**56, 2.0**60, 2.0**62):
+        for d, m in ((1, 2), (1, 5), (2, 9), (30, 40)):
+            found, size = log_supports(d, m, n)
+            most = max(term(d, d, m, n), term(m, d, m, n))
+            assert math.isfinite(found) and abs(found - most) <= 2.0**-50 * size
+
+
+@pytest.mark.parametrize("n_i", [(3, 0, 5), (1, 1, 1), (0, 0, 7), (10, 20, 2), (0, 1, 0)])
+def test_the_radius_with_unknown_supports(n_i):
+    """The outcomes are listed in another order, and among others that are not possible."""
+    succ, counted, p_hat = np.array([4, 0, 2, 1]), np.full(5, 99), np.full(4, np.nan)
+    counted[[4, 0, 2]] = n_i
+    n, d = sum(n_i), sum(k > 0 for k in n_i)
+    half = math.prod((rising(Fraction(1, 2), k) for k in n_i), start=Fraction(1))
+    likelihood = math.prod((Fraction(k, n) ** k for k in n_i), start=Fraction(1))
+    log_m = math.log(half) + log_sum([term(k, d, 3, n) for k in range(d, 4)])
+    expected = (2.5 + math.log(likelihood) - log_m) / n
+    for found in (
+        supports_radius(counted, succ, 3, float(n), 2.5, p_hat),
+        mixture_radius(counted, succ, 3, float(n), SUPPORTS, 2.5, p_hat),
+    ):
+        assert found == pytest.approx(expected, rel=1e-13)
+        assert p_hat[:3].tolist() == [k / n for k in n_i]
+        assert np.isnan(p_hat[3])
+
+
+def test_which_mixture_alpha_stands_for():
+    """A number above 0 itself, 0 for one over the possible outcomes, SUPPORTS for unknown supports."""
+    n_i, succ, scratch = np.array([2, 1, 0, 0]), np.arange(4), np.zeros(4)
+    assert SUPPORTS == -1.0
+    for alpha, number in ((0.5, 0.5), (2.0, 2.0), (0.0, 0.25), (1e-9, 1e-9)):
+        expected = dirichlet_radius(n_i, succ, 4, 3.0, number, 2.0, scratch)
+        assert mixture_radius(n_i, succ, 4, 3.0, alpha, 2.0, scratch) == expected
+    expected = supports_radius(n_i, succ, 4, 3.0, 2.0, scratch)
+    assert mixture_radius(n_i, succ, 4, 3.0, SUPPORTS, 2.0, scratch) == expected
+
+
+def test_what_rounding_adds_to_a_radius_with_unknown_supports():
+    """(d + 16) 2^-52 of everything summed. One possible outcome: m = 1, all cancels but log(1/delta_0) and that."""
+    one, n = np.zeros(1, dtype=np.int64), 2.0**40
+    for visits in (1.0, 2.0, 5.0, n):
+        size = 2 * math.lgamma(0.5) + 2 * abs(math.lgamma(visits + 0.5))
+        found = supports_radius(np.array([int(visits)]), one, 1, visits, 0.0, np.zeros(1))
+        assert found * visits == pytest.approx(17 * 2.0**-52 * size, rel=1e-12)
+    for log_union in (3.0, 1e15):
+        found = supports_radius(np.array([int(n)]), one, 1, n, log_union, np.zeros(1))
+        size = log_union + 2 * math.lgamma(0.5) + 2 * math.lgamma(n + 0.5)
+        assert found * n == pytest.approx(log_union + 17 * 2.0**-52 * size, rel=1e-9)
+    # Two outcomes, each seen half of the time: the likelihood counts, too.
+    half = int(n) // 2
+    found = supports_radius(np.array([half, half]), np.arange(2), 2, n, 0.0, np.zeros(2))
+    size = 2 * math.lgamma(half + 0.5) + 2 * math.lgamma(0.5) + math.lgamma(n + 1) + n * math.log(2) + math.log(2)
+    exact = 0.5 * math.log(n * math.pi / 2) + math.log(2)  # log of 2^-n over half of the Dirichlet mixture, within 1/n
+    assert found * n == pytest.approx(exact + 18 * 2.0**-52 * size, abs=2 * 2.0**-52 * size)
+
+
+def test_what_rounding_adds_counts_the_likelihood_with_unknown_supports():
+    """Two tosses, one of each: m = 1/16, likelihood 1/4. With log(1/delta_0) = -log 4 all cancels but the slack,
+    18 * 2^-52 of 4 log 2: 1.1e-14; errors are a tenth of that."""
+    found = supports_radius(np.array([1, 1]), np.arange(2), 2, 2.0, -math.log(4), np.zeros(2))
+    assert 0.9e-14 < 2 * found < 1.3e-14
+
+
+def test_a_backup_with_unknown_supports():
+    """Of 2 possible states of 3, of all and of one."""
+    n_sas = np.zeros((1, 3, 1, 3), dtype=np.int64)
+    n_sas[0, :, 0] = [[0, 4, 2], [3, 1, 0], [0, 5, 0]]
+    support = np.array([[[False, True, True], [True, True, True], [False, True, False]]])
+    evidence = refreshed(evidence_of(n_sas, (np.zeros((1, 3)), None, None), support=support, alpha=SUPPORTS, scale=0.5))
+    parts = ((np.array([4, 2]), 6.0), (np.array([3, 1, 0]), 4.0), (np.array([5]), 5.0))
+    for pair, (n_i, n) in enumerate(parts):
+        m = len(n_i)
+        assert evidence.eps[0, pair] == 0.5 * supports_radius(n_i, np.arange(m), m, n, 2.0, np.zeros(m))
+
+
+# ---- Coins ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "x"), [(8, 3), (5, 5), (6, 0), (1, 1), (30, 29)])

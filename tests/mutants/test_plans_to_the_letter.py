@@ -604,6 +604,7 @@ def test_what_kernels_are_given():
     assert (record.lowest, record.span, record.rounding, record.log_union) == (0.0, 0.0, 0.0, math.inf)
     assert build(EpsMix, 0.5, bounds=KL("1/S")).evidence(counts)[1].alpha == 0.5
     assert build(EpsMix, 0.5, bounds=KL(0.125)).evidence(counts)[1].alpha == 0.125
+    assert build(EpsMix, 0.5, bounds=KL("supports")).evidence(counts)[1].alpha == -1.0  # kernels.SUPPORTS
 
 
 # ---- Plans as records -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from surefoot.numerics.kernels.kl import SUPPORTS
 from surefoot.numerics.kernels.start_and_returns import (
     BaselineReturns,
     refresh_start,
@@ -67,6 +68,15 @@ def test_the_ball_of_an_unknown_start():
     unknown = start(None, (2, 0, 1), alpha=1.0, scale=0.5)
     refresh_start(unknown)
     assert unknown.eps[0] == pytest.approx(0.5 * (2.0 + math.log(40 / 9)) / 3, rel=1e-13)
+    assert unknown.weights.tolist() == [2 / 3, 0.0, 1 / 3]
+
+
+def test_the_ball_of_an_unknown_start_with_unknown_supports():
+    """(2, 0, 1) seen: two states with weight 1/6, one set of three with 1/16 each; three with 1/3, and 1/35. So m is
+    1/288 + 1/105 = 131/10080, and the ratio 4/27 / m = 4480/393."""
+    unknown = start(None, (2, 0, 1), alpha=SUPPORTS, scale=0.5)
+    refresh_start(unknown)
+    assert unknown.eps[0] == pytest.approx(0.5 * (2.0 + math.log(4480 / 393)) / 3, rel=1e-13)
     assert unknown.weights.tolist() == [2 / 3, 0.0, 1 / 3]
 
 

@@ -1,12 +1,15 @@
 """KL certificates: outside values to 1e-9, the dual against its primal, and the kernel against the readable version."""
 
 import math
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
+from surefoot.bounds.kl import supports_radius
 from surefoot.bounds.kl import worst_mean as readable
 from surefoot.numerics.kernels import kl as kernel
 
@@ -53,6 +56,103 @@ def test_kernel_is_readable():
             assert found == pytest.approx(readable(p_hat, eps, sign * V), abs=1e-10 * max(1.0, V.max()))
 
 
+# ---- The mixture over unknown supports ------------------------------------------------------------------------------
+
+
+def rising(x, k):
+    """Gamma(x + k) / Gamma(x)."""
+    return math.prod((x + j for j in range(k)), start=Fraction(1))
+
+
+def by_enumeration(n_i):
+    """m(n) from its definition: draw k with weight w_k, then one of the sets of k outcomes, then Dirichlet(1/2)."""
+    S, n = len(n_i), sum(n_i)
+    m = Fraction(0)
+    for k in range(1, S + 1):
+        w = Fraction(1, S) if k == S else Fraction(1, k * (k + 1))
+        for support in combinations(range(S), k):
+            if all(i in support for i, x in enumerate(n_i) if x > 0):
+                within = math.prod((rising(Fraction(1, 2), n_i[i]) for i in support), start=Fraction(1))
+                m += w / math.comb(S, k) * within / rising(Fraction(k, 2), n)
+    return m
+
+
+def exact_radius(n_i, log_union):
+    """(log(1/delta_0) + sum n_i log(n_i/n) - log m) / n, one logarithm of a rational."""
+    n = sum(n_i)
+    ratio = math.prod((Fraction(x, n) ** x for x in n_i), start=Fraction(1)) / by_enumeration(n_i)
+    return (log_union + math.log(ratio.numerator) - math.log(ratio.denominator)) / n
+
+
+def both_radii(n_i, log_union):
+    """By the kernel and by the readable version."""
+    S, n = len(n_i), float(n_i.sum())
+    compiled = kernel.supports_radius(n_i, np.arange(S), S, n, log_union, np.zeros(S))
+    return compiled, float(supports_radius(n_i, np.ones(S, dtype=np.bool_), log_union))
+
+
+@pytest.mark.parametrize("S", range(1, 8))
+def test_the_mixture_over_supports_is_its_definition(S):
+    """All supports one by one, in exact fractions, against the sum over k of both versions."""
+    rng = np.random.default_rng(S)
+    for n in (1, 2, 3, 7, 30):
+        n_i = rng.multinomial(n, rng.dirichlet(np.full(S, 0.5)))
+        expected = exact_radius(n_i.tolist(), 2.5)
+        assert both_radii(n_i, 2.5) == pytest.approx((expected, expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("S", [2, 4])
+def test_the_mixture_over_supports_is_a_law(S):
+    """Its weights add up to 1: m of nothing is 1, and m is the sum of m over what may come next."""
+    assert by_enumeration([0] * S) == 1
+    n_i = [3, 1, 0, 0][:S]
+    after = [[x + (i == j) for j, x in enumerate(n_i)] for i in range(S)]
+    assert sum(map(by_enumeration, after)) == by_enumeration(n_i)
+
+
+def test_the_kernel_of_the_mixture_over_supports_is_readable():
+    """Whole and fractional counts, 10^9 visits, up to 300 states and as many of them seen; all terms count there."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        S = int(rng.choice([2, 5, 20, 60, 300]))
+        d = int(rng.integers(max(1, (S - 60) // 4), S + 1))
+        n_i = np.zeros(S)
+        n_i[rng.permutation(S)[:d]] = np.ceil(10 ** rng.uniform(0, rng.choice([0.1, 3, 9]), size=d))
+        if rng.random() < 0.3:
+            n_i *= rng.random(S)
+        n_i = n_i if n_i.sum() % 1 else n_i.astype(np.int64)
+        compiled, readable = both_radii(n_i, 5.0)
+        n = float(n_i.sum())
+        room = 1e-13 * (d + 16) * (n * math.log(n + S + 2) + S * math.log(S + 1) + 5) / n
+        assert abs(compiled - readable) <= room + 1e-13
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 1), (3, 3), (3, 1000), (40, 45), (50, 50)])
+def test_what_is_left_out_of_the_sum_makes_the_ball_larger(d, n):
+    """2,000 possible states: the terms beyond k = 4d + 64 are left out, all but the last. It costs log S at most."""
+    n_i = np.zeros(2000, dtype=np.int64)
+    n_i[:d] = 1
+    n_i[0] += n - d
+    compiled, readable = both_radii(n_i, 5.0)
+    assert 0.0 < n * (compiled - readable) < math.log(2000)
+    assert n * (compiled - readable) < 0.2 or (d, n) in ((40, 45), (50, 50))
+
+
+def test_a_mixture_over_supports_needs_few_nats():
+    """Three successors at n = 1,000: 14 nats with 10 possible states, 42 with 10^5. With alpha = 1/2 28 and 4,921."""
+    found = []
+    for S in (10, 50, 500, 5000, 10**5):
+        n_i = np.zeros(S, dtype=np.int64)
+        n_i[:3] = 600, 300, 100
+        found.append(1000 * kernel.supports_radius(n_i, np.arange(S), S, 1000.0, 0.0, np.zeros(S)))
+    np.testing.assert_allclose(found, [14.09, 19.19, 26.15, 33.06, 42.05], atol=0.01)
+    dirichlet = kernel.dirichlet_radius(n_i, np.arange(S), S, 1000.0, 0.5, 0.0, np.zeros(S))
+    assert 1000 * dirichlet == pytest.approx(4921, abs=1)
+
+
+# ---- Balls ----------------------------------------------------------------------------------------------------------
+
+
 def kl(p_hat, rows):
     """KL(p_hat, p) of each row p, along the last axis."""
     seen = p_hat > 0
@@ -93,7 +193,7 @@ def test_no_data_says_what_is_known_without_data():
 
 
 @pytest.mark.parametrize("name", SPLICES)
-@pytest.mark.parametrize("alpha", [0.5, "1/S", pytest.param(1.0, marks=pytest.mark.full)])
+@pytest.mark.parametrize("alpha", [0.5, "1/S", "supports", pytest.param(1.0, marks=pytest.mark.full)])
 def test_plan_is_by_the_book(name, alpha, counts_of):
     for seed, episodes, pooled in ((0, 0, False), (1, 40, False), (2, 3000, False), (3, 300, True), (4, 10**6, True)):
         world = sf.random_mdp(3, 2, 3, seed, stationary=True)

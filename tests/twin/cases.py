@@ -12,7 +12,8 @@ import surefoot as sf
 from .twin import UNITS, Literal, Sharp, Task, parts_of
 
 LEARNERS = {"StepMix": sf.StepMix, "EpsMix": sf.EpsMix, "StepNoMix": sf.StepNoMix}
-FAMILIES = ("KL(0.5)", "KL(1/S)", "Bernstein")
+PRIORS: dict[str, float | str] = {"KL(0.5)": 0.5, "KL(1/S)": "1/S", "KL(supports)": "supports"}
+FAMILIES = (*PRIORS, "Bernstein")
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class Case:
     def bounds(self, scale: float = 1.0) -> sf.KL | sf.Bernstein:
         if self.family == "Bernstein":
             return sf.Bernstein(scale)
-        return sf.KL(0.5 if self.family == "KL(0.5)" else "1/S", scale)
+        return sf.KL(PRIORS[self.family], scale)
 
     def twin(self) -> Sharp | Literal:
         """The same bounds by the other hand."""
         if self.family == "Bernstein":
             return Literal(self.task, Fraction(self.task.delta) / parts_of(self.learner, self.task.H))
-        return Sharp(self.task, Fraction(1, 2) if self.family == "KL(0.5)" else None)
+        prior = PRIORS[self.family]
+        return Sharp(self.task, prior if isinstance(prior, str) else Fraction(prior))
 
     @cached_property
     def problem(self) -> sf.Problem:
@@ -190,7 +192,7 @@ def some_floor(rng: np.random.Generator, L: list[float], H: int) -> float:
 
 def random_case(rng: np.random.Generator) -> Case:
     learner = str(rng.choice(list(LEARNERS), p=[0.5, 0.3, 0.2]))
-    family = str(rng.choice(FAMILIES, p=[0.45, 0.3, 0.25]))
+    family = str(rng.choice(FAMILIES, p=[0.3, 0.2, 0.25, 0.25]))
     task = some_task(rng, family)
     case = Case(task, some_policy(rng, task.H, task.n_sas.sum(axis=-1)), learner, family, 0.0)
     L = case.agent(0.0).plan(case.counts).candidates

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import combinations
 
 import mpmath
 from mpmath.libmp import from_rational, to_fixed, to_rational
@@ -152,6 +153,35 @@ def dirichlet_mixture(counts: Sequence[int], alpha: Fraction) -> Fraction:
     """m(n_1..n_S) = Gamma(S alpha) / Gamma(n + S alpha) prod_i Gamma(n_i + alpha) / Gamma(alpha), a rational."""
     each = math.prod((rising(alpha, n) for n in counts), start=Fraction(1))
     return each / rising(len(counts) * alpha, sum(counts))
+
+
+def supports_mixture(counts: Sequence[int]) -> Fraction:
+    """m(n_1..n_S) with unknown supports: w_k spread evenly over the sets of k outcomes, Dirichlet(1/2) within each.
+
+    A set that lacks an outcome that was seen has likelihood 0.
+    """
+    S, seen, half = len(counts), {i for i, n in enumerate(counts) if n}, Fraction(1, 2)
+    m = Fraction(0)
+    for k in range(1, S + 1):
+        weight = Fraction(1, S if k == S else k * (k + 1)) / math.comb(S, k)
+        for support in combinations(range(S), k):
+            if seen <= set(support):
+                m += weight * dirichlet_mixture([counts[i] for i in support], half)
+    return m
+
+
+def log_supports_mixture(counts: Sequence[Fraction]) -> Between:
+    """log m, also for large counts: the likeliest support, and the others in proportion to it."""
+    S, seen, half = len(counts), {i for i, n in enumerate(counts) if n}, Fraction(1, 2)
+    logs = []
+    for k in range(max(1, len(seen)), S + 1):
+        sets = sum(seen <= set(support) for support in combinations(range(S), k))
+        weight = Fraction(sets, math.comb(S, k) * (S if k == S else k * (k + 1)))
+        here = [counts[i] for i in seen] + [Fraction(0)] * (k - len(seen))
+        logs.append(log(weight) + log_dirichlet_mixture(here, half))
+    most = max(logs, key=lambda x: x.lo).lo
+    sums = total([exp((x - most).rounded()) for x in logs])
+    return Between(log(sums.lo).lo, log(sums.hi).hi) + most
 
 
 def log_dirichlet_mixture(counts: Sequence[Fraction], alpha: Fraction) -> Between:

@@ -27,7 +27,9 @@ from .enclosures import (
     largest,
     log,
     log_dirichlet_mixture,
+    log_supports_mixture,
     sqrt,
+    supports_mixture,
     total,
 )
 
@@ -106,28 +108,32 @@ class Ball(NamedTuple):
     eps: Between | None
 
 
-def radius(counts: Sequence[Fraction], alpha: Fraction, delta_0: Fraction) -> Between | None:
+def radius(counts: Sequence[Fraction], alpha: Fraction | None, delta_0: Fraction) -> Between | None:
     """eps = ( log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S) ) / n; None without data.
 
-    Few whole counts: a logarithm of one rational.
+    Few whole counts: a logarithm of one rational. alpha None is a mixture over unknown supports.
     """
     n = sum(counts, Fraction(0))
     if n == 0:
         return None
     if n <= SMALL and all(x.denominator == 1 for x in counts):
         likelihood = math.prod(((x / n) ** int(x) for x in counts if x), start=Fraction(1))
-        most = log(likelihood / dirichlet_mixture([int(x) for x in counts], alpha) / delta_0)
+        whole = [int(x) for x in counts]
+        m = supports_mixture(whole) if alpha is None else dirichlet_mixture(whole, alpha)
+        most = log(likelihood / m / delta_0)
     else:
         likelihood = total([log(x / n) * x for x in counts if x])
-        most = likelihood - log_dirichlet_mixture(counts, alpha) - log(delta_0)
+        log_m = log_supports_mixture(counts) if alpha is None else log_dirichlet_mixture(counts, alpha)
+        most = likelihood - log_m - log(delta_0)
     return (most * (1 / n)).rounded()
 
 
-def ball(counts: Sequence[Fraction], states: list[int], alpha: Fraction | None, delta_0: Fraction) -> Ball:
-    """The ball of these counts. alpha None is 1/S, S being the number of possible states."""
+def ball(counts: Sequence[Fraction], states: list[int], prior: Fraction | str, delta_0: Fraction) -> Ball:
+    """The ball of these counts. The prior is alpha, "1/S", S being the number of possible states, or "supports"."""
     n = sum(counts, Fraction(0))
     p_hat = [x / n for x in counts] if n else [Fraction(1, len(states))] * len(states)
-    return Ball(states, p_hat, radius(counts, Fraction(1, len(states)) if alpha is None else alpha, delta_0))
+    alpha = {"1/S": Fraction(1, len(states)), "supports": None}[prior] if isinstance(prior, str) else prior
+    return Ball(states, p_hat, radius(counts, alpha, delta_0))
 
 
 def worst_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Between:
@@ -214,8 +220,11 @@ def best_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Bet
 class Sharp:
     """KL certificates of one task."""
 
-    def __init__(self, task: Task, alpha: Fraction | None) -> None:
-        """Every ball has the same share of delta; by a mask a pair with one possible next state needs none."""
+    def __init__(self, task: Task, prior: Fraction | str) -> None:
+        """Every ball has the same share of delta; by a mask a pair with one possible next state needs none.
+
+        A coin has alpha = 1/2.
+        """
         self.task = task
         H, S, A = task.H, task.S, task.A
         rows = 1 if task.pooled else H
@@ -228,12 +237,12 @@ class Sharp:
         for h, s, a in pairs:
             states = task.next_states(h, s, a)
             counts = [Fraction(int(task.n_sas[h, s, a, i])) for i in states]
-            self.balls[h, s, a] = ball(counts, states, alpha, delta_0)
+            self.balls[h, s, a] = ball(counts, states, prior, delta_0)
             if task.is_unknown(h, s, a):
                 heads = Fraction(int(task.x_sa[h, s, a]), UNITS)
-                self.coins[h, s, a] = ball([sum(counts) - heads, heads], [0, 1], alpha, delta_0)
+                self.coins[h, s, a] = ball([sum(counts) - heads, heads], [0, 1], Fraction(1, 2), delta_0)
         if task.start is None:
-            self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), alpha, delta_0)
+            self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), prior, delta_0)
 
     def _after(self, h: int, s: int, a: int, V: Values) -> Values:
         """What may come: V, and rewards by next state."""

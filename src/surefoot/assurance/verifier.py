@@ -19,7 +19,7 @@ import math
 import os
 import sys
 import time
-from collections import Counter, namedtuple
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Generator, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -36,6 +36,7 @@ DIGITS, EXACT = (
     decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (30, 60)
 )
 SHORT = decimal.Context(2, traps=TRAPS)
+exact = lru_cache(2**16)(Decimal)  # of floats: the same ones come with every plan
 HAIR, ZERO, HALF, ONE = Decimal("1e-24"), Decimal(0), Decimal("0.5"), Decimal(1)
 STIRLING = [DIGITS.divide(691, x) for x in (107796, -360360, 820908, -1160880, 870660, -248760, 8292)]
 ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., y
@@ -216,21 +217,21 @@ class Head:
         given, spending = self.given, self.given.spending
         delta, share = Fraction(given.delta), Fraction(given.returns.share if given.returns else 0)
         require(0 < share < 1 or not given.returns, "returns: no share of delta")
-        exact = {"model": (1 - share) * delta, "returns": share * delta, "delta_prime": (1 - share) * delta}
+        spent = {"model": (1 - share) * delta, "returns": share * delta, "delta_prime": (1 - share) * delta}
         if not self.is_KL:
             self.check_paper()
-            exact["delta_prime"] /= 4 if self.is_EpsMix else 3 * (self.H + 1)
-        for name, x in exact.items():
+            spent["delta_prime"] /= 4 if self.is_EpsMix else 3 * (self.H + 1)
+        for name, x in spent.items():
             near = abs(Fraction(getattr(spending, name)) - x) <= x / 2**40
             require(near, f"spending: {name} is not its part of delta")
-        delta_prime = exact["delta_prime"]
+        delta_prime = spent["delta_prime"]
         require(0 < delta_prime <= delta < 1, "delta: not between 0 and 1")
         require(self.events() <= spending.events, "spending: there are more events")
-        alpha = given.bounds.alpha if self.is_KL else "1/S"
-        require(alpha == "1/S" or (type(alpha) is float and alpha > 0), "bounds: alpha is neither 1/S nor positive")
-        self.alpha = None if alpha == "1/S" else Decimal(alpha)
+        self.alpha = alpha = given.bounds.alpha if self.is_KL else "1/S"
+        good = alpha in ("1/S", "supports") or (type(alpha) is float and alpha > 0)
+        require(good, "bounds: alpha is neither 1/S nor supports nor positive")
         self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
-        self.log_share_of_returns = log_of_inverse(exact["returns"] or delta_prime)
+        self.log_share_of_returns = log_of_inverse(spent["returns"] or delta_prime)
 
     def check_paper(self) -> None:
         """The paper's bounds are proved for one first state, known rewards r(s, a), no log (certificates.md)."""
@@ -248,8 +249,9 @@ class Head:
         if relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
             require(near and 0 < relative.give < 1, "relative: give, or offset is not the user's zero")
-        floor = "" if relative else f"{float(scale * (zero + Fraction(given.floor))):.6g}"
-        floor = f"{1 - relative.give:g} of the baseline" if relative else floor
+            floor = f"{1 - relative.give:g} of the baseline"
+        else:
+            floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
         risk = given.delta + (given.certificate.delta if given.certificate else 0)
         agent = f"{given.learner}, {given.bounds.family}"
         self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}"
@@ -294,8 +296,8 @@ def log_of_inverse(x: Fraction) -> Decimal:
 def weights(row: list[float]) -> tuple[list[int], list[Decimal]]:
     """Return those of positive probability, and their probabilities, divided by the sum."""
     chosen = [i for i, p in enumerate(row) if p > 0]
-    total = sum([Decimal(row[i]) for i in chosen], ZERO)
-    return chosen, [Decimal(row[i]) / total for i in chosen]
+    total = sum([exact(row[i]) for i in chosen], ZERO)
+    return chosen, [exact(row[i]) / total for i in chosen]
 
 
 def rules(policy: Any) -> list[list[tuple[list[int], list[Decimal]]]]:
@@ -312,7 +314,7 @@ class Evidence:
     def __init__(self, head: Head) -> None:
         """Begin with nothing."""
         self.head, self.plans = head, 0
-        self.visits: dict[tuple[int, int], Counter[int]] = {}  # (row, pair) -> next state -> how many
+        self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
         self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
         self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
         self.total, self.earned = 0, 0  # visits, and the most that they can have paid, in units of 2^-20
@@ -324,11 +326,11 @@ class Evidence:
         head, before = self.head, self.total
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
         for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns]):
-            require(all(type(x) is int for change in changes for x in change), "counts: not whole numbers")
+            require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
             require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
         for row, pair, s_next, more in plan.visits:
             require(s_next in head.support[row][pair] and more, "visits: an impossible transition, or none")
-            self.visits.setdefault((row, pair), Counter())[s_next] += more
+            self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
             self.total += more
             steps = range(row, head.H, head.rows)  # those that this row of counts is about
@@ -336,7 +338,7 @@ class Evidence:
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
             self.earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
-            n = self.visits.get((row, pair), Counter()).total()
+            n = self.visits[row, pair].total()
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
         self.check_flow(plan)
         self.check_returns(plan, (self.total - before) // head.H, was_baseline)
@@ -377,14 +379,14 @@ class Evidence:
     def ball(self, row: int, pair: int) -> "Ball":
         """Return the ball of a pair's next states."""
         if (row, pair) not in self.balls:
-            n_i, size = self.visits.get((row, pair), Counter()), len(self.head.support[row][pair])
+            n_i, size = self.visits[row, pair], len(self.head.support[row][pair])
             u = self.u.setdefault((row, pair), {})
             self.balls[row, pair] = Ball(n_i, size, self.head.alpha, self.head.log_share, u)
         return self.balls[row, pair]
 
     def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
         """Return at most sign times the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
-        n = self.visits.get((row, pair), Counter()).total()
+        n = self.visits[row, pair].total()
         mean = coin(n, self.sums[row, pair] * UNIT, self.head.log_share, sign)
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
@@ -438,26 +440,38 @@ def log_ratio(count: Decimal, alpha: Decimal) -> Decimal:
     return count * log(count) - log_gamma(count + alpha) + log_gamma(alpha)
 
 
-def log_factor(n_i: list[Decimal], size: int, alpha: Decimal, log_share: Decimal) -> Decimal:
+@lru_cache(2**16)
+def log_supports(n: Decimal, d: int, size: int) -> Decimal:
+    """Return log of sum_k w_k C(size-d, k-d) / C(size, k) n^n Gamma(k/2) / Gamma(n + k/2), k < 4d + 64 and k = size."""
+    last, sets, total = log_ratio(n, Decimal(size) / 2) - log(Decimal(size)), ONE / math.comb(size, d), ONE
+    for k in range(d, min(size, 4 * d + 64)):
+        total += (log_ratio(n, Decimal(k) / 2) - last).exp() * sets / (k * (k + 1))
+        sets *= Decimal(k + 1) / (k + 1 - d)
+    return last + log(total)
+
+
+def log_factor(n_i: list[Decimal], size: int, alpha: Decimal | str, log_share: Decimal) -> Decimal:
     """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
 
     All that is added up is below 1000 (n + size (1 + alpha) + log(1/delta_0)), as counts are below 10^30 and alpha is
     a float. So the hair covers the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
     """
     n = sum(n_i, ZERO)
-    total = log_share - log_ratio(n, size * alpha) + sum([log_ratio(count, alpha) for count in n_i])
-    return total + (n + size * (1 + alpha) + log_share) * HAIR
+    each = HALF if alpha == "supports" else ONE / size if alpha == "1/S" else Decimal(alpha)
+    whole = log_supports(n, len(n_i), size) if alpha == "supports" else log_ratio(n, size * each)
+    total = log_share - whole + sum([log_ratio(count, each) for count in n_i])
+    return total + (n + size * (1 + each) + log_share) * HAIR
 
 
 class Ball:
-    """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible; alpha is 1/size if None."""
+    """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible."""
 
-    def __init__(self, n_i: dict[int, Any], size: int, alpha: Decimal | None, log_share: Decimal, u: Any) -> None:
+    def __init__(self, n_i: dict[int, Any], size: int, alpha: Decimal | str, log_share: Decimal, u: Any) -> None:
         """Compute the radius. `u`: by step, where the search for t begins."""
         self.u = u
         n = sum(n_i.values())
         self.n_i = {i: Decimal(count) for i, count in n_i.items()}
-        exponent = log_factor([*self.n_i.values()], size, alpha or ONE / size, log_share) if n else ZERO
+        exponent = log_factor([*self.n_i.values()], size, alpha, log_share) if n else ZERO
         self.factor = exponent.exp()  # exp(n eps)
         self.eps = float(exponent) / float(n) if n else math.inf
         self.p_hat = [float(count / n) for count in n_i.values()]
@@ -471,6 +485,7 @@ class Spread:
         self.least = min(V.values())
         self.d = {i: x - self.least for i, x in V.items()}
         self.floats = {i: float(d) for i, d in self.d.items()}
+        self.most = max(self.floats.values())
 
 
 def worst_mean(ball: Ball, V: Spread, h: int = 0) -> Decimal:
@@ -479,7 +494,7 @@ def worst_mean(ball: Ball, V: Spread, h: int = 0) -> Decimal:
     Weak duality: nu + exp(-eps) prod (V_i - nu)^{n_i/n} is a lower bound for EVERY nu = least - t, t >= 0; so is least.
     t and the gain over least are guessed in floats; then a little less than that gain is proved.
     """
-    if ball.eps > 100:
+    if ball.eps > 100 or V.most < 1e-24:
         return V.least
     d = [V.floats[i] for i in ball.n_i]
     most = max(d)
@@ -561,26 +576,25 @@ class KLValues:
         self.of_pair: dict[tuple[int, int], Any] = {}
         self.room = self.head.H * HAIR
 
-    def known(self, h: int, pair: int) -> tuple[Ball, Any, Decimal, Any]:
+    def known(self, h: int, pair: int) -> Any:
         """Return what Q_h(s,a) depends on besides V: the ball, its states, and what is paid, or paid by state."""
         head, row, sign = self.head, h % self.head.rows, self.sign
         states, by_state = head.support[row][pair], None
         if head.unknown[row][pair]:
             paid = self.evidence.mean_reward(row, pair, sign)
         elif head.given.rewards_by_next:
-            paid, by_state = ZERO, {j: Decimal(sign * head.reward(h, pair, j)) for j in states}
+            paid, by_state = ZERO, {j: exact(sign * head.reward(h, pair, j)) for j in states}
         else:
-            paid = Decimal(sign * head.reward(h, pair, 0))
-        return self.evidence.ball(row, pair), states, paid, by_state
+            paid = exact(sign * head.reward(h, pair, 0))
+        self.of_pair[h, pair] = self.evidence.ball(row, pair), states, paid, by_state
+        return self.of_pair[h, pair]
 
     def Q(self, h: int, pair: int, V: Any, spreads: dict[Any, Spread]) -> Any:
         """Q_h(s,a) = r + min over the ball of p V_{h+1}; a reward by next state is inside the minimum.
 
         `spreads` keeps the spread of V, which is the same for all pairs with the same possible next states.
         """
-        if (h, pair) not in self.of_pair:
-            self.of_pair[h, pair] = self.known(h, pair)
-        ball, states, paid, by_state = self.of_pair[h, pair]
+        ball, states, paid, by_state = self.of_pair.get((h, pair)) or self.known(h, pair)
         if by_state:
             return worst_mean(ball, Spread({j: EXACT.add(V[j], by_state[j]) for j in states}), h)
         if states not in spreads:
@@ -589,8 +603,6 @@ class KLValues:
 
     def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
         """Return at most the weighted mean, a hair less than what was summed; at least the smallest value."""
-        if len(values) == 1:
-            return values[0]
         return max(min(values), sum([p * x for p, x in zip(weights, values, strict=True)]) - self.room)
 
     def back(self, h: int, rules: Any, V: Any) -> Any:
@@ -598,7 +610,8 @@ class KLValues:
         new, spreads, A = {}, dict[Any, Spread](), self.head.A
         for s in self.head.first_states if h == 0 else range(self.head.S):
             actions, weights = rules[s]
-            new[s] = self.mean(weights, [self.Q(h, s * A + a, V, spreads) for a in actions])
+            Q = [self.Q(h, s * A + a, V, spreads) for a in actions]
+            new[s] = self.mean(weights, Q) if len(Q) > 1 else Q[0]
         return new
 
     def tails(self, explorer: Any) -> list[Any]:
@@ -624,22 +637,33 @@ class PaperValues(KLValues):
 
     nothing: Any = (ZERO, ZERO)
 
+    def known(self, h: int, pair: int) -> Any:
+        """Return what Q_h(s,a) depends on besides V: p_hat, 9 beta* / n, and all that is added without V (Eq. q).
+
+        beta* = log(SAH/delta') + log(8e(n+1)), and beta: NOTATION.md.
+        """
+        head, n_j = self.head, self.evidence.visits[h % self.head.rows, pair]
+        n, r = max(sum(n_j.values()), 1), exact(head.reward(h, pair, 0))
+        log_n = log(Decimal(8 * (sum(n_j.values()) + 1))) + 1
+        bonus = head.H * head.H * (head.log_share + head.S * log_n) / n  # H^2 beta / n
+        p_hat = [(j, Decimal(m) / n) for j, m in n_j.items()]
+        self.of_pair[h, pair] = p_hat, 9 * (head.log_share + log_n) / n, r - 22 * bonus, r + 14 * bonus
+        return self.of_pair[h, pair]
+
     def Q(self, h: int, pair: int, V: Any, spreads: Any = None) -> Any:
-        """Return Q_low and -Q_up (Eq. q, ucbQ, lcbQ), with beta* = log(SAH/delta') + log(8e(n+1)), beta: NOTATION.md.
+        """Return Q_low and -Q_up (Eq. ucbQ, lcbQ).
 
         Q_up = r + 3 sqrt(Var(V_up) beta* / n) + 14 H^2 beta / n + p_hat (V_up - V_low) / H + p_hat V_up <= H, and
         Q_low = r - 3 sqrt(Var(V_up) beta* / n) - 22 H^2 beta / n - 2 p_hat (V_up - V_low) / H + p_hat V_low >= 0.
         """
-        H, n_j = self.head.H, self.evidence.visits.get((h % self.head.rows, pair), Counter())
-        n, r = max(n_j.total(), 1), Decimal(self.head.reward(h, pair, 0))
-        low = sum([m * V[j][0] for j, m in n_j.items()], ZERO) / n
-        up = -sum([m * V[j][1] for j, m in n_j.items()], ZERO) / n
-        variance = sum([m * (V[j][1] + up) ** 2 for j, m in n_j.items()], ZERO) / n
-        log_n = log(Decimal(8 * (n_j.total() + 1))) + 1
-        bonus = 3 * (variance * (self.head.log_share + log_n) / n).sqrt()
-        beta = self.head.log_share + self.head.S * log_n
-        Q_up = r + bonus + 14 * H * H * beta / n + (up - low) / H + up
-        Q_low = r - bonus - 22 * H * H * beta / n - 2 * (up - low) / H + low
+        H, (p_hat, per_variance, less, more) = self.head.H, self.of_pair.get((h, pair)) or self.known(h, pair)
+        if less <= -H and more >= H:  # whatever V in 0..H is
+            return ZERO, Decimal(-H)
+        low = sum([p * V[j][0] for j, p in p_hat], ZERO)
+        up = -sum([p * V[j][1] for j, p in p_hat], ZERO)
+        variance = sum([p * (V[j][1] + up) ** 2 for j, p in p_hat], ZERO)
+        bonus, gap = (variance * per_variance).sqrt(), (up - low) / H
+        Q_low, Q_up = less - bonus - 2 * gap + low, more + bonus + gap + up
         return max(ZERO, Q_low - H * HAIR), max(Decimal(-H), -Q_up - H * HAIR)
 
     def mean(self, weights: list[Decimal], values: list[Any]) -> Any:
@@ -850,11 +874,11 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 def summary(verdict: Verdict) -> str:
     """Return the verdict in four lines."""
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
-    result = (
-        "consistent, NOT CERTIFIED" if verdict.not_certified else "ACCEPTED" if verdict.closed else "ACCEPTED so far"
-    )
+    result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+    elif verdict.not_certified:
+        result = "consistent, NOT CERTIFIED"
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans: {counts or 'none'}"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"

@@ -7,7 +7,8 @@ whatever the agent does. The Dirichlet mixture of likelihoods over the likelihoo
 
 is a non-negative supermartingale that starts at 1, so by Ville's inequality it stays below 1/delta_0 for ALL n at once
 with probability 1 - delta_0. Taking logarithms, that is n KL(P_hat, p) <= n eps with eps as in `radius`. The event
-is about p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed.
+is about p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed. Any
+other mixture that is fixed in advance does the same: `supports_radius` averages over unknown supports.
 """
 
 import math
@@ -37,16 +38,17 @@ class KL:
 
     On the event above (probability at least 1 - delta, for all episodes and pairs at once) V_low <= V^pi <= V* <= V_up.
     What is proved is safety; the paper's regret theorem is about its own bounds. `alpha` is the Dirichlet parameter: a
-    number > 0, or "1/S", which adapts to sparse worlds; it must be chosen before the data are seen. Any `scale` of the
-    radius other than 1 is NOT CERTIFIED.
+    number > 0, or "1/S", which adapts to sparse worlds, or "supports", a mixture over unknown supports, which adapts to
+    the number of successors that each pair has; it must be chosen before the data are seen. Any `scale` of the radius
+    other than 1 is NOT CERTIFIED.
     """
 
     alpha: float | str = 0.5
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        meaning = 'a number > 0 such as 0.5, or "1/S"'
-        if self.alpha != "1/S":
+        meaning = 'a number > 0 such as 0.5, or "1/S", or "supports"'
+        if self.alpha not in ("1/S", "supports"):
             freeze(self, alpha=require_number("alpha", self.alpha, meaning))
             if not 0.0 < float(self.alpha) < math.inf:
                 raise InvalidSetting(f"alpha is {self.alpha}, expected {meaning}.")
@@ -65,7 +67,9 @@ class KL:
         return delta
 
     def dirichlet(self, S: int) -> float:
-        """Return alpha as a number, for S possible next states."""
+        """Return alpha as the kernels take it, for S possible next states: a number for "supports", too."""
+        if self.alpha == "supports":
+            return kernels.SUPPORTS
         return 1.0 / S if self.alpha == "1/S" else float(self.alpha)
 
     def events(self, problem: Problem, pooled: bool) -> int:
@@ -96,9 +100,14 @@ class KL:
         delta_0 = delta / (SAH), or delta / (SA) when counts are pooled over steps: see `events`. S is the number of
         possible next states.
         """
-        support = model.support[h]
+        return self.radius_of(model.n_sas[h], model.support[h], self.log_union(model))
+
+    def radius_of(self, n_i: AnyArray, support: Bools, log_union: float) -> Floats:
+        """Return the radius of counts n_i (.., S) under the mixture that `alpha` names."""
+        if self.alpha == "supports":
+            return self.scale * supports_radius(n_i, support, log_union)
         alpha = 1.0 / support.sum(axis=-1) if self.alpha == "1/S" else np.full(support.shape[:-1], float(self.alpha))
-        return self.scale * dirichlet_radius(model.n_sas[h], support, alpha, self.log_union(model))
+        return self.scale * dirichlet_radius(n_i, support, alpha, log_union)
 
     def log_union(self, model: Model) -> float:
         """Return log(1/delta_0)."""
@@ -145,8 +154,7 @@ class KL:
             return float(V_low[p.s1]), float(V_up[p.s1])
         if p.start is not None:
             return float(p.start @ V_low), float(p.start @ V_up)
-        everywhere, alpha = np.ones(p.S, dtype=np.bool_), np.asarray(self.dirichlet(p.S))
-        eps = self.scale * float(dirichlet_radius(model.n_start, everywhere, alpha, self.log_union(model)))
+        eps = float(self.radius_of(model.n_start, np.ones(p.S, dtype=np.bool_), self.log_union(model)))
         frequencies = model.n_start / max(int(model.n_start.sum()), 1)
         return worst_mean(frequencies, eps, V_low), -worst_mean(frequencies, eps, -V_up)
 
@@ -197,7 +205,7 @@ class KL:
             rewards=kernels.RewardArrays(problem.r_rows, problem.r_next_rows, problem.unknown_rows, counts.x_sa),
             support=problem.support_rows,
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
-            alpha=0.0 if self.alpha == "1/S" else float(self.alpha),
+            alpha=0.0 if self.alpha == "1/S" else self.dirichlet(problem.S),
             scale=self.scale,
             tie=TIE,
             margin=rounding,
@@ -225,6 +233,32 @@ def dirichlet_radius(n_i: AnyArray, support: Bools, alpha: Floats, log_union: fl
     n, S = n_i.sum(axis=-1), support.sum(axis=-1)
     ratios = np.where(support, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
     log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
+    return mixture_radius(n_i, log_m, log_union)
+
+
+def supports_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
+    """The same eps with a mixture over unknown supports: k of the S possible outcomes with weight w_k, each set of k
+    outcomes with the same weight, and Dirichlet(1/2) within. With d distinct outcomes seen,
+
+        m = sum_{k=d}^{S} w_k C(S-d, k-d) / C(S, k) DirMult_k,    w_k = 1/(k(k+1)) for k < S, w_S = 1/S,
+        DirMult_k = Gamma(k/2) / Gamma(n + k/2) prod_i Gamma(n_i + 1/2) / Gamma(1/2).
+
+    The weights add up to 1. Of the C(S, k) sets, C(S-d, k-d) hold all that was seen; in the others its likelihood is 0.
+    """
+    n, d, S = (x.sum(axis=-1)[..., None] for x in (n_i, n_i > 0, support))
+    k = np.arange(1, n_i.shape[-1] + 1)
+    holds = (d <= k) & (k <= S)
+    more, fewer = np.where(holds, k - d, 0), np.where(holds, S - d, 0)
+    log_w = -np.log(np.where(k < S, k * (k + 1.0), S))
+    log_sets = _lgamma(k + 1.0) - _lgamma(more + 1.0) + _lgamma(fewer + 1.0) - _lgamma(S + 1.0)
+    log_T = np.where(holds, log_w + log_sets + _lgamma(k / 2) - _lgamma(n + k / 2), -np.inf)
+    log_m = np.logaddexp.reduce(log_T, axis=-1) + (_lgamma(n_i + 0.5) - math.lgamma(0.5)).sum(axis=-1)
+    return mixture_radius(n_i, log_m, log_union)
+
+
+def mixture_radius(n_i: AnyArray, log_m: Floats, log_union: float) -> Floats:
+    """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m) / n over the last axis, infinite where n = 0."""
+    n = n_i.sum(axis=-1)
     p_hat = n_i / np.where(n > 0, n, 1)[..., None]
     log_p = (n_i * np.log(np.where(n_i > 0, p_hat, 1.0))).sum(axis=-1)
     return np.where(n > 0, (log_union + log_p - log_m) / np.where(n > 0, n, 1), np.inf)

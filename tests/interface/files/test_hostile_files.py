@@ -56,6 +56,8 @@ def little_memory():
 FEW = dict.fromkeys(targets.TARGETS, 60)
 FEW |= {name: 12 for name in ("log-csv", "log-json", "log-parquet", "trial", "minari-about", "minari-data")}
 FEW |= {"results": 20, "times": 4}
+GUIDED = 60  # seconds that atheris is given for each reader
+GUIDED_LIMIT = 30 * GUIDED  # of the whole process. Not a measure of speed: it ends a run that hangs, on a busy machine
 MANY = {name: 60 if n == 12 else 120 for name, n in FEW.items()} | {"times": 25, "trial": 96}
 LONGEST_MESSAGE, SECONDS = 2000, 2.0
 
@@ -146,11 +148,14 @@ def test_the_same_files_break_a_plain_reader(name, read, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_coverage_guided(name, tmp_path):
-    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py)."""
+    """atheris looks for inputs that reach new code, a minute per reader (tests/interface/files/fuzz/guided.py).
+
+    Before that minute begins, the process compiles and reads 64 files, and it may wait for other work.
+    """
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is not installed: pip install atheris (CPython on Linux)")
-    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", "60", "--folder", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    command = [sys.executable, str(HERE / "guided.py"), name, "--seconds", str(GUIDED), "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUIDED_LIMIT)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Done " in done.stderr
 
@@ -760,6 +765,66 @@ def test_data_of_a_dataset_that_lie_elsewhere_or_are_too_large(dataset, tmp_path
             sf.from_minari(targets.DATASET, tmp_path / "log.csv")
     path.write_bytes(whole)
     sf.from_minari(targets.DATASET, tmp_path / "log.csv")  # the control
+
+
+def with_arrays(path, **options):
+    """Write the arrays of the first episode again, with these options of hdf5."""
+    import h5py
+
+    with h5py.File(path, "a") as file:
+        for name in ("observations", "actions", "rewards", "terminations", "truncations"):
+            content = file["episode_0"][name][()]
+            del file["episode_0"][name]
+            file["episode_0"].create_dataset(name, data=content, **options)
+
+
+@pytest.mark.parametrize("entries", [3, 2**20])
+def test_entries_of_a_dataset_that_are_not_in_the_file(dataset, tmp_path, entries):
+    """A small file states many entries in chunks of two: each chunk would take 4 kB of memory.
+
+    The control: read by h5py alone, a million of them take more than a gigabyte.
+    """
+    import h5py
+
+    path = dataset / "main_data.hdf5"
+    with h5py.File(path, "a") as file:
+        file["episode_0/actions"].resize((entries,))
+    assert path.stat().st_size < 1e5
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + GIB, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    with pytest.raises(sf.InvalidLog, match=f"'episode_0/actions' states that it has {entries:,} entries, but not all"):
+        sf.from_minari(targets.DATASET, tmp_path / "log.csv")
+    with h5py.File(path, "r") as file:
+        if entries == 3:
+            assert file["episode_0/actions"][2] == 0  # it was never stored
+        else:
+            with pytest.raises(OSError, match="memory allocation failed"):
+                file["episode_0/actions"][()]
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (1,)}, {"chunks": True, "compression": "gzip"}, {"chunks": (9,)}])
+def test_a_dataset_stored_in_another_way_is_read(dataset, tmp_path, options):
+    """The control: contiguous, in small chunks, compressed, in chunks that are not full."""
+    sf.from_minari(targets.DATASET, tmp_path / "before.csv")
+    options = {**options, "maxshape": (None,)} if options.get("chunks") == (9,) else options
+    with_arrays(dataset / "main_data.hdf5", **options)
+    sf.from_minari(targets.DATASET, tmp_path / "after.csv")
+    assert (tmp_path / "after.csv").read_bytes() == (tmp_path / "before.csv").read_bytes()
+
+
+def test_the_arrays_of_an_episode_are_added_up(dataset, tmp_path):
+    """Three arrays of 0.4 GiB, all stored, compressed to little: each is small enough, all of them are not."""
+    import h5py
+
+    length, zeros = 2**20, zlib.compress(bytes(8 * 2**20))
+    with h5py.File(dataset / "main_data.hdf5", "a") as file:
+        for name in ("a", "b", "c"):
+            options = {"chunks": (length,), "compression": "gzip"}
+            array = file.create_dataset(f"episode_0/infos/{name}", (51 * length,), np.float64, **options)
+            for i in range(51):
+                array.id.write_direct_chunk((i * length,), zeros)
+    with pytest.raises(sf.InvalidLog, match=r"'episode_0' states that it takes 1\.2 GiB, expected at most 1 GiB"):
+        sf.from_minari(targets.DATASET, tmp_path / "log.csv")
 
 
 @pytest.mark.parametrize("claim", [{"total_episodes": 10**12}, {"total_steps": -1}, {"total_episodes": "4"}])

@@ -17,6 +17,7 @@ from .episodes import uniforms_from as uniforms_from
 from .evidence import Evidence as Evidence
 from .evidence import q_bounds as q_bounds
 from .evidence import refresh_all as refresh_all
+from .kl import SUPPORTS as SUPPORTS
 from .kl import Balls as Balls
 from .kl import RewardArrays as RewardArrays
 from .kl import balls_from as balls_from

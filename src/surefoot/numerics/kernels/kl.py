@@ -17,6 +17,8 @@ ITERATIONS = 30
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
+SUPPORTS = -1.0  # in place of alpha: the mixture over unknown supports
+TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500  # of the sum over supports: how many, and where terms no longer count
 
 
 class Balls(NamedTuple):
@@ -40,7 +42,7 @@ class Balls(NamedTuple):
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch for the values of one pair's next states
     log_union: float  # log(1 / delta_0): fixed before the data
-    alpha: float  # of the Dirichlet mixture: fixed before the data
+    alpha: float  # of the Dirichlet mixture, 0 for one over the possible states, or SUPPORTS: fixed before the data
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
     margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
@@ -109,10 +111,17 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
             balls.P_hat[row, pair, j] = 1.0 / m
         balls.eps[row, pair] = math.inf
         return
-    alpha = balls.alpha if balls.alpha > 0.0 else 1.0 / m
-    balls.eps[row, pair] = balls.scale * dirichlet_radius(
-        balls.n_sas[row, pair], succ, m, n, alpha, balls.log_union, balls.P_hat[row, pair]
+    balls.eps[row, pair] = balls.scale * mixture_radius(
+        balls.n_sas[row, pair], succ, m, n, balls.alpha, balls.log_union, balls.P_hat[row, pair]
     )
+
+
+@compiled
+def mixture_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
+    """The radius under the mixture that alpha stands for: 0 is one over the m possible outcomes."""
+    if alpha == SUPPORTS:
+        return supports_radius(n_i, succ, m, n, log_union, p_hat)
+    return dirichlet_radius(n_i, succ, m, n, alpha if alpha > 0.0 else 1.0 / m, log_union, p_hat)
 
 
 @compiled
@@ -131,6 +140,65 @@ def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_
             size += abs(math.lgamma(k + alpha)) + abs(math.lgamma(alpha))
     slack = (m + 8) * SLACK * (size + abs(log_p))
     return (log_union + log_p - log_m + slack) / n
+
+
+@compiled
+def supports_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
+    """The same radius with a mixture over unknown supports, of which d outcomes were seen:
+
+    m(n_1..n_m) = sum_{k=d}^{m} w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2)
+                  prod_i Gamma(n_i + 1/2) / Gamma(1/2).
+    """
+    d, log_m, log_p, size = 0, 0.0, 0.0, log_union
+    for j in range(m):
+        k = n_i[succ[j]]
+        p_hat[j] = k / n
+        if k > 0:
+            d += 1
+            log_m += log_gamma_ratio(k, 0.5)
+            log_p += k * math.log(k / n)
+            size += abs(math.lgamma(k + 0.5)) + math.lgamma(0.5)
+    log_sum, more = log_supports(d, m, n)
+    slack = (d + 16) * SLACK * (size + more + abs(log_p))
+    return (log_union + log_p - (log_m + log_sum) + slack) / n
+
+
+@compiled
+def log_supports(d: int, m: int, n: float) -> tuple[float, float]:
+    """The logarithm of sum_{k=d}^{m} T_k, and the size of all that was summed into it, where
+
+        T_k = w_k C(m-d, k-d) / C(m, k) Gamma(k/2) / Gamma(n + k/2),    w_k = 1/(k(k+1)) for k < m, w_m = 1/m.
+
+    Up to k = m - 1 the terms are multiples of the first, T_{k+2} / T_k = k^2 (k+1)^2 / ((k+1-d) (k+2-d) (k+3) (2n+k)).
+    The sum ends where they no longer count, or at k = 4d + 64: what is left out makes the ball larger.
+    """
+    a, x = 0.5 * m, n + 0.5 * m
+    last = math.lgamma(a) - math.lgamma(x) - math.log(m)
+    size = abs(math.lgamma(a)) + abs(math.lgamma(x)) + math.log(m)
+    if d == m:
+        return last, size
+    a, x = 0.5 * d, n + 0.5 * d
+    sets = math.lgamma(d + 1.0) + math.lgamma(m - d + 1.0) - math.lgamma(m + 1.0)
+    first = sets + math.lgamma(a) - math.lgamma(x) - math.log(d * (d + 1.0))
+    size += 2.0 * math.lgamma(m + 1.0) + abs(math.lgamma(a)) + abs(math.lgamma(x)) + math.log(d * (d + 1.0))
+    # Gamma(a + 1/2) Gamma(x) / (Gamma(a) Gamma(x + 1/2)), which is below the root however lgamma was rounded
+    half = math.exp(math.lgamma(a + 0.5) - math.lgamma(a) + math.lgamma(x) - math.lgamma(x + 0.5))
+    term, following, total = 1.0, d * (d + 1.0) / (d + 2.0) * min(half, math.sqrt(a / (x - 0.25))), 0.0
+    for i in range(min(m - d, 3 * d + TERMS)):
+        total += term
+        size += 1.0
+        if term < TINY * total:
+            break
+        k = float(d + i)
+        ratio = k * k / ((i + 1.0) * (i + 2.0)) * ((k + 1.0) * (k + 1.0) / ((k + 3.0) * (2.0 * n + k)))
+        term, following = following, ratio * term
+        if following > HUGE:
+            term, following, total = term / HUGE, following / HUGE, total / HUGE
+            first += math.log(HUGE)
+            size += math.log(HUGE)
+    front = first + math.log(total)
+    most = max(front, last)
+    return most + math.log1p(math.exp(min(front, last) - most)), size
 
 
 @compiled
@@ -267,7 +335,7 @@ def balls_from(
 ) -> Balls:
     """The balls for the counts n_sas (rows, S, A, S), whose memory they share; `refresh_all` fills the other arrays.
 
-    alpha = 0 stands for one over the number of possible next states.
+    alpha = 0 stands for one over the number of possible next states, alpha = SUPPORTS for a mixture over supports.
     """
     rows, S, A, _ = n_sas.shape
     known, after, unknown, x_sa = rewards.known, rewards.by_next, rewards.unknown, rewards.x_sa

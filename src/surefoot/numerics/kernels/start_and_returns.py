@@ -9,7 +9,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.kl import dirichlet_radius, worst_mean
+from surefoot.numerics.kernels.kl import mixture_radius, worst_mean
 from surefoot.numerics.kernels.portfolio import Portfolio, SeenReturns, mean_lower
 
 ONE, KNOWN, UNKNOWN = 0, 1, 2
@@ -60,7 +60,7 @@ def refresh_start(start: Start) -> None:
     if n == 0:
         start.eps[0] = math.inf
         return
-    start.eps[0] = start.scale * dirichlet_radius(
+    start.eps[0] = start.scale * mixture_radius(
         start.n, start.states, S, n, start.alpha, start.log_union, start.weights
     )
 
