@@ -37,13 +37,13 @@ class KL:
     """Bounds by the worst and the best transition row in a KL ball around the estimate: valid for ANY Markov policy.
 
     On the event above (probability at least 1 - delta, for all episodes and pairs at once) V_low <= V^pi <= V* <= V_up.
-    What is proved is safety; the paper's regret theorem is about its own bounds. `alpha` is the Dirichlet parameter: a
-    number > 0, or "1/S", which adapts to sparse worlds, or "supports", a mixture over unknown supports, which adapts to
-    the number of successors that each pair has; it must be chosen before the data are seen. Any `scale` of the radius
-    other than 1 is NOT CERTIFIED.
+    What is proved is safety; the paper's regret theorem is about its own bounds. `alpha` is the prior: "supports", a
+    mixture over unknown supports, which adapts to the number of successors that each pair has; a number > 0, the
+    parameter of a Dirichlet prior; or "1/S", one over the number of possible next states. It must be chosen before the
+    data are seen. docs/prior-tables.md compares them. Any `scale` of the radius other than 1 is NOT CERTIFIED.
     """
 
-    alpha: float | str = 0.5
+    alpha: float | str = "supports"
     scale: float = 1.0
 
     def __post_init__(self) -> None:
