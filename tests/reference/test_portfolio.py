@@ -4,9 +4,9 @@ W(m) = sum_j weight_j prod_x (1 - theta_j + theta_j x / m) stays below 1/delta_0
 probability at least 1 - delta_0, if the mean is m. What is kept of the returns is how they are spread over nodes.
 
 - Safe side: at the bound, W of the RETURNS THEMSELVES, in 60 digits, is at least 1/delta_0.
-- Coverage: for returns of 0 and 1, and for three values, the probability that the bound ever passes the mean is computed
-  by dynamic programming over counts. Nothing is drawn. Controls: stakes that depend on the data, returns that are
-  counted at the node above, one level for both sides.
+- Coverage: for returns of 0 and 1, and for three values, the probability that the bound ever passes the mean is
+  computed by dynamic programming over counts. Nothing is drawn. Controls: stakes that depend on the data, returns that
+  are counted at the node above, one level for both sides.
 """
 
 import math
@@ -17,6 +17,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import surefoot as sf
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, STAKES, WEIGHTS, spread
 from surefoot.bounds import portfolio as readable
 from surefoot.numerics.kernels import portfolio as kernel
@@ -233,3 +234,41 @@ def test_three_values():
                 else:
                     alive[a, b] = p
         assert 0.01 < gone <= level
+
+
+# ---- in a plan
+
+
+@pytest.mark.parametrize("floor", [-1.0, sf.Below(2.0)])
+def test_a_plan_claims_no_more_than_its_returns_prove(floor):
+    """In the user's units, from episodes played one by one: W of the returns themselves proves what is claimed."""
+    rng = np.random.default_rng(3)
+    world = sf.TabularMDP(
+        rng.dirichlet(np.ones(3), size=(4, 3, 2)), rng.uniform(-2, 5, (4, 3, 2)), units=sf.Units(-2, 5)
+    )
+    agent = sf.EpsMix(world.problem, sf.uniform(4, 3, 2), floor, delta=0.1, returns=sf.Returns(0.4))
+    counts, earned = sf.Counts.zeros(world.problem), []
+    agent.claim(counts)
+    for _ in range(150):
+        episode = sf.play(world, agent.baseline, rng).as_learnt(world.problem, str(agent.label))
+        counts.add(episode)
+        earned.append(sum(math.floor(x * UNITS) for x in episode.learnt.tolist()))
+    low, width = agent.return_range
+    assert counts.spread_episodes == 150 and min(earned) >= low and max(earned) <= low + width
+    plan = agent.plan(counts)
+    upper = isinstance(floor, sf.Below)
+    claim = plan.grounds.U - agent.possible_returns.rounding if upper else plan.grounds.by_returns
+    m = Fraction(claim) * UNITS - low
+    with mpmath.workdps(60):
+        total = mpmath.mpf(0)
+        for theta, weight in zip(STAKES, WEIGHTS, strict=True):
+            product = mpmath.mpf(weight)
+            for x in earned:
+                shown = Fraction(low + width - low - (x - low), width) / (1 - m / width) if upper else (x - low) / m
+                product *= 1 - theta + theta * mpmath.mpf(shown.numerator) / shown.denominator
+            total += product
+        assert total >= 1 / (mpmath.mpf(0.1) * mpmath.mpf(0.4))
+    assert (plan.grounds.by_returns == -math.inf) == upper  # the other side has no share of delta
+    truth = float(sf.policy_value(world, agent.baseline)[0, world.s1])
+    value = world.problem.units.to_user(float(claim))
+    assert value > truth - 0.01 if upper else value < truth

@@ -64,7 +64,7 @@ class Case:
 
     def agent(self, floor: float | sf.Relative, scale: float = 1.0) -> sf.StepMix | sf.EpsMix | sf.StepNoMix:
         make = LEARNERS[self.learner]
-        settings = {"delta": self.task.delta, "bounds": self.bounds(scale), "pooled": self.task.pooled}
+        settings = {"delta": self.task.delta, "bounds": self.bounds(scale), "pooled": self.task.pooled, "returns": None}
         return make(self.problem, self.baseline, floor, **settings)
 
 

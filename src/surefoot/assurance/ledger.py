@@ -194,8 +194,8 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         family["alpha"] = bounds.alpha if isinstance(bounds.alpha, str) else hexes(bounds.alpha)
     evidence = None
     if returns is not None:
-        low, width, rounding = agent.possible_returns
-        ends = {"low": low, "width": width, "rounding": hexes(rounding)}
+        possible = agent.possible_returns
+        ends = {name: hexes(getattr(possible, name)) for name in ("lowest", "span", "rounding")}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
     after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
     relative = None

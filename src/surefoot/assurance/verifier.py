@@ -43,16 +43,17 @@ ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., 
 FIELDS = {  # of each record, and of each record in a record
     "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
     "support start units baseline floor relative delta spending bounds returns vouched certificate warm logged",
-    "plan": "kind digest number episodes visits rewards starts baseline_returns explorer candidates by_model "
+    "plan": "kind digest number episodes visits rewards starts baseline_returns returns explorer candidates by_model "
     "by_returns floor upper h rho source safety lower policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
-    "relative": "give offset",
+    "relative": "give offset below",
     "spending": "model returns delta_prime events",
     "bounds": "family alpha scale",
     "returns": "share declared lowest span rounding",
     "certificate": "value delta mark",
 }
+SINCE_2 = {"plan": {"returns"}, "relative": {"below"}}  # fields that ledgers of format 1 do not have
 TEXTS = ("kind", "digest", "software", "learner", "family", "alpha", "mark", "source", "safety")  # fields of words
 FLAGS = ("pooled", "stationary", "warm", "logged", "declared", "frozen")  # fields of true or false
 # by_certificate: an earlier one, not proved here; vouched: the user's word; trusted: the baseline, without a proof
@@ -91,7 +92,8 @@ def plain(value: Any, name: str) -> Any:
     """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
     if type(value) is dict:
         expected = set(FIELDS[name].split()) - ({"alpha"} if value.get("family") == "Bernstein" else set())
-        require(value.keys() == expected, f"{name}: other fields than expected")
+        fits = value.keys() in (expected, expected - SINCE_2.get(name, set()))
+        require(fits, f"{name}: other fields than expected")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
         return [inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name) for inner in value]
@@ -143,10 +145,12 @@ class Head:
         """The format and the agent are known, the proof takes reasonable time, only what is stationary is pooled."""
         given = self.given
         agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
-        known = given.kind == "ledger" and given.format == 1 and given.learner in agents and given.software
+        known = given.kind == "ledger" and given.format in (1, 2) and given.learner in agents and given.software
         require(known and all(type(flag) is bool for flag in flags), "kind, format, learner, software or a flag")
         for part in (given.returns, given.relative, given.certificate):
             require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
+        newer = hasattr(given.relative, "below") == (given.format == 2)
+        require(newer or given.relative is None, "relative: fields of another format")
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
             require(table is None or (type(table) is list and table), "support or rewards: not a table")
         require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
@@ -240,13 +244,17 @@ class Head:
         require(given.bounds.family == "Bernstein" and not other, "bounds: not proved for this problem")
 
     def check_units_and_floor(self) -> Fraction:
-        """A value v is (high - low)(v + zero) to the user; with a relative floor zero >= 0. Return zero."""
+        """A value v is (high - low)(v + zero) to the user; with a share of the baseline zero >= 0. Return zero."""
         given, units, relative = self.given, self.given.units, self.given.relative
         scale = Fraction(units.high) - Fraction(units.low)
         require(scale > 0 and units.steps in (0, self.H - 1, self.H), "units: not as expected")
         require((given.floor is None) == bool(relative), "floor: neither a number nor relative, or both")
         zero: Fraction = units.steps * Fraction(units.low) / scale
-        if relative:
+        self.below = Fraction(getattr(relative, "below", 0))
+        if self.below:
+            require(self.below > 0 == relative.give == relative.offset, "relative: an amount, and a share beside it")
+            floor = f"{float(scale * self.below):.6g} below the baseline"
+        elif relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
             require(near and 0 < relative.give < 1, "relative: give, or offset is not the user's zero")
             floor = f"{1 - relative.give:g} of the baseline"
@@ -317,6 +325,7 @@ class Evidence:
         self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
         self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
         self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
+        self.spread = [0] * len(NODES)  # how these returns are spread over the nodes, in units of 2^-20 episodes
         self.total, self.earned = 0, 0  # visits, and the most that they can have paid, in units of 2^-20
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
@@ -325,7 +334,8 @@ class Evidence:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
         head, before = self.head, self.total
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
-        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns]):
+        require(hasattr(plan, "returns") == (head.given.format == 2), "returns: a record of another format")
+        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns], getattr(plan, "returns", [])):
             require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
             require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
         for row, pair, s_next, more in plan.visits:
@@ -375,6 +385,16 @@ class Evidence:
         own = n_now - n <= episodes if self.head.is_EpsMix else n_now - n == episodes * was_baseline
         own = own and x_now <= self.earned
         require(own or self.head.given.warm, "baseline_returns: of other episodes, or more than was earned")
+        for place, more in getattr(plan, "returns", []):
+            require(place < len(NODES) and more and self.head.given.returns, "returns: outside their range, or none")
+            self.spread[place] += more
+        episodes, rest = divmod(sum(self.spread), 2**20)
+        require(rest == 0 and episodes <= n_now, "returns: not of whole episodes, or of more than there were")
+        mean = sum([Fraction(w * node, 2**42) for w, node in zip(self.spread, NODES, strict=True)])
+        lost = x_now * UNIT - episodes * low - span * mean
+        whole = self.head.given.format == 1 or not self.head.given.returns
+        whole = whole or (episodes == n_now and 0 <= lost <= episodes * span * LOST)
+        require(whole or self.head.given.warm, "returns: not spread as their sum says")
 
     def ball(self, row: int, pair: int) -> "Ball":
         """Return the ball of a pair's next states."""
@@ -390,11 +410,23 @@ class Evidence:
         mean = coin(n, self.sums[row, pair] * UNIT, self.head.log_share, sign)
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
-    def mean_return(self, sign: int) -> Fraction | None:
-        """Return at most sign times the baseline's value by its returns: lowest + span times a coin (+ rounding)."""
+    def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
+        """Return at most sign times the baseline's value by its returns: what is claimed, if it is proved.
+
+        Format 2 bounds one side, which has the whole share: the upper one for a relative floor. Format 1 bounds both by
+        lowest + span times a coin (+ rounding).
+        """
         (n, x), (lost, low, span) = self.returns, self.head.range
         if not self.head.given.returns or not n:
             return None
+        if self.head.given.format == 2:
+            if claim is None or (sign > 0) == bool(self.head.given.relative) or not any(self.spread):
+                return None
+            value = Fraction(claim)
+            m = (value - low) / (span or 1) if sign > 0 else 1 - (value - lost - low) / (span or 1) + LOST
+            n_k = [Decimal(w) / 2**20 for w in self.spread[::sign]]
+            sure = m <= 0 or (span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns))
+            return sign * value if sure else None
         mean = span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.head.log_share_of_returns, sign))
         return mean + low if sign > 0 else mean - low - lost
 
@@ -559,6 +591,32 @@ def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
     sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}
     return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
+
+
+NODES = [round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)]  # docs/ledger.md, How returns are spread
+NODES += [2**22 - node for node in reversed(NODES[:-1])]
+LOST = Fraction(1, 2**22) + Fraction(max(b - a for a, b in pairwise(NODES)), 2**42)  # a return is rounded down by this
+STAKES = [Decimal(x) / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)]
+
+
+def portfolio_proves(m: Fraction, n_k: list[Decimal], log_share: Decimal) -> bool:
+    """Return whether sum_j weight_j prod_k (1 - theta_j + theta_j x_k / m)^n_k >= 1/delta_0: then the mean is above m.
+
+    Weights are 3/32 for the first eight stakes, 1/32 for the others; floats guess which of them matter.
+    """
+    x = [Decimal(node) / 2**22 * m.denominator / m.numerator for node in NODES]
+    seen = [(n, y) for n, y in zip(n_k, x, strict=True) if n]
+    guesses = []
+    for stake in map(float, STAKES):
+        ruined = stake == 1 and n_k[0] > 0
+        guesses.append(-math.inf if ruined else sum([float(n) * math.log1p(stake * (float(y) - 1)) for n, y in seen]))
+    total = ZERO
+    for j, theta in enumerate(STAKES):
+        if guesses[j] > max(guesses) - 40:
+            logs = [n * log(1 - theta + theta * y) for n, y in seen]
+            hair = HAIR * (1 + sum([abs(x) for x in logs], ZERO) + sum(n_k, ZERO))
+            total += (3 if j < 8 else 1) * (sum(logs, ZERO) - hair - log_share).exp() / 32
+    return total >= 1
 
 
 # ---- 5. The values: from the last step to the first
@@ -753,7 +811,7 @@ class Book:
     def check_claims(self, plan: Any, explorer: Any) -> str:
         """Candidates, by_model and by_returns are at most the exact values; then upper, safety and lower."""
         exact, minus_upper = self.exact_values(explorer)
-        by_returns = self.evidence.mean_return(1)
+        by_returns = self.evidence.mean_return(1, plan.by_returns)
         claims = [*plan.candidates[:-1], plan.by_model]
         proved = all(claim <= bound for claim, bound in zip(claims, exact, strict=True))
         require(proved, "candidates or by_model: not proved")
@@ -798,11 +856,11 @@ class Book:
         return sources
 
     def check_upper(self, plan: Any, minus_upper: Decimal) -> bool:
-        """U is at least an upper value, and the floor at least (1 - give) U - give zero. Return whether U is proved."""
+        """U is at least an upper value, the floor at least (1 - give) U - give zero - below. Return if U is proved."""
         U, give = Fraction(plan.upper), Fraction(self.head.given.relative.give)
-        sources = self.with_returns(minus_upper, self.evidence.mean_return(-1))
+        sources = self.with_returns(minus_upper, self.evidence.mean_return(-1, plan.upper))
         require(best(sources, DECLARED) >= -U, "upper: too low")
-        require(plan.floor >= (1 - give) * U - give * self.head.zero, "floor: too low")
+        require(plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low")
         return best(sources, PROVED) >= -U
 
     def worth(self, plan: Any, baseline: Fraction) -> Fraction:

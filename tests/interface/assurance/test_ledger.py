@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot.base.nodes import PLACES
 from surefoot.cli.main import app
 
 
@@ -46,7 +47,13 @@ def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
     assert (last["plans"], last["episodes"]) == (len(plans), 1500)
     assert {plan["source"] for plan in plans} >= {"baseline", "optimistic"}
     for line, n in zip(plans, counts_of(plans, world), strict=True):
-        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S), problem=world.problem))
+        places = np.zeros(PLACES, dtype=np.int64)
+        for earlier in plans[: line["number"] + 1]:
+            for place, more in earlier["returns"]:
+                places[place] += more
+        by_hand = {"baseline_returns": line["baseline_returns"], "return_weights": places}
+        by_hand |= {"returns_of": agent.fingerprint, "return_range": agent.return_range, "problem": world.problem}
+        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S), **by_hand))
         assert line["candidates"] == [value.hex() for value in plan.candidates.tolist()]
         assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (plan.h, plan.rho, plan.safety)
         assert line["episodes"] == n.sum() // world.H
