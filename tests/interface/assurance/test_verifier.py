@@ -31,7 +31,7 @@ from surefoot.assurance import verifier
 
 SOURCE = Path(verifier.__file__)
 BLOCKS = sf.Blocks(0.5)  # few plans, far apart
-LINES = 970  # of which 650 are code: what can be read in half an hour
+LINES = 970  # of which 670 are code: what can be read in half an hour
 
 
 # ---- the file itself
@@ -1189,6 +1189,48 @@ def test_the_quick_worst_mean_is_at_most_the_exact_one():
                 assert dual(n_i, V, alpha, share, other) - flint.arb(str(quick)) <= 1e-13 * most
             too_much += bool(flint.arb(str(spread.least + Decimal(guess))) > exact)
     assert proved > 1000 and too_much > 100
+
+
+def printed(head, n_j, r, V):
+    """Q_low and -Q_up as Li et al. print them, in floats."""
+    H, S, n = head.H, head.S, max(n_j.total(), 1)
+    log_n = math.log(8 * (n_j.total() + 1)) + 1
+    once, all_states = float(head.log_share) + log_n, float(head.log_share) + S * log_n
+    low, up = (sum(m * sign * float(V[j][k]) for j, m in n_j.items()) / n for k, sign in ((0, 1), (1, -1)))
+    variance = sum(m * (-float(V[j][1]) - up) ** 2 for j, m in n_j.items()) / n
+    bonus = 3 * math.sqrt(variance * once / n)
+    Q_up = r + bonus + 14 * H * H * all_states / n + (up - low) / H + up
+    Q_low = r - bonus - 22 * H * H * all_states / n - 2 * (up - low) / H + low
+    return max(0.0, Q_low), -min(float(H), Q_up)
+
+
+def test_the_papers_bounds_are_those_that_are_printed():
+    """At every plan of a ledger, where they say something and where they do not.
+
+    Control: with another reward they differ wherever they say something.
+    """
+    first, *plans = (verifier.read_record(line, before) for line, before in chained("step paper"))
+    differ = silent = 0
+    with localcontext(verifier.DIGITS):
+        book = verifier.Book(first)
+        for plan in plans[:-1]:
+            book.judge(plan)
+            head, values = book.head, verifier.PaperValues(book.evidence)
+            V = {s: (Decimal(s) / 4, Decimal(-s) / 2 - 1) for s in range(head.S)}
+            for h in range(head.H):
+                for pair in range(head.pairs):
+                    n_j, r = book.evidence.visits[h, pair], head.reward(h, pair, 0)
+                    found = [float(x) for x in values.Q(h, pair, V)]
+                    assert found == pytest.approx(printed(head, n_j, r, V), abs=1e-12)
+                    silent += found == [0.0, -head.H]
+                    differ += found != pytest.approx(printed(head, n_j, r + 0.01, V), abs=1e-12)
+    assert silent > 100 and differ > 100, (silent, differ)
+
+
+def chained(name):
+    """Each line of a ledger, and the digest before it."""
+    lines = ledger(name)
+    return zip(lines, ["0" * 64, *(json.loads(line)["digest"] for line in lines)], strict=False)
 
 
 # ---- hostile files
