@@ -67,8 +67,10 @@ from .offline.warm_start import hand_over as hand_over
 from .simulation.conformance import check_agent as check_agent
 from .simulation.conformance import check_world as check_world
 from .simulation.figures import plot_returns as plot_returns
+from .simulation.figures import plot_waiting as plot_waiting
 from .simulation.forecast import Forecast as Forecast
 from .simulation.forecast import forecast as forecast
+from .simulation.forecast import waiting_times as waiting_times
 from .simulation.loops import play as play
 from .simulation.run import Curve as Curve
 from .simulation.run import Run as Run

@@ -28,7 +28,7 @@ def test_check_values(check_values, i):
     problem, baseline, counts = built(case)
     model = sf.Model(problem, counts, case["delta"])
     pi_bar = np.eye(problem.A)[np.array(case["bernstein"]["optimistic_actions"])]
-    found = [sf.KL().lower(model, sf.splice(baseline, pi_bar, h0)) for h0 in range(problem.H + 1)]
+    found = [sf.KL(0.5).lower(model, sf.splice(baseline, pi_bar, h0)) for h0 in range(problem.H + 1)]
     np.testing.assert_allclose(found, case["kl"]["lower_by_h0_for_bernstein_optimistic_splices"], atol=1e-9, rtol=0)
     sparse = sf.KL("1/S").lower(model, baseline)
     assert sparse == pytest.approx(case["kl"]["lower_baseline_alpha_1_over_S"], abs=1e-9)

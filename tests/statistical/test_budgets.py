@@ -43,7 +43,7 @@ def bpi(world):
 
 
 def untold(world, floor, episodes):
-    settings = {"delta": DELTA, "pooled": world.stationary}
+    settings = {"delta": DELTA, "pooled": world.stationary, "bounds": sf.KL(0.5)}  # later: it has to explore more
     return sf.BudgetExploration(world.problem, world.baseline, floor, **settings)
 
 

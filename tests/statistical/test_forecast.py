@@ -86,7 +86,7 @@ def test_within_a_factor_of_two_with_the_papers_bounds(name):
 def test_returns_are_part_of_it():
     world = sf.world("deep-sea")
     settings = {"delta": 0.1, "pooled": True}
-    plain = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, **settings)
+    plain = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, returns=None, **settings)
     more = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, returns=sf.Returns(), **settings)
     sooner, later = (sf.forecast(agent, world=world).outlooks[0].first_mixture for agent in (more, plain))
     assert sooner < later

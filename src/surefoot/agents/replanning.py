@@ -30,7 +30,8 @@ class EveryEpisode:
 
 @dataclass(frozen=True)
 class Growth:
-    """Plan when the visits of some pair have grown by this factor since the last plan (a first visit counts)."""
+    """Plan when the visits of some pair have grown by this factor since the last plan (a first visit counts), or the
+    number of the baseline's returns, where these are evidence."""
 
     factor: float = 1.1
 
@@ -92,19 +93,26 @@ class Deadline(NamedTuple):
 
     episodes: int | None  # when so many episodes are counted; None: that is not fixed
     visits: Ints  # else when some pair has been visited so often
+    returns: int | None = None  # or when the baseline has played so many episodes; None: that does not matter
 
 
-def deadline(replan: Replan, counts: Counts, H: int) -> Deadline:
-    """Return when a plan from these counts ends."""
+def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
+    """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?"""
     counted = int(counts.n_sas.sum()) // H
     length = block_length(replan, counted)
-    return Deadline(None if length is None else counted + length, limits(replan, counts.n_sa))
+    returns = None
+    if by_returns and replan.rule.growth < math.inf:
+        n = int(counts.baseline_returns[0])
+        returns = max(n + 1, math.ceil(replan.rule.growth * n))
+    return Deadline(None if length is None else counted + length, limits(replan, counts.n_sa), returns)
 
 
 def is_due(end: Deadline, now: Counts, H: int) -> bool:
     """Is it time to replan?"""
     if end.episodes is not None:
         return int(now.n_sas.sum()) // H >= end.episodes
+    if end.returns is not None and int(now.baseline_returns[0]) >= end.returns:
+        return True
     return bool((now.n_sa >= end.visits).any())
 
 

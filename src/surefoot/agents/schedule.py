@@ -31,7 +31,7 @@ class PlanInForce:
     def begin(cls, agent: CountingAgent, plan: Plan, counts: Counts) -> Self:
         """Return a plan that was just computed from these counts."""
         now = _episodes(agent, counts)
-        return cls(agent, plan, now, deadline(agent.replan_rule, counts, agent.problem.H), now)
+        return cls(agent, plan, now, _deadline(agent, counts), now)
 
     @classmethod
     def remembered(cls, agent: CountingAgent, plan: Plan, computed_from: Counts) -> Self:
@@ -63,7 +63,12 @@ class PlanInForce:
 
 def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
     """Does the rule end a plan of which only the counts that it was computed from are remembered?"""
-    return is_due(deadline(agent.replan_rule, computed_from, agent.problem.H), counts, agent.problem.H)
+    return is_due(_deadline(agent, computed_from), counts, agent.problem.H)
+
+
+def _deadline(agent: CountingAgent, counts: Counts) -> Deadline:
+    """Return when a plan from these counts ends."""
+    return deadline(agent.replan_rule, counts, agent.problem.H, agent.return_range is not None)
 
 
 def _episodes(agent: CountingAgent, counts: Counts) -> int:

@@ -186,6 +186,9 @@ def forecast(
     delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
     pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
     returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="A picture: waiting time against the floor and against delta.")
+    ] = None,
     size: Annotated[
         list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
     ] = None,
@@ -198,11 +201,17 @@ def forecast(
     from dataclasses import asdict
 
     from surefoot.simulation import by_name
+    from surefoot.simulation.figures import plot_waiting
+    from surefoot.simulation.forecast import forecast as forecast_of
+    from surefoot.simulation.forecast import waiting_times
     from surefoot.worlds.registry import world as build_world
 
     chosen = name or "random"
     world = build_world(chosen, **by_name.parse_sizes(chosen, size or []))
-    found = by_name.forecast_in(world, agent, floor, kappa, delta, pooled, returns)
+    built = by_name.forecast_agent(world, agent, floor, kappa, delta, pooled, returns)
+    found = forecast_of(built, world=world)
+    if out is not None:
+        plot_waiting(waiting_times(built, world=world), out)
     if as_json:
         echo_json({"world": world.name, **asdict(found)})
     else:

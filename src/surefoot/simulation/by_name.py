@@ -7,7 +7,6 @@ from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.forecast import Forecast, forecast
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
 from surefoot.task.problem import Problem
@@ -78,10 +77,10 @@ def _kind(name: str) -> type[AgentByName]:
     return kind
 
 
-def forecast_in(
+def forecast_agent(
     world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
-) -> Forecast:
-    """Return a forecast for an agent by name, with the world's usual baseline."""
+) -> FloorAgent:
+    """Return an agent by name to forecast for, with the world's usual baseline."""
     kind = _kind(name)
     if not issubclass(kind, FloorAgent) or kind.in_sum:
         raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
@@ -96,9 +95,7 @@ def forecast_in(
         world.problem.level(level, "baseline - kappa")
     assert level is not None
     agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled)
-    if not returns:
-        agent = replace(agent, returns=None)
-    return forecast(agent, world=world)
+    return agent if returns else replace(agent, returns=None)
 
 
 def build_agent(name: str, problem: Problem, settings: AgentSettings) -> CountingAgent:

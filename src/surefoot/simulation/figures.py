@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.simulation.forecast import Waiting
 from surefoot.simulation.run import Run
 
 if TYPE_CHECKING:
@@ -81,6 +82,42 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
         figure.suptitle(heading, fontsize=10)
         for axes in columns:
             axes.legend(loc="lower right", frameon=False, fontsize=8)
+    if target is not None:
+        figure.savefig(target)
+    return figure
+
+
+def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = "") -> "Figure":
+    """Draw forecast waiting times against the floor and against delta: off the baseline, and fully optimistic."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    target, known = None if path is None else require_target(path), waiting.forecast
+    figure = Figure(figsize=(10.0, 4.2), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, sharey=True)
+    unit = f" ({known.unit})" if known.unit else ""
+    for axes, rows, here, name in (
+        (left, waiting.by_floor, known.floor, f"floor{unit}"),
+        (right, waiting.by_delta, waiting.delta, "delta: how likely the promise may fail"),
+    ):
+        for colour, what, label in (
+            (COLOURS[0], "first_mixture", "off the baseline"),
+            (COLOURS[1], "first_optimistic", "the optimistic policy alone"),
+        ):
+            points = [(x, getattr(outlook, what)) for x, outlook in rows]
+            shown = [(x, max(k, 1)) for x, k in points if k is not None]
+            axes.plot(*zip(*shown, strict=True), "o-", color=colour, ms=3.5, label=label) if shown else None
+        axes.axvline(here, color="#666666", ls="--", lw=1.0, label=f"now {here:.4g}")
+        axes.set_xlabel(name, fontsize=9)
+        axes.set_yscale("log")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8)
+    right.set_xscale("log")
+    left.axvline(known.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}")
+    left.legend(frameon=False, fontsize=8)
+    left.set_ylabel("episodes, as forecast")
+    figure.suptitle(title or f"{known.agent}, {known.grounds}: how long until ...", fontsize=10)
     if target is not None:
         figure.savefig(target)
     return figure

@@ -34,6 +34,11 @@ KAPPA = "how far the baseline is above the floor, in the units of the rewards, >
 GROWTH = 0.05  # of a block, in episodes so far
 SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
 ENOUGH = 50  # returns seen, from which it is taken instead
+# Half of all runs have proved the floor before the typical returns have: a random walk that must gain some 5 nats, with
+# twice as much variance as drift, has done so after 0.83 of that time in the median. Measured in 12 worlds: 0.7 to 1.
+EARLY = 0.85
+MARGINS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)  # floors to forecast for, in margins of the present one
+DELTAS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 PAPERS_BOUNDS = "the paper's bounds"
 
 
@@ -174,6 +179,37 @@ def forecast(
     )
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """Forecasts for other floors, and for other deltas, as (floor or delta, outlook); all else as the agent has it."""
+
+    forecast: Forecast  # for the agent as it is
+    delta: float
+    by_floor: tuple[tuple[float, Outlook], ...]
+    by_delta: tuple[tuple[float, Outlook], ...]
+
+
+def waiting_times(agent: FloorAgent, *, world: TabularMDP | None = None, counts: Counts | None = None) -> Waiting:
+    """Forecast how long the agent would wait with floors nearer to and further from the baseline, and other deltas.
+
+    The floor is a number; `world` or `counts` are as in `forecast`.
+    """
+    found = forecast(agent, world=world, counts=counts)
+    if isinstance(agent.floor, BaselineFloor) or found.kappa <= 0.0:
+        raise InvalidSetting(f"Expected a floor in units of return, below the baseline: {found}.")
+
+    def first(one: FloorAgent) -> Outlook:
+        return forecast(one, world=world, counts=counts).outlooks[0]
+
+    floors = [found.baseline - part * found.kappa for part in MARGINS]
+    return Waiting(
+        found,
+        agent.delta,
+        tuple((floor, first(replace(agent, floor=floor))) for floor in floors if floor > agent.problem.lowest),
+        tuple((delta, first(replace(agent, delta=delta))) for delta in DELTAS),
+    )
+
+
 def lemma_finite(problem: Problem, kappa: float) -> float:
     """Return the smallest K for which the paper's Lemma (finite) says that an episode is optimistic (rescaled kappa).
 
@@ -274,7 +310,7 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         else:
             expected.add(world, policy, n)
         expected.baseline_returns += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
-        expected.return_weights += by_baseline * returns
+        expected.return_weights += by_baseline / EARLY * returns
         k += n
         last = decision
     if first_mixture is None and last is not None:

@@ -17,9 +17,10 @@ import numpy as np
 
 from surefoot.agents import CountingAgent, Plan, SpliceAgent
 from surefoot.agents.plan import SOURCES
+from surefoot.agents.replanning import Deadline
 from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Floats
 from surefoot.base.validation import read_only
 from surefoot.errors import InvalidCounts
 from surefoot.numerics import kernels
@@ -34,6 +35,7 @@ from surefoot.task.problem import Problem
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
+NEVER = 2**62  # baseline episodes: none end a plan
 STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
 
@@ -178,7 +180,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         following = None if in_force is None else in_force.next(counts)
         if following is None:
             following = context.replan()
-            arrays = count_arrays(counts, following.end.visits, setup.agent.return_range)
+            arrays = count_arrays(counts, following.end, setup.agent.return_range)
             # An agent that continues its plan switches between few policies: each is measured once.
             known: dict[object, tuple[Plan, kernels.ActivePlan]] = {}
         if following is not in_force:
@@ -197,8 +199,9 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         yield done
 
 
-def count_arrays(counts: Counts, limits: Ints, within: tuple[int, int] | None) -> "kernels.CountArrays":
+def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) -> "kernels.CountArrays":
     """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
+    limits = end.visits
     rows, S, A, _ = counts.n_sas.shape
     return kernels.CountArrays(
         n_sas=counts.n_sas.reshape(rows, S * A, S),
@@ -206,6 +209,7 @@ def count_arrays(counts: Counts, limits: Ints, within: tuple[int, int] | None) -
         x_sa=np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, S * A),
         n_start=counts.n_start,
         returns=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, within),
+        returns_limit=NEVER if end.returns is None else end.returns,
         account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
@@ -314,7 +318,7 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
-    problem, unlimited = agent.problem, np.zeros((0, 0), dtype=np.int64)
+    problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
     kernels.play_baseline(
         world.for_kernels(),
         kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows),

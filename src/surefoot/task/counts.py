@@ -360,14 +360,14 @@ class Counts(CountTables):
             x_sa=arrays.get("x_sa"),
             n_start=arrays.get("n_start"),
             baseline_returns=arrays.get(IN_A_FILE["baseline_returns"]),
-            return_weights=arrays.get("return_weights"),
-            return_range=None if spans is None else (int(spans[0]), int(spans[1])),
             logged=bool(arrays.get("logged", False)),
             account=arrays.get(IN_A_FILE["account"]),
             basis=arrays.get("basis"),
         )
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
+        if spans is not None:
+            counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
         counts.logged_returns = int(arrays.get("logged_returns", 0))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
         counts._read_claims(path, arrays)

@@ -66,8 +66,6 @@ class CountTables:
         n_start: ArrayLike | None = None,
         baseline_returns: ArrayLike | None = None,
         returns_of: str | None = None,
-        return_weights: ArrayLike | None = None,
-        return_range: tuple[int, int] | None = None,
         logged: bool = False,
         account: ArrayLike | None = None,
         account_of: str | None = None,
@@ -123,8 +121,7 @@ class CountTables:
             raise InvalidCounts(
                 f"baseline_returns is {self.baseline_returns}: more than {self.H} in an episode of {self.H} steps."
             )
-        self.return_range = None if return_range is None else range_of_returns(return_range)
-        self.return_weights = weights_of_returns(return_weights, int(self.baseline_returns[0]))
+        self.return_range, self.return_weights = None, np.zeros(PLACES, dtype=np.int64)
         self.account = sums_of("account", account, 3)
         if self.H is not None and int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
@@ -264,6 +261,15 @@ class CountTables:
         self.logged_returns = 0
         self.returns_of = self.return_range = None
 
+    def hold_returns(self, weights: ArrayLike, within: tuple[int, int]) -> None:
+        """Hold, in place, returns that are spread like this over the nodes of the range `within`, all of it checked."""
+        low, span = within
+        self.return_weights = weights_of_returns(weights, int(self.baseline_returns[0]))
+        self.return_range = (
+            require_integer("The least return", low, -LARGEST_SUM, InvalidCounts),
+            require_integer("The span of returns", span, 0, InvalidCounts),
+        )
+
     @property
     def spread_episodes(self) -> int:
         """How many baseline episodes have their return spread over the nodes: those that are evidence."""
@@ -296,8 +302,6 @@ class CountTables:
             n_start=self.n_start,
             baseline_returns=self.baseline_returns,
             returns_of=self.returns_of,
-            return_weights=self.return_weights,
-            return_range=self.return_range,
             logged=self.logged,
             account=self.account,
             account_of=self.account_of,
@@ -305,6 +309,7 @@ class CountTables:
         )
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
         same.stream, same.logged_returns = self.stream, self.logged_returns
+        same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
         return same
 
     def __eq__(self, other: object) -> bool:
@@ -356,18 +361,9 @@ def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | Non
         raise InvalidFile(f"{path}: its numbers are too large for any episodes that were played: the file is damaged.")
 
 
-def range_of_returns(given: tuple[int, int]) -> tuple[int, int]:
-    """Return the least return and the span, checked."""
-    low, span = given
-    return (
-        require_integer("return_range[0]", low, -LARGEST_SUM, InvalidCounts),
-        require_integer("return_range[1]", span, 0, InvalidCounts),
-    )
-
-
-def weights_of_returns(given: ArrayLike | None, episodes: int) -> Ints:
+def weights_of_returns(given: ArrayLike, episodes: int) -> Ints:
     """Return how so many returns are spread over the nodes, checked: whole episodes, and no more than there are."""
-    weights = whole("return_weights", np.zeros(PLACES) if given is None else given, (PLACES,), LARGEST_SUM)
+    weights = whole("return_weights", given, (PLACES,), LARGEST_SUM)
     total = sum(weights[:OUTSIDE].tolist())
     if total % EPISODE or total // EPISODE + int(weights[OUTSIDE]) > episodes:
         raise InvalidCounts(

@@ -90,7 +90,7 @@ def test_defaults_are_for_people(make):
 
 def test_default_bounds_are_sharp(make_splice):
     make, agent = make_splice, make_splice()
-    assert agent.bounds == sf.KL(0.5)
+    assert agent.bounds == sf.KL("supports") == sf.KL()
     assert agent.bounds.certified
     # With the paper's bounds the default is the paper's, too; and what is said is kept.
     assert make(bounds=sf.Bernstein()).replan_rule == EveryEpisode()

@@ -51,9 +51,10 @@ def test_every_plan_is_written_and_the_run_is_the_same(kind, tmp_path):
         for earlier in plans[: line["number"] + 1]:
             for place, more in earlier["returns"]:
                 places[place] += more
-        by_hand = {"baseline_returns": line["baseline_returns"], "return_weights": places}
-        by_hand |= {"returns_of": agent.fingerprint, "return_range": agent.return_range, "problem": world.problem}
-        plan = agent.plan(sf.Counts(n.reshape(world.H, world.S, world.A, world.S), **by_hand))
+        by_hand = {"baseline_returns": line["baseline_returns"], "returns_of": agent.fingerprint}
+        counts = sf.Counts(n.reshape(world.H, world.S, world.A, world.S), problem=world.problem, **by_hand)
+        counts.hold_returns(places, agent.return_range)
+        plan = agent.plan(counts)
         assert line["candidates"] == [value.hex() for value in plan.candidates.tolist()]
         assert (line["h"], float.fromhex(line["rho"]), line["safety"]) == (plan.h, plan.rho, plan.safety)
         assert line["episodes"] == n.sum() // world.H

@@ -33,9 +33,9 @@ from surefoot.numerics.kernels.uniforms import Uniforms, uniform
 from surefoot.numerics.kernels.values import draw, start_value
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
-# plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted) and of
-# LoopState.values.
-LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, NUMBERS = 0, 1, 2, 3, 4, 5, 6
+# plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted; baseline
+# episodes that end the plan) and of LoopState.values.
+LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, NUMBERS = 0, 1, 2, 3, 4, 5, 6, 7
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
@@ -62,7 +62,8 @@ class KnownRewards(NamedTuple):
 
 
 class ReplanRule(NamedTuple):
-    """When to replan: after max(1, share of the episodes so far), or when the visits of some pair have grown."""
+    """When to replan: after max(1, share of the episodes so far), or when the visits of some pair have grown, or the
+    number of the baseline's returns, where these are evidence."""
 
     share: float  # 0: every episode; infinite: never because of the number of episodes
     growth: float  # factor of a pair's visits; infinite: never because of visits
@@ -176,12 +177,16 @@ def refresh_visited(evidence: Evidence, A: int, episode: EpisodeArrays) -> None:
 
 
 @compiled
-def set_limits(evidence: Evidence, replan_rule: ReplanRule, loop_state: LoopState) -> None:
+def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: ReplanRule, loop_state: LoopState) -> None:
     """Decide how long the plan just made may stay in force, from the counts it was made from."""
     numbers, limits = loop_state.numbers, loop_state.limits
     numbers[LEFT] = FAR
     if replan_rule.share < math.inf:
         numbers[LEFT] = max(1, math.ceil(replan_rule.share * numbers[EPISODES]))
+    numbers[RETURNS] = FAR
+    if returns.seen.weights.shape[0] > 0 and replan_rule.growth < math.inf:
+        n = returns.seen.total[0]
+        numbers[RETURNS] = max(n + 1, math.ceil(replan_rule.growth * n))
     for row in range(limits.shape[0]):
         for pair in range(limits.shape[1]):
             n = evidence.n_sa[row, pair]
@@ -261,7 +266,7 @@ def run_episodes(
     for _ in range(episodes):
         if numbers[LEFT] == 0:
             make_plan(world, inputs, work, loop_state)
-            set_limits(evidence, inputs.replan_rule, loop_state)
+            set_limits(evidence, returns, inputs.replan_rule, loop_state)
             numbers[SINGLE] = 0
             planned = True
         else:
@@ -283,6 +288,7 @@ def run_episodes(
         reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
         if by_baseline:
             count_return(returns.seen, episode.paid)
+            reached |= returns.seen.total[0] >= numbers[RETURNS]
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
@@ -310,6 +316,7 @@ class CountArrays(NamedTuple):
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     n_start: Ints  # (S,)
     returns: SeenReturns
+    returns_limit: int  # baseline episodes that end the plan
     account: Ints  # (3,)
     limits: Ints  # (rows, S*A); of size 0 where growth does not matter
 
@@ -354,6 +361,7 @@ def play_on(
         by_baseline = chosen_first and plan.baseline
         if by_baseline:
             count_return(arrays.returns, episode.paid)
+            reached |= arrays.returns.total[0] >= arrays.returns_limit
         if plan.entry >= 0 and by_baseline:
             arrays.account[0] += 1
         elif plan.entry >= 0:

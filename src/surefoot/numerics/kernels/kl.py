@@ -14,6 +14,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
+FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
@@ -215,7 +216,7 @@ def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin
         low = v if v < low else low
         high = v if v > high else high
     span = high - low
-    if not eps < math.inf or span <= 0.0:
+    if not eps < FAR or span <= 0.0:
         return float(low)
     mean, square, at_zero = 0.0, 0.0, -eps
     for i in range(m):

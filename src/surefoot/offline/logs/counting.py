@@ -62,26 +62,6 @@ def count_log(
         return counted(source, glance, seed, states, actions)
 
 
-def log_returns(
-    paths: Paths,
-    *,
-    columns: Mapping[str, str] | None = None,
-    horizon: int | None = None,
-    after_end: float = 0.0,
-    memory: str = MEMORY,
-) -> Floats:
-    """Return what each episode of a log was paid in all, in the log's units; in any order.
-
-    `horizon` and `after_end` are those of `count_log`: a longer episode is cut, and after an early end `after_end` is
-    paid at each remaining step. `agent.with_logged_returns` makes them evidence of the baseline that wrote the log.
-    """
-    paid_after = require_number("after_end", after_end, "the reward of each step after an early end")
-    with open_log(paths, columns, memory, None) as log:
-        _, glance = glanced(log, horizon, None, None)
-        found = log.ask(f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {_rows(glance)} GROUP BY id, episode")
-    return np.asarray(found["paid"] + paid_after * (glance.H - found["steps"]), dtype=np.float64)
-
-
 class Source(Protocol):
     """Where a log is stored. `assemble` is given the counts, and asks the source for more where it needs it."""
 
@@ -214,14 +194,14 @@ class Files:
         """Aggregate by these keys. Integer keys are packed into one number, which is faster."""
         low, size = self._box(glance, keys)
         if size is None:
-            found = self.log.ask(f"SELECT {', '.join(keys)}, {values} FROM {_rows(glance)} GROUP BY ALL")
+            found = self.log.ask(f"SELECT {', '.join(keys)}, {values} FROM {rows_of(glance)} GROUP BY ALL")
             found["step"] = found["step"] - glance.first
         else:
             packed, lowest = "", 0
             for name, start, width in zip(keys, low, size, strict=True):
                 column = f"{name}::INT" if name == "terminated" else name
                 packed, lowest = f"({packed}) * {width} + {column}" if packed else column, lowest * width + start
-            found = self.log.ask(f"SELECT {packed} AS packed, {values} FROM {_rows(glance)} GROUP BY ALL")
+            found = self.log.ask(f"SELECT {packed} AS packed, {values} FROM {rows_of(glance)} GROUP BY ALL")
             left = found.pop("packed").astype(np.int64) - lowest
             for name, start, width in reversed(list(zip(keys, low, size, strict=True))):
                 found[name] = left % width + (0 if name == "step" else start)
@@ -278,7 +258,7 @@ class Files:
             f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
             f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum "
             f"FROM (SELECT *, floor(x) AS whole, {self.fold(glance, seed)} = step - {glance.first} AS in_fold "
-            f"FROM (SELECT *, {x} AS x FROM {_rows(glance)})) GROUP BY ALL"
+            f"FROM (SELECT *, {x} AS x FROM {rows_of(glance)})) GROUP BY ALL"
         )
 
 
@@ -305,7 +285,7 @@ def _whole(log: OpenLog, name: str) -> bool:
     return {"next_state": "state"}.get(name, name) not in log.text
 
 
-def _rows(glance: Glance) -> str:
+def rows_of(glance: Glance) -> str:
     """Return the rows that are counted: all but those cut off."""
     return f"log WHERE step < {glance.first + glance.H}" if glance.cut else "log"
 
