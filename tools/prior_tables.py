@@ -53,7 +53,7 @@ def least(holds):
 def episodes_until(world, baseline, floor, prior):
     """After how many episodes of the baseline its floor is certified by the model, and those until anything is."""
     pooled = world.stationary
-    agent = sf.EpsMix(world.problem, baseline, floor, delta=DELTA, bounds=sf.KL(prior), pooled=pooled)
+    agent = sf.EpsMix(world.problem, baseline, floor, delta=DELTA, bounds=sf.KL(prior), pooled=pooled, returns=None)
 
     def decision(episodes):
         return agent.decide(agent.evidence(in_expectation(world, baseline, episodes, pooled)))
