@@ -202,18 +202,20 @@ def main():
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
     chosen = parser.parse_args()
-    text = PAGE.read_text()
+    tables = {}
     for name in chosen.only:
         lines = []
         for line in TABLES[name](chosen.runs):
             print(line, flush=True)
             lines.append(line)
-        made = f"<!-- table: {name} -->\n" + "\n".join(lines) + "\n<!-- end -->"
-        text = re.sub(rf"<!-- table: {name} -->\n.*?<!-- end -->", lambda _, made=made: made, text, flags=re.DOTALL)
+        tables[name] = "\n".join(lines)
     if chosen.only == list(TABLES):
-        seen = f"{Measured.violations:,} of all episodes of {Measured.runs:,} runs"
-        made = f"<!-- table: violations -->\nEpisodes below the floor: {seen}.\n<!-- end -->"
-        text = re.sub(r"<!-- table: violations -->\n.*?<!-- end -->", lambda _: made, text, flags=re.DOTALL)
+        seen = f"{Measured.violations:,}, in all episodes of {Measured.runs:,} runs"
+        tables["violations"] = f"Episodes below the floor, in all tables of this page: {seen}."
+    text = PAGE.read_text()
+    for name, table in tables.items():
+        made = f"<!-- table: {name} -->\n{table}\n<!-- end -->"
+        text = re.sub(rf"<!-- table: {name} -->\n.*?<!-- end -->", lambda _, made=made: made, text, flags=re.DOTALL)
     PAGE.write_text(text)
     print(Measured.violations, "violations in", Measured.runs, "runs")
 
