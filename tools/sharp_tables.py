@@ -2,7 +2,7 @@
 
     python tools/sharp_tables.py [--trials 20] [--only random lake hard limit]
 
-About fifteen minutes on two cores.
+About half an hour on two cores.
 """
 
 import argparse
@@ -250,9 +250,9 @@ def introduction():
     return [
         "# Sharp certificates, measured",
         "",
-        "Written by `python tools/sharp_tables.py`. All agents here are certified (scale 1). The paper's bounds are",
-        "its own constants; where rewards depend on the next state they are given the means. *Model alone* is",
-        "`returns=None`: no returns, and all of delta for the model.",
+        "Written by `python tools/sharp_tables.py`. All agents here are certified (scale 1): a run may have violations",
+        "with probability delta. The paper's bounds are its own constants; where rewards depend on the next state they",
+        "are given the means. *Model alone* is `returns=None`: no returns, and all of delta for the model.",
         "",
         "*Limit*: about how many returns of the baseline any test needs that may be wrong with probability share",
         "times delta (0.05 here): log(1/(share delta)) / KL_inf episodes. KL_inf is the largest mean of",
