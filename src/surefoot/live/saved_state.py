@@ -108,8 +108,8 @@ class State:
         if str(arrays["mark"]) != run.fingerprint:
             if str(arrays["mark"]) == run.fingerprint_before:
                 raise InvalidFile(
-                    f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. Give "
-                    "the agent bounds=sf.KL(0.5) and returns=None where you left them out, and resume."
+                    f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. "
+                    "Give the agent bounds=sf.KL(0.5) and returns=None where you left them out, and resume."
                 )
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
