@@ -7,7 +7,7 @@ in a few worlds, not in all.
 
 For the rest: medians of nine runs are compared. False alarm: single runs scatter most on the trap (by a factor of 1.8,
 one standard deviation); there the median of nine other runs is not within the factor with probability 0.002, in
-deep-sea, where they scatter by 7 to 18 %, never. Miss: a forecast that is wrong by a factor of 4 passes on the trap with
+deep-sea, where they scatter by 7 to 18 %, never. Miss: a forecast wrong by a factor of 4 passes on the trap with
 0.003, one that is wrong by less than 2 passes by design. One run with the paper's bounds scatters by a per mille: no
 false alarm to speak of, and wrong by more than 2.01 is seen. Seeds are fixed.
 """
