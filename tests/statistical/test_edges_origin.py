@@ -124,7 +124,7 @@ def test_returns_that_nobody_claimed_are_not_another_baselines(two_baselines):
     assert good.plan(own).grounds.by_returns > 0.5
 
 
-def test_returns_of_nobody_are_trusted_at_most(two_baselines):
+def test_returns_of_nobody_are_no_evidence(two_baselines):
     """The user says that a baseline played, and not which."""
     world, good, worse = two_baselines
 
@@ -134,12 +134,28 @@ def test_returns_of_nobody_are_trusted_at_most(two_baselines):
 
     assert false_certificates(attack)[0] == 0
     counts = drawn_episodes(world, good, 0, 200, label=lambda drawn: bool(drawn.baseline))
+    assert (counts.returns_of, counts.baseline_returns[0], counts.spread_episodes) == (None, 200, 0)
     plan = worse.plan(counts)
-    assert plan.grounds.by_returns > 0.5
+    assert plan.grounds.by_returns == -np.inf
     assert plan.safety == "trusted"
-    assert "no one claimed them: agent.claim(counts)" in plan.explain()
-    with pytest.raises(sf.InvalidCounts, match=r"nobody says of which.*agent\.claim\(counts\)"):
-        sf.Learner(worse, 0, counts)
+    assert "(200 more are no evidence: of an earlier version, or not labelled" in plan.explain()
+    assert sf.Learner(worse, 0, counts).counts.baseline_returns[0] == 0
+    own = drawn_episodes(world, good, 0, 200)  # control: labelled by the plan, they are evidence
+    assert good.plan(own).grounds.by_returns > 0.5
+
+
+def test_returns_copied_without_their_owner_are_no_evidence(two_baselines):
+    """The user copies the tables of counts, and not whose the returns are."""
+    world, good, worse = two_baselines
+
+    def copied(seed):
+        seen = drawn_episodes(world, good, seed, 200)
+        names = ("n_start", "baseline_returns", "return_weights", "return_range")
+        return sf.Counts(seen.n_sas, s1=0, problem=world.problem, **{name: getattr(seen, name) for name in names})
+
+    assert false_certificates(lambda seed: false_plan(world, worse.plan(copied(seed))))[0] == 0
+    assert worse.plan(copied(0)).grounds.by_returns == -np.inf
+    assert sf.Learner(worse, 0, copied(0)).counts.baseline_returns[0] == 0
 
 
 def test_two_learners_do_not_share_counts(two_baselines):
@@ -147,7 +163,7 @@ def test_two_learners_do_not_share_counts(two_baselines):
 
     def attack(seed):
         counts = sf.Counts.zeros(world.problem)
-        other = sf.EpsMix(world.problem, good.baseline, 0.89)  # does not read returns, but brings them
+        other = sf.EpsMix(world.problem, good.baseline, 0.89, returns=None)  # does not read returns, but brings them
         first, second = sf.Learner(other, seed, counts), sf.Learner(worse, seed, counts)
         rng = np.random.default_rng([seed, 2])
         for _ in range(200):

@@ -62,13 +62,21 @@ def test_rivals_do_not_certify_by_unclaimed_counts():
 
 
 def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
-    counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22])
-    reads, does_not = agent(returns=sf.Returns()), agent()
-    with pytest.raises(sf.InvalidCounts, match=r"nobody says of which.*agent\.claim\(counts\)"):
-        sf.Learner(reads, 0, counts.copy())
-    assert sf.Learner(does_not, 0, counts.copy()).counts.baseline_returns.tolist() == [0, 0]
-    reads.claim(counts)  # the user's word
-    assert sf.Learner(reads, 0, counts).counts.baseline_returns.tolist() == [4, 2**22]
+    reads, does_not = agent(), agent(returns=None)
+    weights = np.zeros(66, dtype=int)
+    weights[20] = 4 * 2**20
+    spread = {"return_weights": weights, "return_range": reads.return_range}
+    for more in ({}, spread):
+        counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22], **more)
+        for mine in (reads, does_not):
+            begun = sf.Learner(mine, 0, counts.copy()).counts
+            assert begun.baseline_returns.tolist() == [0, 0]
+            assert not begun.return_weights.any()
+            assert begun.returns_of == mine.fingerprint
+        reads.claim(counts)  # the user's word
+        begun = sf.Learner(reads, 0, counts).counts
+        assert begun.baseline_returns.tolist() == [4, 2**22]
+        assert begun.spread_episodes == (4 if more else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
     with pytest.raises(sf.InvalidCounts, match=r"an account that no agent has claimed.*agent\.claim\(counts\)"):
         sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
