@@ -241,6 +241,31 @@ def test_growth_is_due():
     assert due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
 
 
+def returned(n, *visits):
+    """The same with so many returns of the baseline."""
+    seen = counts(*visits)
+    seen.baseline_returns[0] = n
+    return seen
+
+
+def test_growth_of_returns_is_due():
+    """Where they are evidence: the next whole number at or above growth times their number, and one more at least."""
+    ends = [deadline(Growth(1.5), returned(n, 1000, 0), 2, True).returns for n in (0, 1, 2, 10, 11)]
+    assert ends == [1, 2, 3, 15, 17]
+    assert deadline(Growth(1.01), returned(10, 1000, 0), 2, True).returns == 11
+    then = returned(10, 1000, 500)
+    for n, ends in ((10, False), (14, False), (15, True), (16, True)):
+        assert is_due(deadline(Growth(1.5), then, 2, True), returned(n, 1004, 500), 2) == ends
+        assert not is_due(deadline(Growth(1.5), then, 2), returned(n, 1004, 500), 2)
+        assert must_replan(Handmade(Growth(1.5), return_range=(0, 1)), then, returned(n, 1004, 500)) == ends
+        assert not must_replan(Handmade(Growth(1.5)), then, returned(n, 1004, 500))
+    assert is_due(deadline(Growth(1.5), then, 2, True), returned(10, 1500, 500), 2)  # visits count as before
+    for rule in (EveryEpisode(), Blocks(0.25)):
+        assert deadline(rule, then, 2, True).returns is None
+        assert deadline(rule, then, 2, True).episodes == deadline(rule, then, 2).episodes
+    assert deadline(Growth(1.5), then, 2).returns is None
+
+
 def test_blocks_are_due():
     """A plan made after 8 episodes with a share of 1/4 lasts for 2."""
     then = counts(6, 2)
@@ -266,8 +291,8 @@ class Handmade:
 
     problem = Problem(np.zeros((1, 2)), H=2)
 
-    def __init__(self, rule, following=None):
-        self.replan_rule, self.following = rule, following
+    def __init__(self, rule, following=None, return_range=None):
+        self.replan_rule, self.following, self.return_range = rule, following, return_range
 
     def continue_plan(self, plan, counts):
         return self.following
