@@ -16,6 +16,7 @@ import pytest
 import surefoot as sf
 from surefoot.agents import schedule
 from surefoot.agents.replanning import Deadline
+from surefoot.base.nodes import EPISODE, spread
 from surefoot.simulation import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
@@ -38,9 +39,9 @@ def described(runs):
         paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**20
         joint = np.zeros(0) if counts.x_sa is None else paid * counts.n_sa
         returns = counts.baseline_returns / np.array([1.0, 2.0**32])
-        spread = counts.return_weights / 2.0**20
+        kept = counts.return_weights / EPISODE
         parts = [[run.regret], firsts, list(run.sources.values()), counts.n_sas, counts.n_start, paid, joint, returns]
-        parts.append(spread)
+        parts.append(kept)
         row = np.concatenate([np.ravel(part) for part in parts]).astype(float)
         rows.append(np.concatenate([row, row**2]))
     return np.array(rows)
@@ -123,17 +124,17 @@ def alike(world, problem, pi, n, counts, rng, baseline):
         counts.x_sa += n * once.x_sa
 
 
-def guessed(world, agent, counts, n, rng):
-    """Wrong: each baseline episode is counted with the mean of their returns, instead of its own."""
-    once = sf.Counts.zeros(agent.problem, counts.pooled)
-    agent.claim(once)
-    DRAW_BASELINE(world, agent, once, n, rng)
-    counts.n_sas += once.n_sas
-    counts.n_start += once.n_start
-    if counts.x_sa is not None:
-        counts.x_sa += once.x_sa
+def at_the_node_below(world, agent, counts, n, rng):
+    """Wrong: a return is counted at the node below it alone, so that what is kept has a lower mean."""
     for _ in range(n):
-        counts.count_return(int(once.baseline_returns[1]) // n)
+        once = agent.starting_counts(None, 1)
+        DRAW_BASELINE(world, agent, once, 1, rng)
+        counts.n_sas += once.n_sas
+        counts.n_start += once.n_start
+        counts.baseline_returns += once.baseline_returns
+        counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += EPISODE
+        if counts.x_sa is not None:
+            counts.x_sa += once.x_sa
 
 
 DRAW, DRAW_BASELINE = loops.draw_block, loops.draw_baseline
@@ -147,13 +148,11 @@ def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     assert p_value(described(runs), drawn(world, agent)) <= LEVEL
 
 
-def test_returns_that_are_not_an_episodes_own_are_rejected(played, monkeypatch):
-    """Control: sums and counts are right, and how returns vary is not."""
+def test_returns_that_are_spread_otherwise_are_rejected(played, monkeypatch):
+    """Control: counts and sums are right, and what is kept of each return is not. Where none is kept, nobody sees."""
     world, agent, runs = played
-    if agent.returns is None:
-        pytest.skip("here no returns are spread")
-    monkeypatch.setattr(loops, "draw_baseline", guessed)
-    assert p_value(described(runs), drawn(world, agent)) <= LEVEL
+    monkeypatch.setattr(loops, "draw_baseline", at_the_node_below)
+    assert (p_value(described(runs), drawn(world, agent)) <= LEVEL) == (agent.returns is not None)
 
 
 def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeypatch):
@@ -166,7 +165,7 @@ def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeyp
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
-    as_long = lambda rule, counts, H: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)))  # noqa: E731
+    as_long = lambda rule, counts, H, returns: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)))  # noqa: E731
     monkeypatch.setattr(schedule, "deadline", as_long)
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 
