@@ -150,8 +150,10 @@ def test_returns_copied_without_their_owner_are_no_evidence(two_baselines):
 
     def copied(seed):
         seen = drawn_episodes(world, good, seed, 200)
-        names = ("n_start", "baseline_returns", "return_weights", "return_range")
-        return sf.Counts(seen.n_sas, s1=0, problem=world.problem, **{name: getattr(seen, name) for name in names})
+        tables = {"n_start": seen.n_start, "baseline_returns": seen.baseline_returns}
+        counts = sf.Counts(seen.n_sas, s1=0, problem=world.problem, **tables)
+        counts.hold_returns(seen.return_weights, seen.return_range)
+        return counts
 
     assert false_certificates(lambda seed: false_plan(world, worse.plan(copied(seed))))[0] == 0
     assert worse.plan(copied(0)).grounds.by_returns == -np.inf

@@ -65,9 +65,10 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
     reads, does_not = agent(), agent(returns=None)
     weights = np.zeros(66, dtype=int)
     weights[20] = 4 * 2**20
-    spread = {"return_weights": weights, "return_range": reads.return_range}
-    for more in ({}, spread):
-        counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22], **more)
+    for spread in (False, True):
+        counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22])
+        if spread:
+            counts.hold_returns(weights, reads.return_range)
         for mine in (reads, does_not):
             begun = sf.Learner(mine, 0, counts.copy()).counts
             assert begun.baseline_returns.tolist() == [0, 0]
@@ -76,7 +77,7 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
         reads.claim(counts)  # the user's word
         begun = sf.Learner(reads, 0, counts).counts
         assert begun.baseline_returns.tolist() == [4, 2**22]
-        assert begun.spread_episodes == (4 if more else 0)
+        assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
     with pytest.raises(sf.InvalidCounts, match=r"an account that no agent has claimed.*agent\.claim\(counts\)"):
         sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
