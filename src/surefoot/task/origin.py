@@ -14,6 +14,7 @@ from surefoot.base.files import strict_json
 from surefoot.errors import InvalidCounts
 
 TAKEN_OFF = "taken off"  # the first visit of each next state: see bounds/undeclared.py
+NUMBERS = "numbers"  # the coding of a problem that names no labels; of a log, where labels are their own numbers
 UNKNOWN = "unknown"  # a start, or rewards, of which nothing is declared
 DYNAMICS = ("sizes", "horizon", "coding", "world")  # what transitions depend on
 SUMS = ("units", "rewards")  # what sums of rewards depend on beside
@@ -58,6 +59,7 @@ class Origin:
             and mine[name] is not None
             and its[name] is not None
             and not (name == "start" and mine[name] == UNKNOWN)
+            and not (name == "coding" and _both_numbers(str(mine[name]), str(its[name])))
         )
 
     def filled(self, other: "Origin") -> "Origin":
@@ -101,6 +103,11 @@ class Origin:
         if not -math.inf < low < high < math.inf:
             raise ValueError("not a range of rewards")
         return origin
+
+
+def _both_numbers(one: str, other: str) -> bool:
+    """Are labels their own numbers in both? A problem made by hand does not say which of its states a log adds."""
+    return NUMBERS in (one, other) and one.startswith(NUMBERS) and other.startswith(NUMBERS)
 
 
 def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:

@@ -25,7 +25,7 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting, SurefootError
-from surefoot.task.origin import UNKNOWN, Origin, digest_of
+from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
 from surefoot.task.units import Rescaled, Units, per_step_to_user, require_units, rescaled_rewards, with_rescaled
 
 NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
@@ -329,15 +329,12 @@ class Problem(FrozenRecord):
             known |= {"start": "unknown"}
         if support:
             known |= {"support": None, "ended_state": None, "unseen_state": None}
-        made = _rebuilt(known)
-        freeze(made, coding=self.coding)
-        return made
+        return _rebuilt(known, self.coding)
 
     def with_coding(self, coding: str) -> "Problem":
-        """The same problem, whose numbers of states and actions stand for the labels of this codebook."""
-        made = _rebuilt(self.arguments())
-        freeze(made, coding=coding)
-        return made
+        """The same problem, whose numbers of states and actions stand for the labels of this codebook: of a log, its
+        `log.origin.coding`."""
+        return _rebuilt(self.arguments(), coding)
 
     def in_user_units(self, value: float) -> float:
         """Refuse to convert: values are in the user's units already."""
@@ -375,7 +372,7 @@ class Problem(FrozenRecord):
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",
-            coding=self.coding,
+            coding=NUMBERS if self.coding is None else self.coding,
             start=start,
             units=self.units.range_text,
             rewards=rewards,
@@ -405,7 +402,7 @@ class Problem(FrozenRecord):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.arguments(),)
+        return _rebuilt, (self.arguments(), self.coding)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -431,9 +428,11 @@ def require_problem(problem: object) -> None:
         raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
-def _rebuilt(arguments: dict[str, Any]) -> Problem:
+def _rebuilt(arguments: dict[str, Any], coding: str | None = None) -> Problem:
     """Build a copy (see `Problem.__reduce__`)."""
-    return Problem(**with_rescaled(arguments))
+    made = Problem(**with_rescaled(arguments))
+    freeze(made, coding=coding)
+    return made
 
 
 def _checked_units(given: object, H: int, by_user: bool) -> Units:

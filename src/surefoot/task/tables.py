@@ -13,7 +13,7 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
 from surefoot.errors import InvalidCounts, InvalidFile
-from surefoot.task.origin import DYNAMICS, SUMS, UNKNOWN, Origin, Range, shown
+from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
@@ -188,7 +188,7 @@ class CountTables:
         if differ:
             raise InvalidCounts(
                 f"These counts are evidence about something else ({shown(differ, self.origin, problem.origin)}). "
-                f"{still_usable(differ)}"
+                f"{still_usable(differ, NUMBERS in (self.origin.coding, problem.origin.coding))}"
             )
 
     def claimed_for(self, problem: Problem) -> Self:
@@ -331,8 +331,14 @@ class CountTables:
         return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
 
 
-def still_usable(differ: tuple[str, ...]) -> str:
-    """Return what is still usable where these parts differ, and how."""
+def still_usable(differ: tuple[str, ...], unlabelled: bool = False) -> str:
+    """Return what is still usable where these parts differ, and how. `unlabelled`: one of both names no labels."""
+    if unlabelled and differ[0] == "coding":
+        return (
+            "A problem that was made by hand does not say which label each number stands for. Use log.problem(...); or "
+            "put its states and actions into the order of log.codebook, and say so: "
+            "problem.with_coding(log.origin.coding)."
+        )
     if any(part in DYNAMICS for part in differ):
         return "Nothing of them is usable here: begin with new counts."
     kept = "counts.forget_rewards()" if any(part in SUMS for part in differ) else "counts"

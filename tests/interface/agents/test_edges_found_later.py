@@ -1,5 +1,6 @@
 """What fresh eyes found at the edges: each failed before it was mended."""
 
+import pickle
 import subprocess
 import sys
 
@@ -247,3 +248,46 @@ def test_a_reward_that_is_no_number_marks_the_counts(reward):
     learner.abandon()
     with pytest.raises(sf.InvalidCounts, match="dropped"):
         learner.begin()
+
+
+def market_log(path, seed, labels=("down", "new", "up"), actions=("hold", "buy")):
+    """To buy leads up with probability 0.8, to hold with 0.2; up pays 1."""
+    rng = np.random.default_rng(seed)
+    down, new, up = labels
+    rows = ["episode,step,state,action,reward,next_state"]
+    for i in range(300):
+        a = int(rng.integers(2))
+        good = rng.random() < (0.2, 0.8)[a]
+        after = up if good else down
+        rows += [f"{i},0,{new},{actions[a]},0,{after}", f"{i},1,{after},{actions[0]},{int(good)},{after}"]
+    path.write_text("\n".join(rows))
+    return sf.count_log(path, reward_range=(0, 1), states="as logged")
+
+
+def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
+    """Actions in the user's own order, (hold, buy), not the codebook's: 42 of 50 plans were certified, and false."""
+    rewards, hold = np.zeros((2, 3, 2)), np.zeros((2, 3, 2))
+    rewards[1, 2], hold[..., 0] = 1.0, 1.0
+    mine = sf.Problem(rewards, s1=1)
+    for seed in range(3):
+        log = market_log(tmp_path / "log.csv", seed)
+        for use in (
+            lambda log=log: sf.StepMix(mine, hold, 0.6).plan(log.counts),
+            lambda log=log: sf.robust_vi(log.counts, mine, 0.05),
+            lambda log=log: sf.vi_lcb(log.fold_counts, mine, 0.05),
+            lambda log=log: sf.Learner(sf.StepMix(mine, hold, 0.6), 0, log.counts),
+        ):
+            with pytest.raises(sf.InvalidCounts, match=r"numbers expected.*log\.problem.*with_coding\(log\.origin"):
+                use()
+    live = sf.Counts.zeros(mine.forget(rewards=True)).add(sf.Episode([1, 2, 2], [0, 0], [0.0, 1.0]))
+    for refused in (lambda: live.merge(log.counts), lambda: sf.robust_vi(live, log.problem(), 0.05)):
+        with pytest.raises(sf.InvalidCounts, match="coding: "):
+            refused()
+    ordered = pickle.loads(pickle.dumps(mine.with_coding(log.origin.coding)))  # controls
+    assert ordered.coding == ordered.forget(start=True).coding == log.problem().coding
+    assert 0.5 < sf.robust_vi(log.counts, ordered, 0.05).lower < 0.8
+    plain = market_log(tmp_path / "numbers.csv", 0, labels=(0, 1, 2), actions=(0, 1))
+    assert 0.5 < sf.robust_vi(plain.counts, mine, 0.05).lower < 0.8
+    sparse = market_log(tmp_path / "sparse.csv", 0, labels=(10, 20, 30), actions=(0, 1))
+    with pytest.raises(sf.InvalidCounts, match="coding: codebook"):
+        sf.robust_vi(sparse.counts, mine, 0.05)
