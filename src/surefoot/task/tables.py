@@ -214,6 +214,7 @@ class CountTables:
         self.require_of(problem)
         if self.origin is None:
             self.origin = replace(problem.origin, asserted=bool(self.n_sas.any()))
+            self.H = problem.H
         self.adopt(problem)
 
     def adopt(self, problem: Problem) -> None:

@@ -291,3 +291,19 @@ def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
     sparse = market_log(tmp_path / "sparse.csv", 0, labels=(10, 20, 30), actions=(0, 1))
     with pytest.raises(sf.InvalidCounts, match="coding: codebook"):
         sf.robust_vi(sparse.counts, mine, 0.05)
+
+
+def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
+    """5,000 visits of the first step, 50 of the others, all of them the good ones: 1.8 was certified, 0.6 is true."""
+    problem, policy = sf.Problem(np.array([[0.0], [1.0], [0.0]]), H=3, stationary=True), np.ones((3, 3, 1))
+    n_sas = np.zeros((3, 3, 1, 3), dtype=int)
+    n_sas[0, 0, 0, 1] = 5000
+    n_sas[1:, 1, 0, 1] = 50
+    by_step, pooled = sf.Counts(n_sas, problem=problem), sf.Counts(n_sas.sum(axis=0), problem=problem)
+    for counts in (by_step, pooled):
+        for method in (sf.robust_vi, sf.clone, sf.spibb, lambda *given: sf.certify(policy, *given)):
+            with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
+                method(counts, problem, 0.05)
+    n_sas[1:, 1, 0, 1] = 5000  # controls
+    assert sf.certify(policy, sf.Counts(n_sas, problem=problem), problem, 0.05).lower > 1.9
+    assert sf.certify(policy, sf.Counts(n_sas.sum(axis=0), problem=problem), problem, 0.05).lower > 1.9

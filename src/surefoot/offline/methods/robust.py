@@ -22,6 +22,7 @@ from surefoot.numerics import kernels
 from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.offline.methods.vi_lcb import most_visited_best
 from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.fitting import check_flow
 from surefoot.task.origin import TAKEN_OFF
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
@@ -200,6 +201,8 @@ def _learnt(
     evidence: "kernels.Evidence",
     recompute_lower: Callable[..., float],
 ) -> Learnt:
+    if not _leaves_room(counts, problem):  # first visits that are taken off are missing in the flow
+        check_flow(counts)
     return Learnt(
         method=method,
         policy=policy,
