@@ -189,10 +189,14 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
         sf.robust_vi(by_hand, problem, 0.05)
     log.counts.save(tmp_path / "counts.npz")
     assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
-    live = sf.Counts.zeros(problem)  # live episodes began with this list of states: the ordinary ball is theirs
+    live = sf.Counts.zeros(problem)  # the same log, counted in a loop of one's own: 10 of 10 were false
     for episode in episodes:
         live.add(episode)
-    assert sf.robust_vi(live, problem, 0.05).lower <= 1.0
+    for method in (sf.robust_vi, sf.clone, sf.spibb):
+        with pytest.raises(sf.InvalidCounts, match="are not taken off"):
+            method(live, problem, 0.05)
+    agent = sf.StepMix(problem, np.ones((2, problem.S, 1)), 0.1)
+    assert agent.plan(live).lower <= 1.0  # live episodes came after this list of states: the ordinary ball is theirs
     with pytest.raises(sf.InvalidCounts, match="first_visits"):
         live.merge(log.counts)
 
