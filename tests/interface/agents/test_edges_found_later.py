@@ -311,3 +311,28 @@ def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
     n_sas[1:, 1, 0, 1] = 5000  # controls
     assert sf.certify(policy, sf.Counts(n_sas, problem=problem), problem, 0.05).lower > 1.9
     assert sf.certify(policy, sf.Counts(n_sas.sum(axis=0), problem=problem), problem, 0.05).lower > 1.9
+
+
+def shop_log(path, labels, share, seed):
+    """One step, which pays 1 with this probability."""
+    rng = np.random.default_rng(seed)
+    rows = [f"{i},0,{labels[0]},x,{int(rng.random() < share)},{labels[int(rng.integers(2))]}" for i in range(400)]
+    path.write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
+    return sf.count_log(path, reward_range=(0, 1), states=labels)
+
+
+def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
+    """The same sizes, other labels: 50 of 50 were certified, and false."""
+    one, other = shop_log(tmp_path / "a.csv", ["a", "b"], 0.9, 0), shop_log(tmp_path / "b.csv", ["p", "q"], 0.2, 1)
+    learnt = sf.robust_vi(one.counts, one.problem(start="a"), 0.025)
+    here, elsewhere = one.problem(start="a"), other.problem(start="p")
+    for problem in (elsewhere, sf.Problem(np.zeros((2, 1)), H=1, unknown=True)):
+        with pytest.raises(sf.InvalidSetting, match=r"for other labels \(codebook.*learnt\.problem"):
+            sf.StepMix(problem, learnt.policy, 0.7, certificate=learnt.certificate)
+    agent = sf.StepMix(here, learnt.policy, 0.7, certificate=learnt.certificate)  # controls
+    assert agent.plan(sf.Counts.zeros(here)).certified
+    known = learnt.certificate
+    old = sf.Certificate(known.value, known.delta, known.fingerprint)  # of an earlier version
+    assert sf.StepMix(here, learnt.policy, 0.7, certificate=old).plan(sf.Counts.zeros(here)).certified
+    sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
+    assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
