@@ -12,7 +12,7 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
-from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled
+from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled_bare
 from surefoot.task.origin import (
     DYNAMICS,
     SUMS,
@@ -211,7 +211,9 @@ class Counts(CountTables):
             )
         if learnt is None:
             assert episode.rewards is not None
-            learnt = rescaled(episode.rewards, Units() if self.origin is None else Units(*self.origin.reward_range))
+            learnt = rescaled_bare(
+                episode.rewards, Units() if self.origin is None else Units(*self.origin.reward_range)
+            )
         return np.floor(learnt * REWARD_UNITS).astype(np.int64)
 
     def merge(self, other: "Counts") -> "Counts":

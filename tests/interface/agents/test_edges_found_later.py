@@ -336,3 +336,31 @@ def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
     assert sf.StepMix(here, learnt.policy, 0.7, certificate=old).plan(sf.Counts.zeros(here)).certified
     sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
     assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
+
+
+def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
+    """Former code rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of 50)."""
+    units = sf.Units(-40.0, 10.0, name="EUR")
+    problem = sf.Problem(np.zeros((1, 1)), H=2, unknown=True, units=units)
+    agent, rng = sf.StepMix(problem, np.ones((2, 1, 1)), -10.0), np.random.default_rng(0)
+    paid = rng.uniform(-40.0, 0.0, size=(400, 2))
+    counts = sf.Counts.zeros(problem)
+    for bare in (sf.Episode([0, 0, 0], [0, 0], units.of_a_step(paid[0])), sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0])):
+        for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
+            with pytest.raises(sf.InvalidEpisode, match=r"sf\.Episode\.of\(problem.*units\.step_to_user"):
+                use(bare)
+    assert counts.episodes == 0
+    for x in paid:  # controls
+        counts.add(sf.Episode([0, 0, 0], [0, 0], x))
+    assert not agent.plan(counts).certified
+    counts.add(sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0]))  # it happens: this way always works
+    for more in (sf.Units(0.0, 0.5), sf.Units(0.2, 1.0), sf.Units()):  # nothing to confuse
+        sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(sf.Episode([0, 0], [0], [0.4]))
+    ten = sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(0.0, 10.0))
+    sf.Counts.zeros(ten).add(sf.Episode([0, 0], [0], [0.0]))  # 0 is 0 in both
+
+
+def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
+    assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [[0.4, 0.8]]
+    with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"):  # control
+        sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 2.0))
