@@ -92,8 +92,9 @@ class Learner:
         self._pi: Floats | None = None
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
-        self._refused = False  # was a reward of this episode refused?
+        self._refused = False  # was an outcome of this episode refused?
         self._lock = threading.Lock()
+        self._replaced = False  # was it a reward, in place of which no other may be given?
 
     rest = alias("absorbing_state")
 
@@ -123,7 +124,7 @@ class Learner:
             )
         self.counts.require_unselected()
         with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))  # refused before it is played
-        self._refused = False
+        self._refused = self._replaced = False
         self._stream.begin(self.episodes)
         alarmed = self.watch is not None and self.watch.alarmed
         self.plan = self._frozen_plan() if alarmed else self._next_plan()
@@ -190,14 +191,33 @@ class Learner:
 
     def _first(self, state: object) -> int:
         """Return the state that an episode starts in, where the problem does not say which."""
-        S = self._agent.problem.S
         if state is None:
             raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
-        s = _state(state, S, "The first state")
+        s = self._listed(state, "The first state")
         start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
+            self._mark()
             raise InvalidEpisode(f"The first state is {s}, which the problem says is impossible. Nothing was counted.")
+        self._unmark()
         return s
+
+    def _listed(self, state: object, name: str) -> int:
+        """Return the number of a state; refuse, and mark, one that is not in the list."""
+        try:
+            return _state(state, self._agent.problem.S, name)
+        except InvalidEpisode:
+            self._mark()
+            raise
+
+    def _mark(self) -> None:
+        """Mark the counts: an outcome was refused, and an episode that is dropped now is dropped because of it."""
+        self.counts.refused += not self._refused
+        self._refused = True
+
+    def _unmark(self) -> None:
+        """Take the mark off: the right answer was given after all, or the episode will be played again."""
+        self.counts.refused -= self._refused
+        self._refused = False
 
     def _draw(self, pi: Floats) -> int:
         """Draw an action of this policy in the last state."""
@@ -208,15 +228,20 @@ class Learner:
     def observe(
         self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
     ) -> None:
-        """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused."""
+        """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused.
+
+        A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
+        reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
+        """
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
         last = self.step + 1 == problem.H
-        s = _state(next_state, problem.S, "The next state")
+        s = self._listed(next_state, "The next state")
         s = self.state if self._unseen else s
         masked = problem.support_rows is not None and not terminated
         if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+            self._mark()
             raise InvalidEpisode(
                 f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
                 "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
@@ -228,31 +253,34 @@ class Learner:
             meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
             lost = isinstance(reward, float | np.floating) and not np.isfinite(reward)
             if lost or not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
-                self.counts.refused += not self._refused
-                self._refused = True
+                self._mark()
+                self._replaced = self._reward_unknown()
                 raise InvalidEpisode(
                     f"The reward is {float(reward):g}, outside the declared range ({units.low:g}, {units.high:g}). "
                     "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
                     "because of its reward prove nothing either: begin with new counts and a wider range."
                 )
         if terminated and not last and self._ends_in == problem.unseen_state is not None and problem.units.low > 0.0:
+            self._mark()
             raise InvalidEpisode(
                 "The episode ended early, after which nothing is paid, but 0 is below the declared range, and the "
                 "states were not declared. Nothing was counted. Declare a range that holds 0, or the states."
             )
         if truncated and not (terminated or last):
+            self._mark()
             raise InvalidEpisode(
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
                 "raise the time limit to the horizon, or shorten the horizon."
             )
         if terminated and self._ends_in is None and not last:
+            self._mark()
             raise InvalidEpisode(
                 f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no absorbing "
                 "state. Make it with from_gymnasium or of a log with early ends, or give "
                 "Learner(..., absorbing_state=state)."
             )
-        self.counts.refused -= self._refused  # the right answer was given after all
-        self._refused = False
+        if not self._replaced:
+            self._unmark()
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
         self._states.append(self._ends_in if terminated and self._ends_in is not None else s)
@@ -317,7 +345,7 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
-        After a refused reward the counts remember that an episode was dropped because of it: nobody goes on from them.
+        After a refused outcome the counts remember that an episode was dropped because of it: nobody goes on from them.
         Only an account of certified values changes: an episode that was begun off the baseline may have cost
         something, and nothing is proved of it.
         """
@@ -325,16 +353,15 @@ class Learner:
         if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
             self.counts.account += entered(False, 0.0)
             self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
-        self._refused = False
+        self._refused = False  # the mark stays
         self.rewind()
 
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 
-        An episode whose reward was refused is then not dropped because of it.
+        An episode of which an outcome was refused is then not dropped because of it.
         """
-        self.counts.refused -= self._refused
-        self._refused = False
+        self._unmark()
         self._pi = None
 
 

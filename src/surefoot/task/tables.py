@@ -46,7 +46,7 @@ class CountTables:
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
-    refused: int  # episodes that were dropped because a reward was outside the declared range
+    refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
     last_toss: list[str]  # of a coin, by any plan from this very object: see Plan.draw. Neither copied nor saved
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
@@ -165,12 +165,12 @@ class CountTables:
         return self.origin is not None or not self.n_sas.any()
 
     def require_unselected(self) -> None:
-        """Refuse counts from which episodes were dropped because of what came out of them."""
+        """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""
         if self.refused:
             raise InvalidCounts(
-                f"{self.refused:,} episode(s) were dropped from these counts because a reward was outside the declared "
-                "range: what is left was selected by its outcome and proves nothing. Begin with new counts and the "
-                "wider range."
+                f"{self.refused:,} episode(s) were dropped from these counts because a reward, a state or an end was "
+                "refused, or a refused reward was replaced by another: what is left was selected by its outcome and "
+                "proves nothing. Begin with new counts, and a problem that allows what was seen: a wider range, say."
             )
 
     def require_of(self, problem: Problem) -> None:

@@ -364,3 +364,69 @@ def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
     assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [[0.4, 0.8]]
     with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"):  # control
         sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 2.0))
+
+
+PAYS_LATE = np.zeros((2, 3, 1))
+PAYS_LATE[1, 1] = 1.0
+MASK = np.array([[[True, True, False]], [[True, True, False]], [[True, True, True]]])
+
+
+@pytest.mark.parametrize(
+    "outcome", [(3,), (2,), (-1,), (1, 0.0, False, True), (1, 0.0, True), (1, -100.0), (1, np.nan)]
+)
+def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_counts(outcome):
+    """States outside the list or the mask, cuts, ends: 0.8 was certified where 0.7 is true (50 of 50 each)."""
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, support=MASK), np.ones((2, 3, 1)), 0.5)
+    learner = sf.Learner(agent, seed=0)
+    for _ in range(2):
+        learner.begin()
+        learner.act(0)
+        for _ in range(2):  # the same again is refused again
+            with pytest.raises(sf.InvalidEpisode):
+                learner.observe(*outcome)
+        learner.observe(1)  # the control: the right answer takes the mark off
+        learner.act(1)
+        learner.observe(1)
+        learner.end()
+        assert agent.plan(learner.counts).lower >= 0.0
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode):
+        learner.observe(*outcome)
+    learner.abandon()
+    for use in (learner.begin, lambda: agent.plan(learner.counts)):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"1 episode.*a state or an end was refused.*selected by its outcome"
+        ):
+            use()
+
+
+def test_an_impossible_first_state_marks_the_counts():
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, start=[0.5, 0.5, 0.0]), np.ones((2, 3, 1)), 0.5)
+    learner = sf.Learner(agent, seed=0)
+    for first in (2, 7):
+        learner.begin()
+        with pytest.raises(sf.InvalidEpisode, match=f"The first state is {first}"):
+            learner.act(first)
+        learner.rewind()  # the control: it will be played again
+        assert learner.counts.refused == 0
+    learner.begin()
+    with pytest.raises(sf.InvalidEpisode, match="impossible"):
+        learner.act(2)
+    learner.abandon()
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        learner.begin()
+
+
+def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
+    """One in ten pays -100 in a declared range of -1..10: 3 was certified where -5.5 is true (50 of 50)."""
+    agent = sf.StepMix(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(-1, 10)), np.ones((1, 1, 1)), 3.0)
+    learner = sf.Learner(agent, seed=0)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="outside the declared range"):
+        learner.observe(0, -100.0)
+    learner.observe(0, -1.0)
+    learner.end()
+    with pytest.raises(sf.InvalidCounts, match="a refused reward was replaced by another"):
+        learner.begin()
