@@ -4,6 +4,9 @@ import hashlib
 import math
 import operator
 import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +26,20 @@ from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
 from surefoot.task.problem import Problem
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _alone(method: Callable[Concatenate["Learner", _P], _T]) -> Callable[Concatenate["Learner", _P], _T]:
+    """Let one thread at a time into a learner: two that begin or end an episode together would mix what they saw."""
+
+    @wraps(method)
+    def alone(learner: "Learner", /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with learner._lock:
+            return method(learner, *args, **kwargs)
+
+    return alone
+
 
 class Learner:
     """A thin shell around an agent and its counts.
@@ -37,7 +54,7 @@ class Learner:
     the plan in force, so a learner that continues from saved counts and the number of episodes acts as if it had never
     stopped. The process may use the same seed: no generator that numpy makes of it draws these numbers. An episode that
     goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
-    voids the promise.
+    voids the promise. One episode is under way at a time: processes that run side by side need a learner each.
     """
 
     def __init__(
@@ -93,7 +110,7 @@ class Learner:
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._refused = False  # was an outcome of this episode refused?
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._replaced = False  # was it a reward, in place of which no other may be given?
 
     rest = alias("absorbing_state")
@@ -112,6 +129,7 @@ class Learner:
         """The state observed last."""
         return self._states[-1]
 
+    @_alone
     def begin(self) -> Plan:
         """Replan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
         if self._pi is not None:
@@ -170,6 +188,7 @@ class Learner:
         self.counts.basis = plan.basis
         return plan
 
+    @_alone
     def act(self, state: int | None = None) -> int:
         """Return the action in this state. If given, the state must be the one that was observed last."""
         if self._pi is None:
@@ -225,6 +244,7 @@ class Learner:
         self._actions.append(a)
         return a
 
+    @_alone
     def observe(
         self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
     ) -> None:
@@ -306,13 +326,9 @@ class Learner:
         """Has the process ended this episode before its last step? The other steps are in the absorbing state."""
         return self._over
 
+    @_alone
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
-        with self._lock:  # two threads that end an episode at once would count it twice
-            return self._end()
-
-    def _end(self) -> Episode:
-        """Count the episode."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         problem = self._agent.problem
@@ -342,6 +358,7 @@ class Learner:
             self.watch = watch
         return episode
 
+    @_alone
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
@@ -356,6 +373,7 @@ class Learner:
         self._refused = False  # the mark stays
         self.rewind()
 
+    @_alone
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 

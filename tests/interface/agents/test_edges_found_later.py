@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -430,3 +432,38 @@ def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
     learner.end()
     with pytest.raises(sf.InvalidCounts, match="a refused reward was replaced by another"):
         learner.begin()
+
+
+def test_two_threads_do_not_begin_the_same_episode():
+    """Planning takes a while, and both passed the check together: 9 of 47 episodes held what both had seen."""
+    problem, even = sf.Problem(np.zeros((1, 2)), H=3, unknown=True), np.full((3, 1, 2), 0.5)
+
+    def slow(counts, rng):
+        time.sleep(0.002)
+        return even
+
+    agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=sf.EveryEpisode())
+    learner, together, seen = sf.Learner(agent, seed=0), threading.Barrier(2, timeout=30), []
+
+    def play():
+        for _ in range(20):
+            together.wait()
+            try:
+                learner.begin()
+            except sf.InvalidEpisode as reason:
+                seen.append(str(reason))
+                continue
+            for h in range(3):
+                learner.act(0)
+                time.sleep(0.0002)
+                learner.observe(0, 1.0 if h == 0 else 0.0)
+            seen.append(learner.end().rewards.tolist())
+
+    threads = [threading.Thread(target=play) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert {str(one) for one in seen} <= {"[1.0, 0.0, 0.0]", *(one for one in seen if "under way" in str(one))}
+    assert len(seen) == 40
+    assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
