@@ -99,6 +99,7 @@ class Learner:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
         self.after_end = _after_end(problem, self.absorbing_state, after_end)
+        self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         self.plan: Plan | None = None
@@ -259,6 +260,13 @@ class Learner:
         last = self.step + 1 == problem.H
         s = self._listed(next_state, "The next state")
         s = self.state if self._unseen else s
+        if self._ends_only and s == self.absorbing_state and not terminated:
+            self._mark()
+            raise InvalidEpisode(
+                f"The process came to state {s} without an end, but this learner keeps ended episodes there: counts "
+                "would mix both. Nothing was counted. Give ended episodes a state of their own; or, if this state is "
+                "never left, say so: Problem(..., support=, ended_state=)."
+            )
         masked = problem.support_rows is not None and not terminated
         if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
             self._mark()
@@ -392,10 +400,14 @@ def _after_end(problem: Problem, absorbing_state: int | None, given: float | Non
             f"after_end is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). It is a reward like "
             "the others: declare a range that holds it."
         )
-    if absorbing_state is None or not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
+    if absorbing_state is None:
         if paid is not None:
-            why = "this problem has no absorbing state" if absorbing_state is None else "the problem says what is paid"
-            raise InvalidSetting(f"after_end is {paid:g}, but {why}. Leave after_end out.")
+            raise InvalidSetting(
+                f"after_end is {paid:g}, but this problem has no absorbing state. Leave after_end out."
+            )
+        return units.low  # not read
+    _require_absorbing(problem, absorbing_state, paid)
+    if not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
         return units.low  # not read
     if paid is None and not units.admits(0.0):
         raise InvalidSetting(
@@ -404,6 +416,30 @@ def _after_end(problem: Problem, absorbing_state: int | None, given: float | Non
             "paid: Learner(..., after_end=x), in your units."
         )
     return 0.0 if paid is None else paid
+
+
+def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> None:
+    """Refuse a state that can be left, or that pays by the problem what nobody declared to be paid after an end."""
+    if s == problem.absorbing_state:  # so says the problem
+        if after_end is not None:
+            raise InvalidSetting(f"after_end is {after_end:g}, but the problem says what is paid. Leave after_end out.")
+        return
+    if problem.support_rows is not None and not problem.never_left(s):
+        raise InvalidSetting(
+            f"absorbing_state is {s}, but by the problem's `support` this state can be left. Expected a state of its "
+            "own for episodes that ended: a mask that leads from there to itself alone."
+        )
+    known = ~np.broadcast_to(problem.unknown[:, s], problem.paid_in(s).shape)
+    paid = problem.units.step_to_user(problem.paid_in(s)[known])
+    declared = 0.0 if after_end is None else after_end
+    wrong = paid[np.abs(paid - declared) > 1e-9 * problem.units.scale]
+    if wrong.size:
+        raise InvalidSetting(
+            f"absorbing_state is {s}, which pays {wrong[0]:g} a step by the problem, but after an early end "
+            f"{'nothing' if after_end is None else f'{after_end:g}'} is paid. Choose a state of its own for episodes "
+            "that ended; or, if that is what is paid after an end, say so: Learner(..., after_end=x), or "
+            "Problem(..., support=, ended_state=)."
+        )
 
 
 def episode_source(agent: CountingAgent, seed: int) -> str:

@@ -153,23 +153,23 @@ class Problem(FrozenRecord):
         s = require_integer(name, given, 0, InvalidModel)
         if s >= self.S:
             raise InvalidModel(f"{name} is {s}, expected a state in 0..{self.S - 1}.")
-        if not self._never_left(s) or self.unknown[:, s].any():
+        if not self.never_left(s) or self.unknown[:, s].any():
             raise InvalidModel(
                 f"{name} is {s}, but by `support` and `unknown` this state can be left, or what it pays is not known. "
                 "Expected a mask that leads from there to itself alone, and a reward."
             )
-        if name == "unseen_state" and not (self.rewards_at_least and (self._paid_in(s) == 0.0).all()):
+        if name == "unseen_state" and not (self.rewards_at_least and (self.paid_in(s) == 0.0).all()):
             raise InvalidModel(
                 f"unseen_state is {s}, expected a state that pays 0 at every step, the least there is, together with "
                 "rewards_at_least=True: nobody knows what is paid in states that were never seen."
             )
 
-    def _never_left(self, s: int) -> bool:
+    def never_left(self, s: int) -> bool:
         """Does the mask allow no other next state?"""
         here = self.support[:, s]
         return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
 
-    def _paid_in(self, s: int) -> Floats:
+    def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
         if self.r_next_rows is None:
             return np.asarray(self.r_rescaled[:, s])
@@ -261,9 +261,9 @@ class Problem(FrozenRecord):
             s
             for s in range(self.S)
             if s != self.unseen_state
-            and self._never_left(s)
+            and self.never_left(s)
             and not self.unknown[:, s].any()
-            and bool((np.abs(self._paid_in(s) - nothing) < 1e-12).all())
+            and bool((np.abs(self.paid_in(s) - nothing) < 1e-12).all())
         ]
         return found[0] if len(found) == 1 else None
 

@@ -467,3 +467,28 @@ def test_two_threads_do_not_begin_the_same_episode():
     assert {str(one) for one in seen} <= {"[1.0, 0.0, 0.0]", *(one for one in seen if "under way" in str(one))}
     assert len(seen) == 40
     assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
+
+
+def test_an_absorbing_state_is_no_ordinary_one():
+    """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10 of 10)."""
+    paid, ones = np.array([[0.0], [1.0], [0.0]]), np.ones((4, 3, 1))
+    agent = sf.StepMix(sf.Problem(paid, H=4), ones, 1.4)
+    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 1, which pays 1 a step.*a state of its own"):
+        sf.Learner(agent, 0, absorbing_state=1)
+    mask = np.ones((3, 1, 3), dtype=bool)
+    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 2.*by the problem's `support`.*can be left"):
+        sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
+    learner = sf.Learner(agent, 0, absorbing_state=2)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="came to state 2 without an end"):
+        learner.observe(2)
+    learner.observe(1, terminated=True)  # controls
+    assert learner.end().states.tolist() == [0, 2, 2, 2, 2]
+    mask[2] = [[False, False, True]]
+    learner = sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
+    learner.begin()
+    learner.act(0)
+    learner.observe(2)  # it is never left: whether this is called an end makes no difference
+    unknown = sf.StepMix(sf.Problem(paid, H=4, unknown=True), ones, 1.4)
+    assert sf.Learner(unknown, 0, absorbing_state=1).after_end == 0.0
