@@ -25,7 +25,7 @@ from surefoot.task.origin import (
     with_ranges,
 )
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.tables import CountTables, require_small, still_usable
+from surefoot.task.tables import COUNTED, CountTables, require_small, still_usable
 from surefoot.task.units import Units
 
 # In a file some fields have the names that they had when the format was fixed.
@@ -38,6 +38,7 @@ IN_A_FILE = {
 }
 OPTIONAL = (
     *("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused", "return_weights", "return_range"),
+    "last_toss",
     *IN_A_FILE.values(),
 )
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
@@ -151,6 +152,7 @@ class Counts(CountTables):
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
         self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
+        self.last_toss[1:] = [COUNTED] if self.last_toss else []
         return self
 
     def _spread(self, episode: Episode, whose: BaselineLabel, earned: int) -> None:
@@ -324,6 +326,8 @@ class Counts(CountTables):
             arrays["refused"] = np.int64(self.refused)
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
+        if claims and COUNTED in self.last_toss:  # else the episode may be played again
+            arrays["last_toss"] = np.asarray(self.last_toss[0])
         if claims and self.ranges:
             arrays["ranges"] = np.asarray(json.dumps(self.ranges))
         if self.planned is not None:
@@ -339,7 +343,7 @@ class Counts(CountTables):
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
-        kinds |= {"refused": "i", "origin": "U", "ranges": "U"}
+        kinds |= {"refused": "i", "origin": "U", "ranges": "U", "last_toss": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
@@ -366,6 +370,7 @@ class Counts(CountTables):
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
+        counts.last_toss = [str(arrays["last_toss"]), COUNTED] if "last_toss" in arrays else []
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:

@@ -17,6 +17,7 @@ from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range
 from surefoot.task.problem import Problem, require_problem
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
+COUNTED = "counted"  # after the last toss of a coin: its episode was added
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
@@ -47,7 +48,9 @@ class CountTables:
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
     refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
-    last_toss: list[str]  # of a coin, by any plan from this very object: see Plan.draw. Neither copied nor saved
+    last_toss: list[
+        str
+    ]  # of a coin, by any plan from this very object: see Plan.draw. Not copied, and saved once COUNTED
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
     record = alias("baseline_returns")
