@@ -19,6 +19,7 @@ from surefoot.task.origin import (
     Origin,
     Range,
     digest_of,
+    next_own,
     ranges_from,
     shown,
     with_range,
@@ -99,7 +100,7 @@ class Counts(CountTables):
         for episode in episodes:
             if not isinstance(episode, Episode):
                 raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-            counts.add(episode.unlabelled())
+            counts.add_as(episode.unlabelled(), ())
         counts.logged = True
         counts.number_as_log()
         return counts
@@ -117,9 +118,15 @@ class Counts(CountTables):
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
         """Count one episode, in place, and return these counts. An invalid episode leaves them unchanged.
 
-        `number` is its source and its number there: one that is held already is refused. Episodes without a number are
-        counted as often as they are added.
+        `number` is its source and its number there: one that is held already is refused. An episode without a number
+        gets the next one of these counts: it is counted as often as it is added, and counts that share such episodes,
+        because one is a copy of the other, or both are copies of a third, cannot be merged.
         """
+        own = next_own(self.ranges) if number is None else Range(number[0], number[1], number[1])
+        return self.add_as(episode, with_range(self.ranges, own))
+
+    def add_as(self, episode: Episode, ranges: tuple[Range, ...]) -> Self:
+        """Count one episode, in place, after which these are the episodes that are held."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
         _, S, A, _ = self.n_sas.shape
@@ -139,7 +146,6 @@ class Counts(CountTables):
             whose = self._whose(episode)
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
-        ranges = self.ranges if number is None else with_range(self.ranges, Range(number[0], number[1], number[1]))
         pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
         np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
         self.n_start[episode.states[0]] += 1

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -13,6 +14,7 @@ from surefoot.base.arrays import AnyArray
 from surefoot.base.files import strict_json
 from surefoot.errors import InvalidCounts
 
+OWN = "counts"  # the source of episodes that were added without a number, with a token of its own
 TAKEN_OFF = "taken off"  # the first visit of each next state: see bounds/undeclared.py
 NUMBERS = "numbers"  # the coding of a problem that names no labels; of a log, where labels are their own numbers
 UNKNOWN = "unknown"  # a start, or rewards, of which nothing is declared
@@ -152,6 +154,17 @@ def with_range(held: tuple[Range, ...], more: Range) -> tuple[Range, ...]:
             )
         first, last = min(first, one.first), max(last, one.last)
     return (*apart, Range(source, first, last))
+
+
+def next_own(held: tuple[Range, ...]) -> Range:
+    """Return the number of an episode that came without one: the next of the counts' own, which copies share.
+
+    A source of their own begins with their first such episode. Copies that go on are never merged with each other, so
+    it does no harm that both give the same number to the next.
+    """
+    mine = [one for one in held if one.source.startswith(OWN)]
+    source, _, last = mine[-1] if mine else (f"{OWN} {secrets.token_hex(8)}", 0, -1)
+    return Range(source, last + 1, last + 1)
 
 
 def with_ranges(held: tuple[Range, ...], more: Iterable[Range]) -> tuple[Range, ...]:
