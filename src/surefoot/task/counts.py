@@ -299,7 +299,10 @@ class Counts(CountTables):
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        if self is other or (self.n_sas.any() and np.array_equal(self.n_sas, other.n_sas)):
+        same = np.array_equal(self.n_sas, other.n_sas) and np.array_equal(self.n_start, other.n_start)
+        if self.x_sa is not None and other.x_sa is not None:
+            same = same and np.array_equal(self.x_sa, other.x_sa)
+        if self is other or (self.n_sas.any() and same):
             raise InvalidCounts(
                 "Both hold exactly the same: evidence counts once. If these are two logs that happen to agree, give "
                 "the episodes of both to one Counts.from_log(problem, episodes)."

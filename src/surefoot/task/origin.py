@@ -150,10 +150,19 @@ def with_range(held: tuple[Range, ...], more: Range) -> tuple[Range, ...]:
             twice = max(one.first, more.first), min(one.last, more.last)
             raise InvalidCounts(
                 f"Episodes {twice[0]} to {twice[1]} of one source ({source}) are in these counts already. Nothing was "
-                "added: evidence counts once. Repeat a run with another seed."
+                f"added: evidence counts once. {_instead(source)}"
             )
         first, last = min(first, one.first), max(last, one.last)
     return (*apart, Range(source, first, last))
+
+
+def _instead(source: str) -> str:
+    """Return what to do instead of counting episodes of this source again."""
+    if source.startswith("log "):
+        return "Count each episode of a log once: give files that belong together to one count_log."
+    if source.startswith(OWN):
+        return "Let each worker begin with Counts.zeros(problem), and merge what each of them has added."
+    return "Repeat a run with another seed."
 
 
 def next_own(held: tuple[Range, ...]) -> Range:
