@@ -167,5 +167,6 @@ class FloorAgent(SpliceAgent):
         shown = {name: getattr(self, name, None) for name in extras}
         if shown["baseline_value"] is not None:
             shown["baseline_at_least"] = None
-        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]
+        given = {name: value for name, value in shown.items() if value or isinstance(value, float)}  # 0.0 is a value
+        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in given.items()]
         return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

@@ -190,7 +190,7 @@ class Problem(FrozenRecord):
         rewards_at_least: bool = False,
     ) -> Self:
         """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high - low)."""
-        return cls(
+        made = cls(
             Rescaled(r),
             s1,
             H,
@@ -201,6 +201,8 @@ class Problem(FrozenRecord):
             support=support,
             rewards_at_least=rewards_at_least,
         )
+        _checked_units(units, made.H, by_user=True)
+        return made
 
     @property
     def r(self) -> Floats:
