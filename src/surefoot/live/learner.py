@@ -111,6 +111,7 @@ class Learner:
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._refused = False  # was an outcome of this episode refused?
+        self.unlike_table = 0  # rewards observed, by this learner, that were not those that the problem knows
         self._lock = threading.RLock()
         self._replaced = False  # was it a reward, in place of which no other may be given?
 
@@ -118,7 +119,8 @@ class Learner:
 
     def __repr__(self) -> str:
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
-        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way})"
+        unlike = f", {self.unlike_table:,} rewards observed were not those of the table" if self.unlike_table else ""
+        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
 
     @property
     def step(self) -> int:
@@ -251,6 +253,9 @@ class Learner:
     ) -> None:
         """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused.
 
+        A reward that the problem knows is not read; one that is another is counted in `unlike_table`, which `repr`
+        shows. (Where the table holds means of random rewards, most are.)
+
         A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
         reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
         """
@@ -309,6 +314,8 @@ class Learner:
             )
         if not self._replaced:
             self._unmark()
+        if reward is not None:
+            self.unlike_table += self._unlike_table(float(reward), s)
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
         self._states.append(self._ends_in if terminated and self._ends_in is not None else s)
@@ -328,6 +335,16 @@ class Learner:
     def _reward_unknown(self) -> bool:
         """Is the reward of the pair just played unknown?"""
         return bool(self._agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
+
+    def _unlike_table(self, reward: float, s_next: int) -> bool:
+        """Is the reward of the pair just played known, and another than this one (or more, if it is a lower bound)?"""
+        problem, pair = self._agent.problem, (self.step, self.state, self._actions[-1])
+        if self._reward_unknown() or self._unseen:
+            return False
+        units = problem.units
+        lowest = 0.0 if units.steps and self.step < problem.H - units.steps else units.low  # a first step pays nothing
+        below = lowest + units.scale * float(problem.reward_of(*pair, s_next)) - reward
+        return (below if problem.rewards_at_least else abs(below)) > 1e-9 * units.scale
 
     @property
     def over(self) -> bool:

@@ -555,3 +555,26 @@ def test_who_repeats_evidence_is_told_what_to_do_instead():
     assert one.merge(other).episodes == 20
     with pytest.raises(sf.InvalidCounts, match="exactly the same"):  # control
         sf.Counts([[[5]]], H=1, x_sa=[[7]]).merge(sf.Counts([[[5]]], H=1, x_sa=[[7]]))
+
+
+def test_rewards_that_contradict_the_table_are_counted_and_shown():
+    """The actions of the table are swapped: certificates are about the table (20 of 20 false), and nobody said so."""
+    agent = sf.StepMix(sf.Problem([[0.1, 0.9]], H=2), np.full((2, 1, 2), 0.5), 0.9)
+    for pays, unlike in (([0.9, 0.1], 20), ([0.1, 0.9], 0)):  # and the control
+        learner = sf.Learner(agent, seed=0)
+        for _ in range(10):
+            learner.begin()
+            for _ in range(2):
+                learner.observe(0, pays[learner.act(0)])
+            learner.end()
+        assert learner.unlike_table == unlike
+        assert ("20 rewards observed were not those of the table" in repr(learner)) == bool(unlike)
+
+
+def test_a_first_step_that_pays_nothing_is_like_its_table():
+    world = sf.from_gymnasium("Taxi-v4", horizon=5)
+    learner = sf.Learner(sf.StepMix(world.problem, sf.uniform(6, world.S, world.A), world.problem.lowest), seed=0)
+    learner.begin()
+    learner.act()
+    learner.observe(0, 0.0)
+    assert learner.unlike_table == 0
