@@ -201,7 +201,7 @@ def test_sums_are_not_read_in_a_wider_range():
 
     false, why = false_certificates(attack)
     assert false == 0
-    assert "begin with new counts and the wider range" in why.lower()
+    assert "begin with new counts, and a problem that allows what was seen: a wider range" in why.lower()
     assert "selected by its outcome" in false_certificates(lambda seed: attack(seed, forget=True))[1]
 
 
@@ -219,19 +219,24 @@ def test_sums_of_other_units_are_refused_without_a_refused_reward():
     assert "forget_rewards()" in why
 
 
-def test_rewards_of_a_bare_episode_are_in_the_users_units():
-    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it would be 3.5."""
+def test_rewards_of_episodes_are_in_the_users_units():
+    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it would be 3.5.
+
+    A bare episode of them is refused: they look rescaled.
+    """
     problem = unknown(sf.Units(-1, 10))
 
-    def counts(seed):
+    def counts(seed, made=lambda *given: sf.Episode.of(problem, *given)):
         rng = np.random.default_rng(seed)
         paid = 0.5 * rng.integers(0, 2, size=(400, 2))
-        return sf.Counts.from_log(problem, [sf.Episode([0, 0, 0], [0, 0], x) for x in paid])
+        return sf.Counts.from_log(problem, [made([0, 0, 0], [0, 0], x) for x in paid])
 
     def attack(seed):
         return sf.StepMix(problem, always(0), 1.2).plan(counts(seed)).certified
 
     assert false_certificates(attack) == (0, "")
+    with pytest.raises(sf.InvalidEpisode, match=r"lies in 0\.\.1, but the units are -1\.\.10"):
+        counts(0, sf.Episode)
     low = sf.StepMix(problem, always(0), -1.0)  # control
     assert low.plan(counts(0)).certified
 

@@ -225,10 +225,11 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path)
         learner.begin()
 
 
-def test_a_reward_that_was_mistaken_may_be_corrected():
+def test_a_reward_that_was_refused_is_not_replaced_by_another():
+    """Only by playing the episode again, from its seed: another reward in its place is clipped, say."""
     learner = refused()
     learner.observe(1, 0.5)
-    assert learner.counts.refused == 0
+    assert learner.counts.refused == 1
     again = refused()
     again.rewind()  # it will be played again
     assert again.counts.refused == 0
