@@ -292,7 +292,7 @@ def test_an_open_ledger_by_the_former_bound_is_read_and_not_gone_on_with(folder)
     verdict, before = sf.check_ledger(path), path.read_bytes()
     assert (verdict.closed, verdict.refusals, verdict.plans) == (False, [], 9)
     assert json.loads(before.splitlines()[0])["returns"] is not None
-    with pytest.raises(sf.InvalidFile, match="another agent"):
+    with pytest.raises(sf.InvalidFile, match="bounded returns in another way"):
         sf.Ledger.resume(path, agent, kept.SAVED[name].stopped)
     assert path.read_bytes() == before
     known = sf.Ledger.resume(folder / "stepmix-kl.ledger", kept.SAVED["stepmix-kl"].agent(), 78)  # control

@@ -646,6 +646,7 @@ def test_what_kernels_are_given():
     known = problem(start=[0.5, 0.5])
     agent = build(EpsMix, 0.5, problem=known, delta=0.5, returns=Returns(0.25), baseline_at_least=0.375)
     counts = Counts.zeros(known)
+    agent.claim(counts)
     evidence, start, record = agent.evidence(counts)
     assert evidence.log_union == start.log_union == pytest.approx(math.log(7 / 0.375), rel=1e-14)
     assert (start.alpha, start.scale, start.final, start.kind) == (-1.0, 1.0, 0.0, 1)  # kernels.SUPPORTS

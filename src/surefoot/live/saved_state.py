@@ -13,7 +13,7 @@ from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.identity import text_of
+from surefoot.agents.identity import floor_text, text_of
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
@@ -229,7 +229,7 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     floor, at_least, value = own("floor"), own("baseline_at_least"), None
     if hasattr(agent, "baseline_value"):
         value = own("baseline_value")
-    level = str(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
+    level = floor_text(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
     settings = [f"floor={level}", _shared_settings(agent)]
     if agent.returns:
         settings.append(f"returns={text_of(agent.returns)}")
