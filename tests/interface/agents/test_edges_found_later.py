@@ -430,6 +430,7 @@ def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
         learner.observe(0, -100.0)
     learner.observe(0, -1.0)
     learner.end()
+    learner.rewind()  # nothing is under way
     with pytest.raises(sf.InvalidCounts, match="a refused reward was replaced by another"):
         learner.begin()
 
