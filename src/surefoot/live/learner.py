@@ -4,9 +4,6 @@ import hashlib
 import math
 import operator
 import threading
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,20 +22,6 @@ from surefoot.task.episode import Episode
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
 from surefoot.task.problem import Problem
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _alone(method: Callable[Concatenate["Learner", _P], _T]) -> Callable[Concatenate["Learner", _P], _T]:
-    """Let one thread at a time into a learner: two that begin or end an episode together would mix what they saw."""
-
-    @wraps(method)
-    def alone(learner: "Learner", /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with learner._lock:
-            return method(learner, *args, **kwargs)
-
-    return alone
 
 
 class Learner:
@@ -132,9 +115,13 @@ class Learner:
         """The state observed last."""
         return self._states[-1]
 
-    @_alone
     def begin(self) -> Plan:
         """Replan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
+        with self._lock:
+            return self._begin()
+
+    def _begin(self) -> Plan:
+        """Begin, while no other thread does anything: two that begin together would mix what they saw."""
         if self._pi is not None:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
         problem = self._agent.problem
@@ -191,9 +178,13 @@ class Learner:
         self.counts.basis = plan.basis
         return plan
 
-    @_alone
     def act(self, state: int | None = None) -> int:
         """Return the action in this state. If given, the state must be the one that was observed last."""
+        with self._lock:
+            return self._act(state)
+
+    def _act(self, state: int | None) -> int:
+        """Draw the action."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         if len(self._actions) != self.step:
@@ -247,7 +238,6 @@ class Learner:
         self._actions.append(a)
         return a
 
-    @_alone
     def observe(
         self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
     ) -> None:
@@ -259,6 +249,11 @@ class Learner:
         A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
         reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
         """
+        with self._lock:
+            self._observe(next_state, reward, terminated, truncated)
+
+    def _observe(self, next_state: int, reward: float | None, terminated: bool, truncated: bool) -> None:
+        """Take the outcome."""
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
@@ -351,9 +346,13 @@ class Learner:
         """Has the process ended this episode before its last step? The other steps are in the absorbing state."""
         return self._over
 
-    @_alone
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
+        with self._lock:
+            return self._end()
+
+    def _end(self) -> Episode:
+        """Count the episode."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         problem = self._agent.problem
@@ -375,6 +374,7 @@ class Learner:
         )
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
+        self._refused = False  # a mark stays
         self.counts.add(episode, number=(self.source, self.episodes))
         self.episodes += 1
         if watch is not None and self.watch is not None:
@@ -383,7 +383,6 @@ class Learner:
             self.watch = watch
         return episode
 
-    @_alone
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
@@ -391,21 +390,22 @@ class Learner:
         Only an account of certified values changes: an episode that was begun off the baseline may have cost
         something, and nothing is proved of it.
         """
-        begun = self._pi is not None and bool(self._actions)
-        if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
-            self.counts.account += entered(False, 0.0)
-            self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
-        self._refused = False  # the mark stays
-        self.rewind()
+        with self._lock:
+            begun = self._pi is not None and bool(self._actions)
+            if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
+                self.counts.account += entered(False, 0.0)
+                self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
+            self._refused = False  # the mark stays
+            self.rewind()
 
-    @_alone
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 
         An episode of which an outcome was refused is then not dropped because of it.
         """
-        self._unmark()
-        self._pi = None
+        with self._lock:
+            self._unmark()
+            self._pi = None
 
 
 def _after_end(problem: Problem, absorbing_state: int | None, given: float | None) -> float:

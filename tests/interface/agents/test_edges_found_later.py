@@ -430,6 +430,7 @@ def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
         learner.observe(0, -100.0)
     learner.observe(0, -1.0)
     learner.end()
+    learner.rewind()  # nothing is under way
     with pytest.raises(sf.InvalidCounts, match="a refused reward was replaced by another"):
         learner.begin()
 
@@ -578,3 +579,15 @@ def test_a_first_step_that_pays_nothing_is_like_its_table():
     learner.act()
     learner.observe(0, 0.0)
     assert learner.unlike_table == 0
+
+
+def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path):
+    """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were false."""
+    rng = np.random.default_rng(0)
+    actions = rng.integers(2, size=400)
+    rows = [f"{i},0,s,{'xy'[a]},{int(rng.random() < (0.9, 0.1)[a])},s" for i, a in enumerate(actions)]
+    (tmp_path / "log.csv").write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
+    log = sf.count_log(tmp_path / "log.csv", reward_range=(0, 1), states=["s"])
+    with pytest.raises(sf.InvalidLog, match=r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook"):
+        log.problem(rewards=[[0.1, 0.9]], start="s")
+    assert sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8  # control
