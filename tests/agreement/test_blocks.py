@@ -2,9 +2,9 @@
 
 The test of the law: 200 runs of each driver with different seeds. Each run is described by its regret, its first
 mixture and first optimistic episode, its episodes per source, all transition counts, first states, sums of rewards,
-returns of the baseline, the products of rewards with visits of the same pair, and the squares of all these; the
-statistic is the largest difference of means, each in units of its pooled standard deviation; the loops' labels are
-permuted 1,999 times.
+returns of the baseline, how they are spread over nodes, the products of rewards with visits of the same pair, and the
+squares of all these; the statistic is the largest difference of means, each in units of its pooled standard deviation;
+the loops' labels are permuted 1,999 times.
 - False alarm: p <= 0.001 happens with probability 0.001 per comparison, exactly (a permutation test). Seeds are fixed.
 - Misses: with about 100 numbers the threshold is a difference of about 0.5 standard deviations of one of them between
   runs. The controls show what that means: three wrong drawers of blocks are rejected.
@@ -16,14 +16,17 @@ import pytest
 import surefoot as sf
 from surefoot.agents import schedule
 from surefoot.agents.replanning import Deadline
+from surefoot.base.nodes import EPISODE, spread
 from surefoot.simulation import loops, simulate
 
 RUNS, PERMUTATIONS, LEVEL = 200, 1999, 0.001
 EPISODES = 60
-CASES = {  # what the learner knows, the learner, pooled, the share
-    "coin": ("all-together", sf.EpsMix, True, 0.3),
-    "steps": ("unknown-random", sf.StepMix, False, 0.5),
-    "next states": ("all-but-rewards", sf.StepMix, True, 0.2),
+CASES = {  # what the learner knows, the learner, pooled, the share, returns as evidence
+    "coin": ("all-together", sf.EpsMix, True, 0.3, sf.Returns()),
+    "coin, no returns": ("all-together", sf.EpsMix, True, 0.3, None),
+    "steps": ("unknown-random", sf.StepMix, False, 0.5, sf.Returns()),
+    "steps, no returns": ("unknown-in-places", sf.StepMix, False, 0.5, None),
+    "next states": ("all-but-rewards", sf.StepMix, True, 0.2, sf.Returns()),
 }
 
 
@@ -36,7 +39,9 @@ def described(runs):
         paid = np.zeros(0) if counts.x_sa is None else counts.x_sa / 2.0**20
         joint = np.zeros(0) if counts.x_sa is None else paid * counts.n_sa
         returns = counts.baseline_returns / np.array([1.0, 2.0**32])
+        kept = counts.return_weights / EPISODE
         parts = [[run.regret], firsts, list(run.sources.values()), counts.n_sas, counts.n_start, paid, joint, returns]
+        parts.append(kept)
         row = np.concatenate([np.ravel(part) for part in parts]).astype(float)
         rows.append(np.concatenate([row, row**2]))
     return np.array(rows)
@@ -54,7 +59,7 @@ def p_value(one, other):
     return float(np.mean(statistic >= statistic[0] - 1e-9))
 
 
-LONG = ("coin", "next states")  # these are for `make test-full`
+LONG = ("coin", "coin, no returns", "next states")  # these are for `make test-full`
 
 
 def played_one_by_one(world, agent, assert_same_run):
@@ -74,9 +79,9 @@ def played_one_by_one(world, agent, assert_same_run):
 )
 def played(request, case_of, assert_same_run):
     """200 runs, episode by episode."""
-    kind, learner, pooled, share = CASES[request.param]
+    kind, learner, pooled, share, returns = CASES[request.param]
     case = case_of(kind, pooled)
-    settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(share), "returns": sf.Returns()}
+    settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(share), "returns": returns}
     agent = learner(case.problem, case.baseline, case.floor, **settings)
     return case.world, agent, played_one_by_one(case.world, agent, assert_same_run)
 
@@ -91,6 +96,7 @@ def test_blocks_have_the_law_of_the_loop(played):
     assert p_value(described(runs), drawn(world, agent)) > LEVEL
     mixed = [run for run in runs if run.sources["mixture"] > 0 and run.sources["baseline"] > 0]
     assert len(mixed) > RUNS / 4  # not only the baseline is compared
+    assert all(run.counts.return_weights.any() == (agent.returns is not None) for run in mixed)
 
 
 def estimated(world, problem, pi, n, counts, rng, baseline):
@@ -118,7 +124,20 @@ def alike(world, problem, pi, n, counts, rng, baseline):
         counts.x_sa += n * once.x_sa
 
 
-DRAW = loops.draw_block
+def at_the_node_below(world, agent, counts, n, rng):
+    """Wrong: a return is counted at the node below it alone, so that what is kept has a lower mean."""
+    for _ in range(n):
+        once = agent.starting_counts(None, 1)
+        DRAW_BASELINE(world, agent, once, 1, rng)
+        counts.n_sas += once.n_sas
+        counts.n_start += once.n_start
+        counts.baseline_returns += once.baseline_returns
+        counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += EPISODE
+        if counts.x_sa is not None:
+            counts.x_sa += once.x_sa
+
+
+DRAW, DRAW_BASELINE = loops.draw_block, loops.draw_baseline
 
 
 @pytest.mark.parametrize("wrong", [estimated, pytest.param(alike, marks=pytest.mark.full)])
@@ -127,6 +146,13 @@ def test_another_drawer_is_rejected(played, wrong, monkeypatch):
     world, agent, runs = played
     monkeypatch.setattr(loops, "draw_block", wrong)
     assert p_value(described(runs), drawn(world, agent)) <= LEVEL
+
+
+def test_returns_that_are_spread_otherwise_are_rejected(played, monkeypatch):
+    """Control: counts and sums are right, and what is kept of each return is not. Where none is kept, nobody sees."""
+    world, agent, runs = played
+    monkeypatch.setattr(loops, "draw_baseline", at_the_node_below)
+    assert (p_value(described(runs), drawn(world, agent)) <= LEVEL) == (agent.returns is not None)
 
 
 def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeypatch):
@@ -139,7 +165,7 @@ def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeyp
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
-    as_long = lambda rule, counts, H: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)))  # noqa: E731
+    as_long = lambda rule, counts, H, returns: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)))  # noqa: E731
     monkeypatch.setattr(schedule, "deadline", as_long)
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 

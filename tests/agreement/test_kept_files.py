@@ -2,11 +2,12 @@
 
 tests/data/kept/README.md says what each file is, settings.py what was run. A failure means that a user who updates
 cannot go on: what was saved is refused, or ends in other numbers. Nothing here may be mended by writing a kept file,
-or a digest of it, anew.
+or a digest of it, anew. What rested on a bound that is gone (`BY_COIN` in settings.py) is seen to be refused.
 
 Each comparison has its control: another seed, another bit, another byte is seen to fail it.
 """
 
+import hashlib
 import importlib.util
 import json
 import runpy
@@ -21,6 +22,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents import identity
 from surefoot.live import learner as live_learner
 from surefoot.live.streams import FormerStream
 
@@ -119,6 +121,13 @@ def test_every_kept_file_is_read():
     assert {path.name for path in KEPT.iterdir()} - NOT_DATA - {"__pycache__"} == READ
 
 
+def test_files_of_the_former_bound_are_those_that_hold_its_evidence():
+    """No name is in the list that need not be, and none is missing: a learner reads returns if it is there."""
+    learners = {name: saved.agent() for name, saved in kept.SAVED.items()}
+    learners |= {name: agent() for name, (_, agent, _) in kept.COUNTS.items()} | {"loop": kept.loop_agent()}
+    assert {name for name, agent in learners.items() if getattr(agent, "returns", None)} == set(kept.BY_COIN)
+
+
 def test_kept_files_are_of_every_kind():
     """One of each kind that 68af267 wrote; and those with an account, a basis, a watch or sums of rewards hold them."""
     kinds = {header(path)["kind"] for path in KEPT.glob("*.npz")}
@@ -165,7 +174,12 @@ def as_before(monkeypatch):
     return lambda: monkeypatch.setattr(live_learner, "stream_of", former)
 
 
-@pytest.mark.parametrize("name", kept.SAVED)
+GO_ON = [name for name in kept.SAVED if name not in kept.BY_COIN]
+REFUSED = [name for name in kept.SAVED if name in kept.BY_COIN]
+FORMER_TEXT = "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})"  # of a run, while returns were a coin's
+
+
+@pytest.mark.parametrize("name", GO_ON)
 def test_a_saved_run_goes_on_to_the_same_bits(name, gone_on, as_before, tmp_path):
     """A refusal means that the mark of a run has changed (names of classes, fields or modules are in it, and texts of
     settings); other digests, that a run now goes on elsewhere."""
@@ -181,6 +195,73 @@ def test_a_saved_run_goes_on_to_the_same_bits(name, gone_on, as_before, tmp_path
         assert kept.digest(kept.in_file(folder / f"{name}.npz")) == expected["file"]
 
 
+def counts_of(path):
+    """The counts in the file of a run."""
+    arrays = kept.in_file(path)
+    mine = {name: array for name, array in arrays.items() if name.startswith("counts_")}
+    return sf.Counts.from_arrays(path, {name.removeprefix("counts_"): array for name, array in mine.items()}), mine
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_saved_run_by_the_former_bound_is_refused(name, folder, monkeypatch):
+    """Its evidence proves nothing any more: to go on would change what a run rests on while it lasts. What was counted
+    can be had: it is read and saved as it was. With the former text of its settings the file would be accepted
+    (control: nothing but the bound is another)."""
+    saved, path = kept.SAVED[name], folder / f"{name}.npz"
+    before = path.read_bytes()
+    with pytest.raises(sf.InvalidFile, match="belongs to another run: the agent"):
+        saved.learn(folder, name, resume=True)
+    assert path.read_bytes() == before
+    counts, arrays = counts_of(path)
+    assert counts.episodes == saved.stopped
+    again = {f"counts_{label}": array for label, array in counts.arrays(claims=False).items()}
+    assert kept.digest(again) == kept.digest(arrays)
+    monkeypatch.setitem(identity.TEXTS, sf.Returns, FORMER_TEXT)
+    (folder / f"{name}.ledger").unlink(missing_ok=True)
+    assert saved.learn(folder, name, resume=True).episodes == saved.episodes
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_run_by_the_bound_of_now_goes_on(name, as_before, tmp_path):
+    """Control of the refusal: with the same settings, saved today."""
+    saved, whole = kept.SAVED[name], tmp_path / "whole"
+    whole.mkdir()
+    as_before()
+    with pytest.raises(kept.Stopped):
+        saved.learn(tmp_path, name, stop=True)
+    run, uninterrupted = saved.learn(tmp_path, name, resume=True), saved.learn(whole, name)
+    assert run.counts.return_weights.any()
+    assert kept.of_run(run).as_json() == kept.of_run(uninterrupted).as_json()
+    assert same_file(tmp_path / f"{name}.npz", whole / f"{name}.npz")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_counts_of_a_run_by_the_former_bound_begin_without_its_evidence(name):
+    """The returns in them are this baseline's, and prove nothing: the plan is that of counts which have forgotten them.
+    Control: spread as they are now, as many returns do prove something."""
+    agent = kept.SAVED[name].agent()
+    counts = counts_of(KEPT / f"{name}.npz")[0].claimed_for(agent.problem)
+    assert counts.returns_of == agent.fingerprint
+    assert_no_evidence(agent, counts)
+
+
+def assert_no_evidence(agent, counts):
+    """Returns that are known by their number and their sum alone prove nothing; those that are spread do."""
+    n, total = counts.baseline_returns.tolist()
+    assert (n > 0, counts.spread_episodes, counts.return_range) == (True, 0, None)
+    plan, without = (agent.plan(some, np.random.default_rng(0)) for some in (counts, counts.forget_returns()))
+    assert plan.grounds.by_returns == without.grounds.by_returns == -np.inf
+    assert kept.digest(kept.of_plan(plan)) == kept.digest(kept.of_plan(without))
+    assert "by the returns of 0 whole baseline episodes, which lie in " in plan.explain()
+    assert f"({n:,} more are no evidence: of an earlier version" in plan.explain()
+    spread = counts.forget_returns()
+    agent.claim(spread)
+    for _ in range(n):
+        spread.count_return(total // n)
+    assert spread.spread_episodes == n
+    assert agent.plan(spread, np.random.default_rng(0)).grounds.by_returns > 0.0
+
+
 def test_a_run_that_begins_now_has_other_numbers_and_says_which(tmp_path):
     """Control: else it would prove nothing that saved runs go on with the numbers they began with."""
     name = "stepmix-kl"
@@ -190,7 +271,7 @@ def test_a_run_that_begins_now_has_other_numbers_and_says_which(tmp_path):
     assert "counts_stream" not in kept.in_file(KEPT / f"{name}.npz")
 
 
-@pytest.mark.parametrize("name", [name for name, saved in kept.SAVED.items() if saved.ledger])
+@pytest.mark.parametrize("name", [name for name in GO_ON if kept.SAVED[name].ledger])
 def test_an_open_ledger_goes_on_to_the_same_bytes(name, gone_on):
     """Other bytes mean that records have other words or numbers, so that a digest that somebody has kept is of no
     ledger any more; a refusal to go on, that a learner no longer knows its own ledger."""
@@ -201,6 +282,21 @@ def test_an_open_ledger_goes_on_to_the_same_bytes(name, gone_on):
     assert (verdict.closed, verdict.refusals) == (True, [])
     assert (folder / f"{name}.ledger").read_bytes().startswith(before)
     assert_digest(kept.sha256(folder / f"{name}.ledger"), EXPECTED["saved"][name]["ledger"])
+
+
+def test_an_open_ledger_by_the_former_bound_is_read_and_not_gone_on_with(folder):
+    """What was proved by the coin is proved: the ledger is re-derived as far as it goes. To go on with another bound
+    would be another agent's ledger."""
+    name = "epsmix-live"
+    path, agent = folder / f"{name}.ledger", kept.SAVED[name].agent()
+    verdict, before = sf.check_ledger(path), path.read_bytes()
+    assert (verdict.closed, verdict.refusals, verdict.plans) == (False, [], 9)
+    assert json.loads(before.splitlines()[0])["returns"] is not None
+    with pytest.raises(sf.InvalidFile, match="bounded returns in another way"):
+        sf.Ledger.resume(path, agent, kept.SAVED[name].stopped)
+    assert path.read_bytes() == before
+    known = sf.Ledger.resume(folder / "stepmix-kl.ledger", kept.SAVED["stepmix-kl"].agent(), 78)  # control
+    assert "24 plans" in repr(known)
 
 
 @pytest.mark.parametrize("name", kept.SAVED)
@@ -228,16 +324,25 @@ def test_the_documented_text_still_makes_our_environment():
 
 # ---- counts
 
+CONTINUED = [name for name in kept.COUNTS if name != "account"]
+
 
 @pytest.mark.parametrize("name", kept.COUNTS)
-def test_counts_are_read_and_gone_on_from(name, tmp_path):
-    """A refusal may mean that whose returns or account they are is marked in another way."""
-    path, expected = KEPT / f"counts-{name}.npz", EXPECTED["counts"][name]
-    _, agent, _ = kept.COUNTS[name]
-    counts = kept_counts(path.name, agent())
-    assert kept.digest(kept.of_counts(counts)) == expected["holds"]
+def test_counts_are_read_and_saved_as_they_were(name, tmp_path):
+    path = KEPT / f"counts-{name}.npz"
+    counts = sf.Counts.load(path)
+    assert kept.digest(kept.of_counts(counts)) == EXPECTED["counts"][name]["holds"]
     counts.save(tmp_path / "again.npz")
     assert same_file(tmp_path / "again.npz", path)  # so 68af267 reads what is written now
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+def test_counts_are_gone_on_from(name):
+    """A refusal may mean that whose returns they are is marked in another way. Of `veiled` the returns are no evidence
+    any more; neither its plan nor the run rested on them."""
+    expected = EXPECTED["counts"][name]
+    _, agent, _ = kept.COUNTS[name]
+    counts = kept_counts(f"counts-{name}.npz", agent())
     with pytest.raises(sf.InvalidCounts, match="claimed_for"):  # 68af267 did not write what they are evidence about
         kept.gone_on(name, counts)
     counts = counts.claimed_for(agent().problem)
@@ -245,13 +350,34 @@ def test_counts_are_read_and_gone_on_from(name, tmp_path):
     assert_digest(kept.digest(kept.of_plan(agent().plan(counts))), expected["plan"])
 
 
+def test_returns_in_kept_counts_are_no_evidence():
+    agent = kept.veiled_agent()
+    assert_no_evidence(agent, kept_counts("counts-veiled.npz", agent).claimed_for(agent.problem))
+
+
+def test_an_account_by_the_former_bound_is_refused():
+    """Its entries are what the coin proved. Without it an agent goes on, and begins another one. Control: an account by
+    the bound of now is gone on with."""
+    agent = kept.account_agent()
+    counts = kept_counts("counts-account.npz", agent).claimed_for(agent.problem)
+    with pytest.raises(sf.InvalidCounts, match="the account of another agent, floor, delta or bounds"):
+        kept.gone_on("account", counts)
+    rest = counts.forget_returns()
+    assert (rest.account == 0).all()
+    begun = kept.gone_on("account", rest)
+    assert begun.counts.account[:2].sum() == 500
+    assert begun.counts.account_of == agent.account_fingerprint != counts.account_of
+    assert kept.gone_on("account", begun.counts).counts.account[:2].sum() == 1000
+
+
 @pytest.mark.parametrize("name", kept.COUNTS)
 def test_other_counts_have_other_digests(name):
     """Control: one visit more, and another seed."""
     agent, expected = kept.COUNTS[name][1](), EXPECTED["counts"][name]
     counts = kept_counts(f"counts-{name}.npz", agent).claimed_for(agent.problem)
-    after = kept.of_run(kept.gone_on(name, counts, seed=5)).as_json()["digests"]
-    assert after["counts"] != expected["after"]["digests"]["counts"]
+    if name in CONTINUED:
+        after = kept.of_run(kept.gone_on(name, counts, seed=5)).as_json()["digests"]
+        assert after["counts"] != expected["after"]["digests"]["counts"]
     counts.n_sas[0, 1, 0, 2] += 1
     assert kept.digest(kept.of_counts(counts)) != expected["holds"]
 
@@ -276,7 +402,19 @@ def test_a_loop_goes_on_with_its_plan_and_its_watch(tmp_path):
     assert same_file(tmp_path / "counts.npz", KEPT / "loop-counts.npz")
     assert same_file(tmp_path / "watch.npz", KEPT / "loop-watch.npz")
     kept.own_loop(learner, kept.LOOP)
+    for counts in (learner.counts, learner.counts.planned):
+        counts.return_weights[:] = 0  # 68af267 did not spread returns
     assert_digest(kept.of_learner(learner).as_json(), EXPECTED["loop"]["after"])
+
+
+def test_returns_in_a_kept_loop_are_no_evidence():
+    """Those of its next episodes are."""
+    agent = kept.loop_agent()
+    counts = kept_counts("loop-counts.npz", agent).claimed_for(agent.problem)
+    assert_no_evidence(agent, counts)
+    before = int(counts.baseline_returns[0])
+    learner = kept.own_loop(read_loop(), kept.LOOP)
+    assert learner.counts.spread_episodes == learner.counts.baseline_returns[0] - before > 0
 
 
 def test_a_loop_with_another_seed_ends_elsewhere():
@@ -312,10 +450,11 @@ def test_counted_logs_are_read_and_learnt_from(name, tmp_path):
     log.save(tmp_path / "again.npz")
     assert same_file(tmp_path / "again.npz", path)
     problem = log.problem(None if name == "shop" else kept.log_world().r, start="as logged")
-    learnt = sf.robust_vi(log.counts, problem, 0.05)
+    learnt = sf.robust_vi(log.counts, problem, 0.05, kept.PRIOR)
     assert learnt.rescaled_lower == pytest.approx(expected["lower"][name], abs=1e-9)
-    other = sf.robust_vi(log.counts, problem, 0.06)  # control: another delta proves something else
-    assert kept.digest(kept.of_learnt(other)) != expected["learnt"]["digests"][name]
+    for other in (sf.robust_vi(log.counts, problem, 0.06, kept.PRIOR), sf.robust_vi(log.counts, problem, 0.05)):
+        # control: another delta, or another prior, proves something else
+        assert kept.digest(kept.of_learnt(other)) != expected["learnt"]["digests"][name]
     assert_digest(kept.digest(kept.of_learnt(learnt)), expected["learnt"]["digests"][name])
 
 
@@ -362,7 +501,7 @@ def test_a_baseline_is_read_and_a_learner_starts_with_it(tmp_path):
     baseline.save(tmp_path / "again.npz")
     assert same_file(tmp_path / "again.npz", KEPT / "baseline.npz")
     log = sf.LogCounts.load(KEPT / "log-counts-shop.npz")
-    learnt = sf.robust_vi(log.counts, log.problem(start="as logged"), 0.05)
+    learnt = sf.robust_vi(log.counts, log.problem(start="as logged"), 0.05, kept.PRIOR)
     assert baseline.certificate.mark == learnt.certificate.mark
     proved = baseline.certificate
     floor = 0.5 * (baseline.problem.lowest + proved.value)
@@ -370,18 +509,22 @@ def test_a_baseline_is_read_and_a_learner_starts_with_it(tmp_path):
     assert agent.plan(log.counts).lower >= floor
 
 
-def test_a_baseline_is_shown_and_made_again_by_the_command(command, tmp_path):
-    """Other rules mean that `show` reads something else; another file, that `baseline` learns something else."""
+def test_a_baseline_is_shown_and_made_again_by_the_command(command, tmp_path, former_defaults):
+    """Other rules mean that `show` reads something else; another file, that `baseline` learns something else. (With
+    the prior that it had then.)"""
     for name, key in (("baseline-by-command", "by command"), ("baseline", "by hand")):
         code, said = command("show", KEPT / f"{name}.npz", "--json")
         assert (code, printed(said)) == (0, EXPECTED["logs"][key])
     assert EXPECTED["logs"]["by command"] != EXPECTED["logs"]["by hand"]  # control
     counts = (KEPT / "log-counts-plain.npz", "--rewards", "as-logged", "--start", "as-logged")
+    assert command("baseline", *counts, "--out", tmp_path / "now.npz", "--delta", "0.1")[0] == 0
+    former_defaults()
     code, _ = command("baseline", *counts, "--out", tmp_path / "b.npz", "--delta", "0.1")
     assert code == 0
     other, _ = command("baseline", *counts, "--out", tmp_path / "c.npz", "--delta", "0.2")
     assert other == 0
-    assert not same_file(tmp_path / "c.npz", KEPT / "baseline-by-command.npz")  # control
+    for name in ("now", "c"):
+        assert not same_file(tmp_path / f"{name}.npz", KEPT / "baseline-by-command.npz")  # control
     if ALIKE:
         assert same_file(tmp_path / "b.npz", KEPT / "baseline-by-command.npz")
 
@@ -398,12 +541,17 @@ def test_a_closed_ledger_is_re_derived(command):
 
 
 def test_the_same_run_writes_the_same_ledger(tmp_path):
-    """Other bytes mean other words or numbers in the records: read docs/ledger.md, whose format is a promise."""
+    """In the words of format 1, the format of 68af267. Other bytes mean other words or numbers in the records: read
+    docs/ledger.md, whose formats are promises."""
+    found = []
     for seed in (0, 1):
         kept.ledger_run(tmp_path / f"{seed}.ledger", seed)
-    assert kept.sha256(tmp_path / "1.ledger") != EXPECTED["ledger"]["bytes"]  # control
+        found.append(hashlib.sha256(kept.in_format_1(tmp_path / f"{seed}.ledger")).hexdigest())
+        assert kept.sha256(tmp_path / f"{seed}.ledger") != found[-1]  # control: it was written in another format
+    assert found[1] != EXPECTED["ledger"]["bytes"]  # control
     assert kept.sha256(KEPT / "closed.ledger") == EXPECTED["ledger"]["bytes"]
-    assert_digest(kept.sha256(tmp_path / "0.ledger"), EXPECTED["ledger"]["bytes"])
+    assert kept.in_format_1(KEPT / "closed.ledger") == (KEPT / "closed.ledger").read_bytes()
+    assert_digest(found[0], EXPECTED["ledger"]["bytes"])
 
 
 @pytest.mark.parametrize("name", ["closed", "stepmix-kl", "epsmix-live"])
@@ -466,8 +614,10 @@ def test_results_are_read(command):
     assert kept.digest(kept.of_trials(done)) == expected["complete"]
 
 
-def test_a_study_goes_on_to_the_same_numbers(command, folder):
-    """Other numbers mean that trials which are computed now do not belong to those that are there."""
+def test_a_study_goes_on_to_the_same_numbers(command, folder, former_defaults):
+    """Other numbers mean that trials which are computed now do not belong to those that are there. (A study cannot say
+    a prior, nor returns: with those that it had then.)"""
+    former_defaults()
     place, expected = folder / "study-open", EXPECTED["studies"]
     if same_versions(place):
         pytest.skip(f"results are gone on with by the versions that began them: {same_versions(place)}")
@@ -479,8 +629,9 @@ def test_a_study_goes_on_to_the_same_numbers(command, folder):
     assert_digest(kept.digest(kept.of_trials(place)), expected["quick"])
 
 
-def test_a_study_goes_on_to_the_same_bytes(command, folder):
+def test_a_study_goes_on_to_the_same_bytes(command, folder, former_defaults):
     """In the columns of 68af267. If only this fails and the numbers hold, words (promise, label) have changed."""
+    former_defaults()
     place = folder / "study-open"
     if same_versions(place):
         pytest.skip(f"results are gone on with by the versions that began them: {same_versions(place)}")

@@ -166,10 +166,14 @@ def test_warm_starts(case_of, assert_same_run):
     assert_same_run(warm, sf.learn(Slots(), agent, 60, seed=2, counts=first))
     assert warm.counts != sf.learn(Slots(), agent, 60, seed=2).counts.merge(first)  # control: warmth matters
     known, hidden = case_of("plain", False), case_of("unknown-random", False)
-    told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor)
     counts = sf.simulate(hidden.world, build(hidden), 20, seed=0).counts  # they hold sums of rewards, now known
-    both = [run(hidden.world, told, 20, 1, counts=counts) for run in (sf.simulate, sf.simulate_reference)]
-    assert_same_run(*both)
+    told = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor)
+    with pytest.raises(sf.InvalidCounts, match=r"summed by other rewards.*forget_returns"):
+        sf.simulate(hidden.world, told, 20, 1, counts=counts)  # its own are summed by what is known
+    not_read = sf.StepMix(hidden.world.problem, hidden.baseline, hidden.floor, returns=None)
+    for agent, rest in ((told, counts.forget_returns()), (not_read, counts)):
+        both = [run(hidden.world, agent, 20, 1, counts=rest) for run in (sf.simulate, sf.simulate_reference)]
+        assert_same_run(*both)
     with pytest.raises(sf.InvalidCounts, match="hold no sums of rewards"):
         sf.simulate(hidden.world, build(hidden), 20, 1, counts=sf.simulate(known.world, build(known), 9, 0).counts)
 

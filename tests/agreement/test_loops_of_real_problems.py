@@ -12,15 +12,18 @@ EPISODES = 100
 MORE = {"one-start-unknown": 130, "all-together": 130}  # here the first mixture may come later, in episode 125 at most
 RULES = (sf.EveryEpisode(), sf.Growth(1.1), sf.Growth(2.0))
 SETTINGS = {
-    "returns": lambda case: {"returns": sf.Returns()},
+    "no returns": lambda case: {"returns": None},
+    "a small share for returns": lambda case: {"returns": sf.Returns(0.1)},
     "declared returns": lambda case: {"returns": sf.Returns(0.5, low=0.0, high=3.0)},
     "vouched": lambda case: {"baseline_at_least": 1.1 * case.floor},
-    "relative": lambda case: {"floor": sf.Relative(0.1)},
+    "relative": lambda case: {"floor": sf.Relative(0.1), "returns": None},
+    "below": lambda case: {"floor": sf.Below(0.1)},
     "relative and returns": lambda case: {"floor": sf.Relative(0.3), "returns": sf.Returns()},
-    "bisections": lambda case: {"bisections": 8},
+    "bisections": lambda case: {"bisections": 8, "returns": None},
     "sparse prior": lambda case: {"bounds": sf.KL("1/S")},
-    "unknown supports": lambda case: {"bounds": sf.KL("supports")},
+    "a number as prior": lambda case: {"bounds": sf.KL(0.5)},
 }
+WITHOUT = {"bisections": {"returns": None}}  # what a setting is compared with, where that is not the default
 
 
 def build(kind, case, pooled, replan, **changes):
@@ -62,7 +65,7 @@ def assert_plain_is_fused(kind, pooled, pairs, case_of, assert_same_run):
         assert counts.n_start.sum() == counts.episodes == episodes
         assert (counts.x_sa is not None) == (case.problem.unknown_rows is not None)
         if learner is not sf.BPIUCBVI:
-            assert counts.baseline_returns[0] >= run.sources["baseline"]
+            assert counts.baseline_returns[0] == counts.spread_episodes >= run.sources["baseline"]
     assert min(seen.values()) > 0
 
 
@@ -98,7 +101,9 @@ def test_plain_is_fused_with_every_setting(kind, setting, every, case_of, assert
         case, replan = case_of(kind, pooled), RULES[i]
         agent = build(learner, case, pooled, replan, **SETTINGS[setting](case))
         run = assert_loops_agree(case.world, agent, assert_same_run)
-        without = sf.simulate(case.world, build(learner, case, pooled, replan), EPISODES, seed=3)
+        without = sf.simulate(
+            case.world, build(learner, case, pooled, replan, **WITHOUT.get(setting, {})), EPISODES, seed=3
+        )
         changed.append(run.regret != without.regret and run.off_baseline is not None)
     assert any(changed)
 
@@ -125,6 +130,8 @@ def test_plain_is_fused_from_warm_counts(replan, pooled, case_of, assert_same_ru
     assert first.counts == before
     assert run.counts.episodes == 120
     assert before.baseline_returns[0] > 0
+    assert before.spread_episodes == before.baseline_returns[0]
+    assert (run.counts.return_weights >= before.return_weights).all()
     assert (run.counts.x_sa >= before.x_sa).all()
     assert run.counts != sf.simulate(case.world, agent, 60, seed=3).counts.merge(before)  # control: warmth matters
 

@@ -12,6 +12,7 @@ import pytest
 import surefoot as sf
 from surefoot.agents.base import adapted
 from surefoot.agents.floor_agent import FloorAgent
+from surefoot.agents.identity import TEXTS
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.live.saved_state import RunIdentity
@@ -23,7 +24,6 @@ RUNS = {
     "paper": "8c1d6f541f3379a19a42f0407df5a68ceb4c322e651f05f987469c7f3624b47a",
     "scaled": "51a80e984c6da06b0c2afce4ab06921acc89f9d9a06a788551ddd300d8bbd0b0",
     "relative": "5d5158eb61592391cfbca29e1191025d83fdb85343a893322f1f84c2b10a0e77",
-    "returns": "03b453fd43ec8a47c88ebe63ee296f701e7b29e852d86b99597d008e473c8f3e",
     "asserted": "dfe7e196f7c3a681b52e408a349913e0739003175273527d04276d2e998f1401",
     "explorer": "321b2217e3b3f5d0f4d07647bc0fdc5699dfa1c627a1f41f9860eef09a469acb",
     "thompson": "e624c0c8d60a96db890b32f97a4bf53e438cf219ea7861a424bd0df42eb7848d",
@@ -45,10 +45,12 @@ RUNS = {
     "kl, watched": "c0ace230abd424537e1a83b5f6b4967747f77a8206308f9d297696884c0366ad",
     "kl, no model": "830db75383ba849bb6c0f42c2e32930e150718d423cc56b52806c7ffbcfb4cc2",
 }
+BY_COIN = "03b453fd43ec8a47c88ebe63ee296f701e7b29e852d86b99597d008e473c8f3e"  # "returns": while a coin bounded them
 ACCOUNTS = {
     "budget-exploration": "d62c74b5588f19f4",
     "conservative-ucbvi": "44cfbfce03f5e0c6",
 }
+ACCOUNT_BY_COIN = "fa18186883d18d35"  # likewise: of budget-exploration with Returns(0.25)
 
 H, S, A = 3, 2, 2
 P = np.array([[[0.75, 0.25], [0.5, 0.5]], [[0.125, 0.875], [1.0, 0.0]]])
@@ -82,35 +84,45 @@ class Named(Plain):
 
 def agents():
     """An agent of each kind, and each of its settings once."""
-    mix, box = sf.StepMix, sf.MaurerPontilBox(0.5)
+    box, prior, without = sf.MaurerPontilBox(0.5), {"bounds": sf.KL(0.5)}, {"returns": None}
+    mix, former = sf.StepMix, prior | without  # the defaults of 68af267
     certificate = sf.Certificate(0.75, 0.01, fingerprint_of(BASELINE, PROBLEM))
     return {
-        "kl": mix(PROBLEM, BASELINE, 0.5),
+        "kl": mix(PROBLEM, BASELINE, 0.5, **former),
         "kl, settings": mix(
-            PROBLEM, BASELINE, 0.5, delta=0.1234567, bounds=sf.KL("1/S", 0.5), replan=sf.Growth(1.3), pooled=True
+            PROBLEM,
+            BASELINE,
+            0.5,
+            delta=0.1234567,
+            bounds=sf.KL("1/S", 0.5),
+            replan=sf.Growth(1.3),
+            pooled=True,
+            **without,
         ),
         "paper": mix.paper(PROBLEM, BASELINE, 0.5),
         "scaled": mix(PROBLEM, BASELINE, 0.5, bounds=sf.Bernstein(0.1), replan=sf.Blocks(0.1)),
-        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05)),
-        "returns": mix(PROBLEM, BASELINE, 0.5, returns=sf.Returns(0.3, 0.0, 3.0)),
-        "asserted": mix(PROBLEM, BASELINE, 0.5, baseline_at_least=0.75),
-        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer),
-        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5)),
-        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate),
-        "bisections": mix(PROBLEM, BASELINE, 0.5, bisections=7),
-        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True),
-        "units": mix(UNITS, BASELINE, 4.0),
-        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25)),
-        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5),
-        "bpi-ucbvi": sf.BPIUCBVI(PROBLEM),
+        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **former),
+        "returns": mix(PROBLEM, BASELINE, 0.5, returns=sf.Returns(0.3, 0.0, 3.0), **prior),
+        "asserted": mix(PROBLEM, BASELINE, 0.5, baseline_at_least=0.75, **former),
+        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **former),
+        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5), **former),
+        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate, **former),
+        "bisections": mix(PROBLEM, BASELINE, 0.5, bisections=7, **former),
+        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True, **former),
+        "units": mix(UNITS, BASELINE, 4.0, **former),
+        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **former),
+        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **former),
+        "bpi-ucbvi": sf.BPIUCBVI(PROBLEM, **prior),
         "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25),
         "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50),
         "optpess-lp": sf.OptPessLP(
             PROBLEM, BASELINE, sf.Relative(0.5), baseline_value=1.25, episodes=50, bounds=box, pooled=True
         ),
-        "budget-exploration": sf.BudgetExploration(PROBLEM, BASELINE, 0.5, learner=sf.UCBVI(PROBLEM, episodes=100)),
+        "budget-exploration": sf.BudgetExploration(
+            PROBLEM, BASELINE, 0.5, learner=sf.UCBVI(PROBLEM, episodes=100), **prior
+        ),
         "conservative-ucbvi": sf.ConservativeUCBVI(
-            PROBLEM, BASELINE, 0.5, baseline_value=1.25, learner=sf.BPIUCBVI(PROBLEM, delta=0.01)
+            PROBLEM, BASELINE, 0.5, baseline_value=1.25, learner=sf.BPIUCBVI(PROBLEM, delta=0.01, **prior), **prior
         ),
         "plain": Plain(),
         "named": Named(),
@@ -126,6 +138,7 @@ def identity(agent, counts=None, **changes):
 def identities():
     """Every run of `RUNS`."""
     known = agents()
+    del known["returns"]
     warm = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1, 0], [1, 0, 1]))
     return {name: identity(agent) for name, agent in known.items()} | {
         "kl, warm": identity(known["kl"], warm),
@@ -137,6 +150,38 @@ def identities():
 def test_fingerprints_of_runs_are_those_of_the_first_files():
     assert {name: run.fingerprint for name, run in identities().items()} == RUNS
     assert len(set(RUNS.values())) == len(RUNS)
+
+
+def test_a_run_with_returns_is_another_since_their_bound_is_another(monkeypatch):
+    """Its evidence proves something else. The text of the bound is all that differs (control)."""
+    now = identity(agents()["returns"]).fingerprint
+    assert now not in (BY_COIN, *RUNS.values())
+    assert len(now) == len(BY_COIN)
+    others = [replace(agents()["returns"], returns=returns) for returns in (sf.Returns(0.3), sf.Returns(0.2, 0.0, 3.0))]
+    assert len({now, *(identity(other).fingerprint for other in others)}) == 3  # control
+    former = "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})"
+    monkeypatch.setitem(TEXTS, sf.Returns, former)
+    assert identity(agents()["returns"]).fingerprint == BY_COIN
+
+
+def test_an_account_with_returns_is_another_since_their_bound_is_another(monkeypatch):
+    agent = replace(agents()["budget-exploration"], returns=sf.Returns(0.25))
+    now = agent.account_fingerprint
+    monkeypatch.setitem(TEXTS, sf.Returns, "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})")
+    assert replace(agent).account_fingerprint == ACCOUNT_BY_COIN != now
+
+
+@pytest.mark.parametrize("name", ["kl", "epsmix", "step-no-mix", "bpi-ucbvi"])
+def test_the_defaults_of_now_are_another_run(name):
+    """Nobody goes on with another prior, or with returns as evidence, than a run began with: by default that was
+    something else at 68af267. Beside the bounds and returns that the defaults stand for, nothing is new (control)."""
+    agent = agents()[name]
+    default = type(agent)(PROBLEM) if name == "bpi-ucbvi" else type(agent)(PROBLEM, BASELINE, agent.floor)
+    said = {"bounds": sf.KL(0.5)} if name == "bpi-ucbvi" else {"bounds": sf.KL(0.5), "returns": None}
+    for left_out in said:
+        others = {setting: value for setting, value in said.items() if setting != left_out}
+        assert identity(replace(default, **others)).fingerprint != RUNS[name]
+    assert identity(replace(default, **said)).fingerprint == RUNS[name]
 
 
 def test_fingerprints_of_accounts_are_those_of_the_first_files():

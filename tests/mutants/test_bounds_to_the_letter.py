@@ -371,8 +371,8 @@ def test_radii_of_a_model():
     n_sas = counted(most=30)
     model = Model(problem(), Counts(n_sas), 0.125)
     log_union = math.log(S * A * H * 8)
-    assert KL().log_union(model) == pytest.approx(log_union, rel=1e-15)
-    for bounds, alpha in ((KL(), 0.5), (KL(2.0, scale=0.25), 2.0), (KL("1/S"), 0.5)):
+    assert KL(0.5).log_union(model) == pytest.approx(log_union, rel=1e-15)
+    for bounds, alpha in ((KL(0.5), 0.5), (KL(2.0, scale=0.25), 2.0), (KL("1/S"), 0.5)):
         eps = bounds.radius(model)
         for place in np.ndindex(H, S, A):
             n_i = n_sas[place].tolist()
@@ -440,13 +440,13 @@ def test_rewards_by_next_state_go_inside():
     after = np.random.default_rng(0).random((H, S, A, S))
     model = Model(Problem(r_next=after), Counts(counted(most=60)), 0.125)
     for h in (0, 2):
-        found = KL().q_bounds(model, h, np.array([0.5, 0.25]), np.array([0.125, 0.25]))
-        expected = tables(KL(), model, h, np.array([0.5, 0.25]), np.array([0.125, 0.25]), after)
+        found = KL(0.5).q_bounds(model, h, np.array([0.5, 0.25]), np.array([0.125, 0.25]))
+        expected = tables(KL(0.5), model, h, np.array([0.5, 0.25]), np.array([0.125, 0.25]), after)
         np.testing.assert_allclose(found, expected, atol=1e-10)
     same = after[0]
     model = Model(Problem(r_next=same, H=H), Counts(counted(most=60)), 0.125)
-    found = KL().q_bounds(model, 2, np.zeros(S), np.zeros(S))
-    np.testing.assert_allclose(found, tables(KL(), model, 2, np.zeros(S), np.zeros(S), same[None]), atol=1e-10)
+    found = KL(0.5).q_bounds(model, 2, np.zeros(S), np.zeros(S))
+    np.testing.assert_allclose(found, tables(KL(0.5), model, 2, np.zeros(S), np.zeros(S), same[None]), atol=1e-10)
 
 
 def test_unknown_rewards_are_coins():
@@ -505,22 +505,22 @@ def test_one_first_state_is_all_that_was_seen():
     counts = Counts.zeros(unknown)
     counts.n_start[:] = (0, 1)
     eps = radius([0, 1], 0.5, math.log((S * A * H + 1) * 8))
-    low, _ = KL().at_start(Model(unknown, counts, 0.125), np.array([0.0, 4.0]), np.array([1.0, 4.0]))
+    low, _ = KL(0.5).at_start(Model(unknown, counts, 0.125), np.array([0.0, 4.0]), np.array([1.0, 4.0]))
     assert low == pytest.approx(4 * math.exp(-eps), rel=1e-12)  # all of it in state 1: p with -log p = eps
 
 
 def test_a_lower_bound_at_the_start_rounded_to_safety():
     V = np.array([0.5, 2.0])
     n_start = np.array([3, 9])
-    assert KL().lower_at_start(problem(), n_start, V, 3.0) == 2.0
-    assert KL().lower_at_start(problem(), n_start, -V, 3.0) == 0.0
+    assert KL(0.5).lower_at_start(problem(), n_start, V, 3.0) == 2.0
+    assert KL(0.5).lower_at_start(problem(), n_start, -V, 3.0) == 0.0
     known = problem(start=[0.25, 0.75], s1=0)
-    assert KL().lower_at_start(known, n_start, V, 3.0) == pytest.approx(1.625 - 4e-12, abs=1e-15)
+    assert KL(0.5).lower_at_start(known, n_start, V, 3.0) == pytest.approx(1.625 - 4e-12, abs=1e-15)
     off = problem(start=[0.25, 0.75 + 5e-10], s1=0)
-    assert KL().lower_at_start(off, n_start, V, 3.0) == pytest.approx(1.625 + 1e-9 - 4e-12 - 2e-9, abs=1e-14)
+    assert KL(0.5).lower_at_start(off, n_start, V, 3.0) == pytest.approx(1.625 + 1e-9 - 4e-12 - 2e-9, abs=1e-14)
     unknown = problem(start="unknown", s1=0)
     eps = 0.5 * radius([3, 9], 0.5, 3.0)
-    found = KL(scale=0.5).lower_at_start(unknown, n_start, V, 3.0)
+    found = KL(0.5, scale=0.5).lower_at_start(unknown, n_start, V, 3.0)
     assert found == pytest.approx(by_another_search([0.25, 0.75], eps, [0.5, 2.0]), abs=1e-9)
     eps = 0.5 * radius_with_supports([3, 9], 3.0)
     found = KL("supports", scale=0.5).lower_at_start(unknown, n_start, V, 3.0)
@@ -531,7 +531,7 @@ def test_a_lower_bound_at_the_start_rounded_to_safety():
 
 
 def test_settings_of_kl():
-    assert (KL().alpha, KL().scale) == (0.5, 1.0)
+    assert (KL().alpha, KL().scale) == ("supports", 1.0)
     assert KL(1e-300).alpha == 1e-300 and KL(2).alpha == 2.0 and KL("1/S").alpha == "1/S"
     assert KL("supports").alpha == "supports"
     for wrong in (0.0, -1.0, math.inf, math.nan, "1/2", "support"):
@@ -543,13 +543,13 @@ def test_settings_of_kl():
     for wrong in (-1e-9, math.inf, math.nan, "1"):
         with pytest.raises(InvalidSetting, match=r"scale is .* expected a finite number >= 0; 1 is the proved radius"):
             KL(scale=wrong)
-    assert KL().certified and KL("1/S").certified and KL("supports").certified
+    assert KL(0.5).certified and KL("1/S").certified and KL("supports").certified
     assert not KL(scale=0.5).certified and not KL(scale=2.0).certified
     assert not type("Mine", (KL,), {})().certified
-    assert KL().share_of(0.75, 3) == 0.75
+    assert KL(0.5).share_of(0.75, 3) == 0.75
     assert KL("1/S").dirichlet(4) == 0.25 and KL(0.75).dirichlet(4) == 0.75
     assert KL("supports").dirichlet(4) == kernels.SUPPORTS
-    assert KL().require(problem().forget(rewards=True)) is None
+    assert KL(0.5).require(problem().forget(rewards=True)) is None
     assert SEARCH == 200
 
 
@@ -578,7 +578,7 @@ def test_how_many_balls_share_delta():
         (problem(start=[0.5, 0.5], s1=0), False, 24),
         (stationary(support=mask & (np.arange(S) == 0)), True, 1),
     ):
-        assert KL().events(known, pooled) == balls_in_all
+        assert KL(0.5).events(known, pooled) == balls_in_all
 
 
 def test_what_kernels_are_told_of_kl():

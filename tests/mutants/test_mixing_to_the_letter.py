@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from surefoot.base.nodes import EPISODE, PLACES
 from surefoot.numerics.kernels.evidence import refresh_all
 from surefoot.numerics.kernels.kl import RewardArrays, balls_from
 from surefoot.numerics.kernels.mixing import (
@@ -17,6 +18,7 @@ from surefoot.numerics.kernels.mixing import (
     mix_splices,
     weight,
 )
+from surefoot.numerics.kernels.portfolio import portfolio_from, seen_returns_from
 from surefoot.numerics.kernels.splices import bound_splices, empty_splices
 from surefoot.numerics.kernels.start_and_returns import BaselineReturns, start_from
 
@@ -88,10 +90,12 @@ def test_a_candidate_is_mixed_with_its_bolder_neighbour():
 # ---- What the candidates are held against ---------------------------------------------------------------------------
 
 
-def record(lowest=0.0, rounding=0.0, asserted=-math.inf, episodes=0):
-    """Returns that are all the same, so that their bounds are exact: lowest, and lowest + rounding."""
-    log_union = 1.0 if episodes else math.inf
-    return BaselineReturns(np.array([episodes, 0]), lowest, 0.0, rounding, log_union, 1.0, 0.0, asserted, np.zeros(4))
+def record(lowest=0.0, rounding=0.0, asserted=-math.inf, episodes=0, upper=False):
+    """Returns that are all the same, so that their bounds are exact: lowest, or lowest + rounding."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    weights[0] = episodes * EPISODE
+    seen = seen_returns_from(np.array([episodes, 0]), weights, (int(lowest * 2**20), 0))
+    return BaselineReturns(seen, portfolio_from(), rounding, upper, 1.0, 0.0, asserted)
 
 
 def standing(h0, final=0.0, first=1):
@@ -158,23 +162,26 @@ def test_a_baseline_of_one_step_is_the_baseline():
     ],
 )
 def test_a_relative_floor(max_loss, offset, final, up, U):
-    """(1 - max_loss) U - max_loss offset, rounded up by 4 units of 2^-53 of U; and U stands for the baseline."""
-    returns = record() if up == math.inf else record(lowest=up - 0.25, rounding=0.25, episodes=1)
-    L = np.zeros(3)
-    floor = candidate_values(*standing([0, 1, 2], final), returns, Rule(9.0, True, False, max_loss, offset), L)
-    exact = (1 - Fraction(max_loss)) * Fraction(U) - Fraction(max_loss) * Fraction(offset) + 4 * ULP * Fraction(U)
-    assert Fraction(floor) == exact
-    assert L[2] == U
+    """(1 - max_loss) U - max_loss offset - amount, rounded up by 4 units of 2^-53 of U; U stands for the baseline."""
+    returns = record() if up == math.inf else record(lowest=up - 0.25, rounding=0.25, episodes=1, upper=True)
+    for amount in (0.0, 0.125):
+        L = np.zeros(3)
+        rule = Rule(9.0, True, False, max_loss, offset, 0, amount)
+        floor = candidate_values(*standing([0, 1, 2], final), returns, rule, L)
+        exact = (1 - Fraction(max_loss)) * Fraction(U) - Fraction(max_loss) * Fraction(offset) - Fraction(amount)
+        assert Fraction(floor) == max(exact + 4 * ULP * Fraction(U), 0)
+        assert L[2] == U
 
 
 def test_a_relative_floor_is_not_negative():
     L = np.zeros(3)
-    assert candidate_values(*standing([0, 1, 2]), record(), Rule(9.0, True, False, 0.5, 50.0), L) == 0.0
+    for rule in (Rule(9.0, True, False, 0.5, 50.0), Rule(9.0, True, False, 0.0, 0.0, 0, 50.0)):
+        assert candidate_values(*standing([0, 1, 2]), record(), rule, L) == 0.0
 
 
 def test_a_rule_says_nothing_of_what_it_is_not_told():
-    """No relative floor (negative), no offset, no bisection."""
-    assert Rule(0.5, True, False) == (0.5, True, False, -1.0, 0.0, 0)
+    """No relative floor (negative), no offset, no bisection, no amount."""
+    assert Rule(0.5, True, False) == (0.5, True, False, -1.0, 0.0, 0, 0.0)
 
 
 # ---- A larger weight ------------------------------------------------------------------------------------------------

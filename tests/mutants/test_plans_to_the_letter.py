@@ -23,6 +23,7 @@ from surefoot.agents.returns import Returns
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.agents.step_no_mix import StepNoMix, step_no_mix
 from surefoot.agents.stepmix import StepMix, stepmix
+from surefoot.base.nodes import NODES, STAKES, WEIGHTS
 from surefoot.bounds import KL, Bernstein, Certificate
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidCounts, InvalidPolicy, InvalidSetting
@@ -150,20 +151,24 @@ def test_what_is_not_said():
     for kind in (StepMix, EpsMix, StepNoMix):
         agent = build(kind, 0.75)
         assert (agent.delta, agent.bounds, agent.pooled) == (0.05, KL(), False)
-        assert agent.replan is agent.returns is agent.baseline_at_least is agent.certificate is agent.explorer is None
+        assert agent.replan is agent.baseline_at_least is agent.certificate is agent.explorer is None
+        assert agent.returns == Returns(0.5)
         assert agent.replan_rule == Growth() and agent.rule[:2] == (0.75, kind is not StepNoMix)
-        assert agent.rule[2:] == (kind is EpsMix, -1.0, 0.0, 0)
+        assert agent.rule[2:] == (kind is EpsMix, -1.0, 0.0, 0, 0.0)
         assert agent.plans_itself
         paper = kind.paper(Problem(R), PI_B, 0.75)
         assert (paper.delta, paper.bounds, paper.pooled, paper.replan) == (0.05, Bernstein(), False, EveryEpisode())
-        assert build(kind, 0.75, problem=Problem(R), bounds=Bernstein()).replan_rule == EveryEpisode()
+        literal = build(kind, 0.75, problem=Problem(R), bounds=Bernstein())
+        assert literal.replan_rule == EveryEpisode() and paper.returns is literal.returns is None
+        said = build(kind, 0.75, problem=Problem(R), bounds=Bernstein(), returns=Returns(0.5))
+        assert said.returns == Returns(0.5) and build(kind, 0.75, returns=None).returns is None
         assert build(kind, 0.75, replan=Growth(2.0)).replan_rule == Growth(2.0)
     assert build(StepMix, 0.75).bisections == 0
     optimist = BPIUCBVI(problem())
     assert (optimist.delta, optimist.bounds, optimist.pooled, optimist.replan) == (0.05, KL(), False, None)
     paper = BPIUCBVI.paper(Problem(R))
     assert (paper.delta, paper.bounds, paper.pooled, paper.replan) == (0.05, Bernstein(), False, EveryEpisode())
-    assert optimist.rule == (-math.inf, False, False, -1.0, 0.0, 0)
+    assert optimist.rule == (-math.inf, False, False, -1.0, 0.0, 0, 0.0)
     assert optimist.h0.tolist() == [0]
     for kind, h0 in ((StepMix, [0, 1, 2]), (StepNoMix, [0, 1, 2]), (EpsMix, [0, 2])):
         assert build(kind, 0.75).h0.tolist() == h0
@@ -174,11 +179,12 @@ def test_how_delta_is_divided():
     for kind, parts in ((StepMix, 9), (StepNoMix, 9), (EpsMix, 4)):
         assert build(kind, 0.5).parts == parts
         assert kind.paper(Problem(R), PI_B, 0.5, delta=0.36).delta_prime == pytest.approx(0.36 / parts, rel=1e-15)
-        assert build(kind, 0.5, delta=0.36).delta_prime == 0.36
+        assert build(kind, 0.5, delta=0.36, returns=None).delta_prime == 0.36
+        assert build(kind, 0.5, delta=0.36).delta_prime == 0.18
     assert BPIUCBVI.paper(Problem(R), delta=0.36).delta_prime == pytest.approx(0.09, rel=1e-15)
     agent = build(EpsMix, 0.5, delta=0.5, returns=Returns(0.25))
     assert agent.delta_model == agent.delta_prime == 0.375
-    assert build(EpsMix, 0.5, delta=0.5).delta_model == 0.5
+    assert build(EpsMix, 0.5, delta=0.5, returns=None).delta_model == 0.5
     assert agent.delta_in_all == 0.5
 
 
@@ -271,24 +277,25 @@ def test_rows_that_miss_1():
 # ---- More evidence of the baseline ----------------------------------------------------------------------------------
 
 
-def with_returns(known, episodes=20, each=0.875, fingerprint=None):
-    counts = Counts.zeros(known)
-    counts.baseline_returns[:] = (episodes, int(episodes * each * UNITS))
-    counts.returns_of = fingerprint
+def with_returns(agent, episodes=20, each=0.875, fingerprint=None, within=None):
+    """So many returns of this much, spread in the range of this agent: its baseline's, or those of another."""
+    counts = Counts.zeros(agent.problem)
+    counts.returns_of = fingerprint or agent.fingerprint
+    counts.return_range = within or agent.return_range
+    for _ in range(episodes):
+        counts.count_return(math.floor(each * UNITS))
     return counts
 
 
-def by_hand(n, x, log_union):
-    """The lower end of a coin's ball, by bisection of the KL divergence."""
-    log_p = sum(k * math.log(k / n) for k in (x, n - x) if k > 0)
-    log_m = sum(math.lgamma(k + 0.5) - math.lgamma(0.5) for k in (x, n - x)) - math.lgamma(n + 1)
-    eps, p = (log_union + log_p - log_m) / n, x / n
-    inside, outside = p, 1e-300
+def by_hand(n, x, log_inverse):
+    """The m at which sum_j w_j (1 - theta_j + theta_j x / m)^n is exp(log_inverse): n returns of x in [0, 1]."""
+    below, above = 0.0, 1.0
     for _ in range(200):
-        q = (inside + outside) / 2
-        divergence = sum(u * math.log(u / v) for u, v in ((p, q), (1 - p, 1 - q)) if u > 0)
-        inside, outside = (q, outside) if divergence <= eps else (inside, q)
-    return inside
+        m = (below + above) / 2
+        factors = zip(STAKES, WEIGHTS, strict=True)
+        W = sum(w * (1 - theta + theta * x / m) ** n for theta, w in factors)
+        below, above = (m, above) if math.exp(log_inverse) <= W else (below, m)
+    return below
 
 
 def wide():
@@ -296,55 +303,107 @@ def wide():
     return problem(support=None)
 
 
+NEAR = 5e-4  # a bound is found between two of 255 means: hardly below the exact one
+
+
 def test_returns_are_evidence():
-    """20 returns of 7/8 in [1/4, 7/8]: x = 20 heads. Their share of delta is 1/4 of 1/2."""
+    """20 returns of 7/8, the most in [1/4, 7/8]. Their share of delta is 1/4 of 1/2."""
     agent = build(EpsMix, 0.5, problem=wide(), delta=0.5, returns=Returns(0.25))
-    counts = with_returns(wide(), fingerprint=agent.fingerprint)
-    low = 0.25 + 0.625 * by_hand(20, 20.0, math.log(8))
-    assert agent.by_returns(counts) == pytest.approx((low, 0.875), abs=1e-9)
-    assert agent.of_baseline(counts) == pytest.approx((low, 0.875), abs=1e-9)
+    assert agent.return_range == (UNITS // 4, 5 * UNITS // 8) and agent.possible_returns.rounding == 0.0
+    counts = with_returns(agent)
+    low, up = agent.by_returns(counts)
+    exact = 0.25 + 0.625 * by_hand(20, 1.0, math.log(8))
+    assert exact - NEAR < low <= exact and up == math.inf
+    assert agent.of_baseline(counts) == (low, math.inf)
     assert low > 0.75
     plan, book = both(agent, counts)
     for found in (plan, book):
         assert found.candidates == pytest.approx([0.5, low], abs=1e-9)
     assert (plan.grounds.by_model, plan.grounds.asserted) == (0.25, -math.inf)
     assert plan.grounds.by_returns == pytest.approx(low, abs=1e-9)
-    assert build(EpsMix, 0.5, problem=wide()).by_returns(counts) == (-math.inf, math.inf)
-    assert agent.by_returns(with_returns(wide(), 0)) == (-math.inf, math.inf)
-    assert agent.by_returns(with_returns(wide(), 1, 0.25))[1] < 0.875
-    other = with_returns(wide(), 20, 0.5, agent.fingerprint)  # x = (10 - 5) / (5/8) = 8
-    assert agent.by_returns(other)[0] == pytest.approx(0.25 + 0.625 * by_hand(20, 8.0, math.log(8)), abs=1e-9)
+    assert build(EpsMix, 0.5, problem=wide(), returns=None).by_returns(counts) == (-math.inf, math.inf)
+    assert agent.by_returns(with_returns(agent, 0)) == (-math.inf, math.inf)
+    assert agent.by_returns(with_returns(agent, 1, 0.25)) == (0.25, math.inf)
+    other = agent.by_returns(with_returns(agent, 20, 0.5))[0]  # x = (1/2 - 1/4) / (5/8) = 0.4
+    exact = 0.25 + 0.625 * by_hand(20, 0.4, math.log(8))
+    assert exact - NEAR < other <= exact < low
+    scaled = build(EpsMix, 0.5, problem=wide(), delta=0.5, returns=Returns(0.25), bounds=KL(scale=0.5))
+    exact = 0.25 + 0.625 * by_hand(20, 1.0, 0.5 * math.log(8))
+    assert exact - NEAR < scaled.by_returns(counts)[0] <= exact
+
+
+def test_returns_that_are_not_spread_are_no_evidence():
+    """Their number and their sum, as earlier files hold them, prove nothing; those that are spread beside them do."""
+    agent = build(EpsMix, 0.5, problem=wide(), delta=0.5, returns=Returns(0.25))
+    counts = Counts.zeros(agent.problem)
+    counts.returns_of = agent.fingerprint
+    counts.baseline_returns[:] = (20, 20 * 0.875 * UNITS)
+    assert agent.by_returns(counts) == (-math.inf, math.inf)
+    for plan in both(agent, counts):
+        assert plan.candidates.tolist() == [0.5, 0.25]
+    assert agent.plan(counts).grounds.by_returns == -math.inf
+    more = with_returns(agent)
+    more.baseline_returns += counts.baseline_returns
+    assert agent.by_returns(more) == agent.by_returns(with_returns(agent))
+    assert agent.plan(more).grounds.by_returns > 0.75
+
+
+def test_returns_of_nobody_are_no_evidence():
+    """However they are spread: nobody says that this baseline played them. Whoever claims them says so (control)."""
+    agent = build(EpsMix, 0.75, problem=wide(), delta=0.5, returns=Returns(0.25))
+    counts = with_returns(agent)
+    counts.returns_of = None
+    for plan in both(agent, counts):
+        assert plan.candidates.tolist() == [0.5, 0.25]
+        assert plan.safety == "trusted"
+    assert agent.plan(counts).grounds.by_returns == -math.inf
+    agent.claim(counts)
+    assert agent.plan(counts).safety == "certified"
 
 
 def test_returns_that_cannot_vary():
     """The baseline of the first world returns 7/8 always: the span is 0."""
     agent = build(EpsMix, 0.5, returns=Returns())
-    assert agent.by_returns(with_returns(problem())) == (0.875, 0.875)
+    assert agent.by_returns(with_returns(agent)) == (0.875, math.inf)
+    agent = build(EpsMix, Relative(0.1), returns=Returns())
+    assert agent.by_returns(with_returns(agent)) == (-math.inf, 0.875)
 
 
 def test_returns_of_others_are_refused():
     agent = build(EpsMix, 0.5, problem=wide(), returns=Returns())
     with pytest.raises(InvalidCounts, match="returns of another baseline"):
-        agent.plan(with_returns(wide(), fingerprint="other"))
-    agent.plan(with_returns(wide(), fingerprint=agent.fingerprint))
-    agent.plan(with_returns(wide(), fingerprint=None))
-    build(EpsMix, 0.5, problem=wide()).plan(with_returns(wide(), fingerprint="other"))  # not read
+        agent.plan(with_returns(agent, fingerprint="other"))
+    agent.plan(with_returns(agent))
+    build(EpsMix, 0.5, problem=wide(), returns=None).plan(with_returns(agent, fingerprint="other"))  # not read
     for each in (0.25, 0.875):
-        agent.check_counts(with_returns(wide(), 10, each))
+        agent.check_counts(with_returns(agent, 10, each))
     for each in (0.25 - 1e-5, 0.875 + 1e-5):
-        with pytest.raises(InvalidCounts, match=r"outside the range \(0.25, 0.875\)"):
-            agent.check_counts(with_returns(wide(), 10, each))
-    agent.check_counts(with_returns(wide(), 0, 0.0, "other"))
+        with pytest.raises(InvalidCounts, match=r"10 returns of .* outside the range \(0.25, 0.875\)"):
+            agent.check_counts(with_returns(agent, 10, each))
+    agent.check_counts(with_returns(agent, 0, 0.0, "other"))
     with pytest.raises(InvalidCounts, match="returns of another baseline"):
-        agent.check_counts(with_returns(wide(), 5, 0.0, "other"))  # five returns of nothing are five returns
+        agent.check_counts(with_returns(agent, 5, 0.0, "other"))  # five returns of nothing are five returns
     declared = build(EpsMix, 0.5, problem=wide(), returns=Returns(low=0.25, high=0.5))
-    with pytest.raises(InvalidCounts, match=r"return is 0.75, outside the range \(0.25, 0.5\)"):
-        declared.check_counts(with_returns(wide(), 10, 0.75))
-    declared.check_counts(with_returns(wide(), 10, 0.25))
+    with pytest.raises(InvalidCounts, match=r"1 returns of .* outside the range \(0.25, 0.5\)"):
+        declared.check_counts(with_returns(declared, 1, 0.75))
+    declared.check_counts(with_returns(declared, 10, 0.25))
     tenths = Problem(np.full((2, 2, 2), 0.1))
-    counts = with_returns(tenths, 1, 0.0)
-    counts.baseline_returns[1] = 2 * math.floor(0.1 * UNITS)  # as they are summed: rounded down
-    build(EpsMix, 0.1, problem=tenths, returns=Returns()).check_counts(counts)
+    agent = build(EpsMix, 0.1, problem=tenths, returns=Returns())
+    agent.check_counts(with_returns(agent, 1, 2 * math.floor(0.1 * UNITS) / UNITS))  # as they are summed: rounded down
+    with pytest.raises(InvalidCounts, match="outside the range"):
+        agent.check_counts(with_returns(agent, 1, 0.2))
+
+
+def test_returns_in_another_range_are_refused():
+    """What is spread over nodes cannot be spread anew. Where nothing is spread, no range is read."""
+    agent = build(EpsMix, 0.5, problem=wide(), returns=Returns())
+    low, span = agent.return_range
+    for within in ((low - 1, span + 1), (low, span + 1), (low - 1, span)):
+        with pytest.raises(InvalidCounts, match=r"counted in another range than this agent's \(0.25, 0.875\)"):
+            agent.check_counts(with_returns(agent, 10, 0.5, within=within))
+        agent.check_counts(with_returns(agent, 0, within=within))
+        build(EpsMix, 0.5, problem=wide(), returns=None).check_counts(with_returns(agent, 10, 0.5, within=within))
+    agent.check_counts(with_returns(agent, 10, 0.5))
 
 
 def test_the_papers_bounds_refuse_logs():
@@ -391,46 +450,41 @@ def test_a_mixture_that_rests_on_an_assertion():
 
 
 def test_a_declared_range_is_trusted_where_it_matters():
-    unclaimed = build(EpsMix, 0.75, problem=wide(), delta=0.5, returns=Returns(0.25))
-    assert unclaimed.plan(with_returns(wide())).safety == "trusted"
     for returns, floor, label in (
         (Returns(0.25), 0.75, "certified"),
         (Returns(0.25, low=0.25, high=0.875), 0.75, "trusted"),
         (Returns(0.25, low=0.25, high=0.875), 0.5, "certified"),  # the optimistic policy's
     ):
         agent = build(EpsMix, floor, problem=wide(), delta=0.5, returns=returns)
-        assert agent.plan(with_returns(wide(), fingerprint=agent.fingerprint)).safety == label
+        assert agent.plan(with_returns(agent)).safety == label
     # The certificate says more than returns do: nothing rests on the range.
     known = Certificate(0.8125, 0.1, fingerprint_of(PI_B, wide()))
     agent = build(EpsMix, 0.75, problem=wide(), returns=Returns(0.25, low=0.25, high=0.875), certificate=known)
-    assert agent.plan(with_returns(wide(), 20, 0.5, agent.fingerprint)).safety == "certified"
+    assert agent.plan(with_returns(agent, 20, 0.5)).safety == "certified"
     # Returns say exactly as much as a certificate: the certificate is enough.
     settings = {"problem": wide(), "delta": 0.5, "returns": Returns(0.25, low=0.25, high=0.875)}
-    low = build(EpsMix, 0.75, **settings).plan(with_returns(wide())).grounds.by_returns
+    agent = build(EpsMix, 0.75, **settings)
+    low = agent.plan(with_returns(agent)).grounds.by_returns
     for value, label in ((low, "certified"), (math.nextafter(low, 0.0), "trusted")):
         agent = build(EpsMix, 0.75, **settings, certificate=Certificate(value, 0.1, fingerprint_of(PI_B, wide())))
-        assert agent.plan(with_returns(wide(), fingerprint=agent.fingerprint)).safety == label
+        assert agent.plan(with_returns(agent)).safety == label
 
 
 def test_how_well_the_premise_is_known_after_data():
-    mine = build(EpsMix, 0.75, problem=wide()).fingerprint
-    for settings, counts, expected in (
-        ({}, with_returns(wide(), 0), "unknown"),
-        ({"returns": Returns(0.25)}, with_returns(wide()), "asserted by the user"),  # no one claimed them
-        ({"returns": Returns(0.25)}, with_returns(wide(), fingerprint=mine), "certified by data"),
-        ({"returns": Returns(0.25, low=0.25, high=0.875)}, with_returns(wide()), "asserted by the user"),
-        ({"baseline_at_least": 0.75}, with_returns(wide(), 0), "asserted by the user"),
-        ({"baseline_at_least": 0.5}, with_returns(wide(), 0), "unknown"),
-        (
-            {"certificate": Certificate(0.75, 0.1, fingerprint_of(PI_B, wide()))},
-            with_returns(wide(), 0),
-            "certified by data",
-        ),
-        ({"bounds": KL(scale=0.5), "baseline_at_least": 0.75}, with_returns(wide(), 0), "asserted by the user"),
-        ({"bounds": KL(scale=0.5), "returns": Returns(0.25)}, with_returns(wide()), "unknown"),
+    for settings, episodes, expected in (
+        ({}, 0, "unknown"),
+        ({"returns": None}, 20, "unknown"),
+        ({"returns": Returns(0.25)}, 20, "certified by data"),
+        ({"returns": Returns(0.25, low=0.25, high=0.875)}, 20, "asserted by the user"),
+        ({"baseline_at_least": 0.75}, 0, "asserted by the user"),
+        ({"baseline_at_least": 0.5}, 0, "unknown"),
+        ({"certificate": Certificate(0.75, 0.1, fingerprint_of(PI_B, wide()))}, 0, "certified by data"),
+        ({"bounds": KL(scale=0.5), "baseline_at_least": 0.75}, 0, "asserted by the user"),
+        ({"bounds": KL(scale=0.5), "returns": Returns(0.25)}, 20, "unknown"),
     ):
-        plan = build(EpsMix, 0.75, problem=wide(), **{"delta": 0.5, **settings}).plan(counts)
-        assert plan.grounds.premise == expected
+        agent = build(EpsMix, 0.75, problem=wide(), **{"delta": 0.5, **settings})
+        seen = with_returns(build(EpsMix, 0.75, problem=wide()) if agent.returns is None else agent, episodes)
+        assert agent.plan(seen).grounds.premise == expected
     assert build(EpsMix, 0.25, problem=wide()).plan(Counts.zeros(wide())).grounds.premise == "certified by data"
 
 
@@ -447,7 +501,7 @@ def test_a_relative_floor():
         assert found.rho == pytest.approx(11 / 16, abs=1e-14)
     assert plan.lower == pytest.approx(21 / 32, abs=1e-14)
     assert plan.candidates.tolist() == L
-    assert build(StepMix, Relative(0.25)).rule == (0.0, True, False, 0.25, 0.0, 0)
+    assert build(StepMix, Relative(0.25)).rule == (0.0, True, False, 0.25, 0.0, 0, 0.0)
 
 
 def test_a_relative_floor_mixes_with_the_baseline_by_its_upper_value():
@@ -468,7 +522,7 @@ def test_a_relative_floor_in_the_users_units():
     """Rewards of 1 to 3 in two steps: nothing is worth 2 * 1 / 2 = 1 here. 3/4 of 15/8, less 1: 13/32."""
     scaled = problem(units=Units(1.0, 3.0))
     agent = build(StepMix, Relative(0.25), problem=scaled)
-    assert agent.rule == (0.0, True, False, 0.25, 1.0, 0)
+    assert agent.rule == (0.0, True, False, 0.25, 1.0, 0, 0.0)
     plan = agent.plan(Counts.zeros(scaled))
     assert plan.grounds.floor == pytest.approx(13 / 32, abs=1e-15)
     model = agent.model(Counts.zeros(scaled))
@@ -481,10 +535,13 @@ def test_a_relative_floor_in_the_users_units():
 def test_a_relative_floor_reads_the_returns():
     """Returns that are never above 1/2, declared: U is 1/2 then, and what rests on it is trusted."""
     agent = build(EpsMix, Relative(0.5), returns=Returns(low=0.0, high=0.5))
-    counts = with_returns(problem(), 10, 0.25)
+    counts = with_returns(agent, 10, 0.25)
     plan, book = both(agent, counts)
-    U = agent.by_returns(counts)[1]
+    low, U = agent.by_returns(counts)
+    assert low == -math.inf  # the whole share is for the other side
     assert U > 0.25 and U <= 0.5 + 2.0**-18
+    exact = 0.5 * (1 - by_hand(10, 0.5, math.log(1 / 0.025)))  # and what rounding may have taken off
+    assert exact <= U < exact + NEAR
     assert plan.grounds.floor == pytest.approx(0.5 * U, abs=1e-9)
     assert agent.standard(agent.model(counts), counts) == pytest.approx((0.5 * U, U), abs=1e-12)
     assert plan.safety == "trusted" and book.source == plan.source
@@ -523,7 +580,7 @@ def test_bisections():
         assert plan.rho == pytest.approx(0.5, abs=1e-5)
         assert build(StepMix, 0.5, bisections=bisections).plan(Counts.zeros(problem())).rho == 1.0
         assert build(StepMix, 1.5, bisections=bisections).plan(Counts.zeros(problem())).rho == 0.0
-    assert build(StepMix, 0.75, bisections=7).rule == (0.75, True, False, -1.0, 0.0, 7)
+    assert build(StepMix, 0.75, bisections=7).rule == (0.75, True, False, -1.0, 0.0, 7, 0.0)
 
 
 def test_bisection_finds_what_the_line_does_not_show():
@@ -589,19 +646,26 @@ def test_what_kernels_are_given():
     known = problem(start=[0.5, 0.5])
     agent = build(EpsMix, 0.5, problem=known, delta=0.5, returns=Returns(0.25), baseline_at_least=0.375)
     counts = Counts.zeros(known)
+    agent.claim(counts)
     evidence, start, record = agent.evidence(counts)
     assert evidence.log_union == start.log_union == pytest.approx(math.log(7 / 0.375), rel=1e-14)
-    assert (start.alpha, start.scale, start.final, start.kind) == (0.5, 1.0, 0.0, 1)
+    assert (start.alpha, start.scale, start.final, start.kind) == (-1.0, 1.0, 0.0, 1)  # kernels.SUPPORTS
     assert start.margin == record.margin == evidence.margin == pytest.approx(2e-12, rel=1e-12)
-    assert (record.lowest, record.span, record.rounding) == (0.0, 0.875, 0.0)
-    assert record.log_union == pytest.approx(math.log(8), rel=1e-14)
-    assert (record.scale, record.asserted, record.scratch.shape) == (1.0, 0.375, (4,))
-    assert record.seen is counts.baseline_returns and not evidence.uppers
-    assert build(EpsMix, Relative(0.1)).evidence(counts)[0].uppers
+    assert (record.seen.low, record.seen.width, record.rounding) == (0, 7 * UNITS // 8, 0.0)
+    assert record.log_inverse == pytest.approx(math.log(8), rel=1e-14)
+    assert (record.upper, record.asserted) == (False, 0.375)
+    assert record.seen.total is counts.baseline_returns and record.seen.weights is counts.return_weights
+    assert record.seen.nodes.tolist() == list(NODES) and not evidence.uppers
+    relative = build(EpsMix, Relative(0.1)).evidence(counts)
+    assert relative[0].uppers and relative[2].upper
     evidence, start, record = build(EpsMix, 0.5, problem=Problem(R), bounds=Bernstein(0.5)).evidence(counts)
     assert start.final == start.margin == pytest.approx(2e-12, rel=1e-12) and start.alpha == 0.5
-    assert (start.scale, record.scale) == (0.5, 0.5)
-    assert (record.lowest, record.span, record.rounding, record.log_union) == (0.0, 0.0, 0.0, math.inf)
+    assert (start.scale, record.log_inverse) == (0.5, math.inf)
+    assert (record.seen.low, record.seen.width, record.rounding, record.seen.weights.size) == (0, 0, 0.0, 0)
+    scaled = build(EpsMix, 0.5, delta=0.5, bounds=KL(scale=0.5), returns=Returns(0.25)).evidence(counts)[2]
+    assert scaled.log_inverse == pytest.approx(0.5 * math.log(8), rel=1e-14)
+    tenths = build(EpsMix, 0.1, problem=Problem(np.full((2, 2, 2), 0.1))).evidence(counts)[2]
+    assert (tenths.seen.low, tenths.seen.width, tenths.rounding) == (2 * math.floor(0.1 * UNITS), 0, 2 / UNITS)
     assert build(EpsMix, 0.5, bounds=KL("1/S")).evidence(counts)[1].alpha == 0.5
     assert build(EpsMix, 0.5, bounds=KL(0.125)).evidence(counts)[1].alpha == 0.125
     assert build(EpsMix, 0.5, bounds=KL("supports")).evidence(counts)[1].alpha == -1.0  # kernels.SUPPORTS

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from surefoot.agents.floors import Relative, require_share, user_zero
+from surefoot.agents.floors import Below, Relative, require_share, user_zero
 from surefoot.agents.plan import Plan
 from surefoot.agents.replanning import (
     Blocks,
@@ -25,6 +25,8 @@ from surefoot.task.problem import Problem
 from surefoot.task.units import Units
 
 UNIT = 2.0**-20
+UNITS = 2**20
+SIXTEENTH = 2**16  # in multiples of 2^-20
 
 # ---- Floors ---------------------------------------------------------------------------------------------------------
 
@@ -41,6 +43,28 @@ def test_a_share_of_the_baseline():
     assert Relative(0.25).of(3.0, in_units(0.0, 1.0)) == 2.25
     assert Relative(0.75).of(1.0, in_units(1.0, 3.0)) == 0.0
     assert str(Relative(0.05)) == "95 % of the baseline"
+
+
+def test_an_amount_below_the_baseline():
+    """In the user's units, whose rewards are 1 to 3: half as much here, and not more."""
+    scaled = in_units(1.0, 3.0)
+    assert Below(0.5).rescaled(in_units(0.0, 1.0)) == 0.5
+    assert Below(0.5).rescaled(scaled) == math.nextafter(0.25, 0.0)
+    assert Below(0.5).of(3.0, in_units(0.0, 1.0)) == 2.5
+    assert Below(0.5).of(3.0, scaled) == pytest.approx(2.75, abs=1e-15)
+    assert Below(0.5).of(0.125, scaled) == 0.0
+    assert Below(0.5).under(5.0, scaled) == 4.5
+    assert Below(2.0).under(5.0, scaled) == 4.0  # the lowest that there is
+    assert Relative(0.25).under(8.0, scaled) == 6.0 and Relative(0.25).under(5.0, scaled) == 4.0
+    assert str(Below(0.5)) == "0.5 below the baseline"
+    assert Below(2.0).under(-1.0, in_units(-2.0, 1.0)) == -3.0  # of any sign
+
+
+@pytest.mark.parametrize("amount", [0.0, -0.5, math.inf, math.nan, "x"])
+def test_an_amount_is_positive(amount):
+    with pytest.raises(InvalidSetting, match=r"amount is .* expected an amount > 0, in the units of the rewards"):
+        Below(amount)
+    assert Below(1e-9).amount == 1e-9
 
 
 @pytest.mark.parametrize("max_loss", [0.0, 1.0, -0.5, 1.5, math.nan, "x"])
@@ -64,7 +88,7 @@ def test_a_share_needs_values_that_are_not_negative():
 def test_a_share_of_delta(share):
     with pytest.raises(InvalidSetting, match=r"share is .* expected a share of delta strictly between 0 and 1"):
         Returns(share)
-    assert Returns().share == 0.2 and Returns(1e-9).share == 1e-9 and Returns(1 - 1e-9).share == 1 - 1e-9
+    assert Returns().share == 0.5 and Returns(1e-9).share == 1e-9 and Returns(1 - 1e-9).share == 1 - 1e-9
 
 
 def test_a_declared_range_has_two_ends():
@@ -85,26 +109,31 @@ R = np.array([[[2.0, 8.0], [1.0, 3.0]], [[4.0, 6.0], [9.0, 5.0]]]) / 16
 def test_a_declared_range():
     """Rewards were rounded down, by at most 2^-20 each: the lowest sum is that much lower. In the user's units."""
     known = Problem.rescaled(R, Units(1.0, 3.0))
-    low, span, rounding = returns_range(known, PI, Returns(low=3.0, high=5.0))
-    assert rounding == 2 * UNIT
-    assert (low, span) == (0.5 - 2 * UNIT, 1.0 + 2 * UNIT)
+    found = returns_range(known, PI, Returns(low=3.0, high=5.0))
+    assert found == (UNITS // 2 - 2, UNITS + 2, 2 * UNIT)
+    assert (found.lowest, found.span, found.highest) == (0.5 - 2 * UNIT, 1.0 + 2 * UNIT, 1.5)
+    # Ends between two multiples: the least is rounded down, the highest up.
+    found = returns_range(known, PI, Returns(low=3.0 + UNIT, high=5.0 + UNIT))
+    assert found == (UNITS // 2 - 2, UNITS + 3, 2 * UNIT)
 
 
 def test_the_range_of_what_is_possible():
     """From state 0, action 0: 2/16 and then the worst or best that is played anywhere: 4 to 6 in state 0, 5 in 1."""
-    assert returns_range(Problem(R), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
-    assert returns_range(Problem(R), PI, Returns()).highest == 8 / 16
+    assert returns_range(Problem(R), PI, Returns()) == (6 * SIXTEENTH, 2 * SIXTEENTH, 0.0)
+    found = returns_range(Problem(R), PI, Returns())
+    assert (found.lowest, found.span, found.highest) == (6 / 16, 2 / 16, 8 / 16)
+    assert type(found.low) is type(found.width) is int
     # From state 1 either action is played: 1 to 3, and then the same.
-    assert returns_range(Problem(R, s1=1), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
+    assert returns_range(Problem(R, s1=1), PI, Returns()) == (5 * SIXTEENTH, 4 * SIXTEENTH, 0.0)
     # From both, or from anywhere: the widest.
     for start in ([0.5, 0.5], "unknown"):
-        assert returns_range(Problem(R, start=start), PI, Returns()) == (5 / 16, 4 / 16, 0.0)
+        assert returns_range(Problem(R, start=start), PI, Returns()) == (5 * SIXTEENTH, 4 * SIXTEENTH, 0.0)
     # A mask: after the first step always state 1.
     mask = np.zeros((2, 2, 2, 2), dtype=bool)
     mask[..., 1] = True
-    assert returns_range(Problem(R, support=mask), PI, Returns()) == (7 / 16, 0.0, 0.0)
+    assert returns_range(Problem(R, support=mask), PI, Returns()) == (7 * SIXTEENTH, 0, 0.0)
     mask[0, 0, 0] = True
-    assert returns_range(Problem(R, support=mask), PI, Returns()) == (6 / 16, 2 / 16, 0.0)
+    assert returns_range(Problem(R, support=mask), PI, Returns()) == (6 * SIXTEENTH, 2 * SIXTEENTH, 0.0)
 
 
 def test_the_range_of_rewards_by_next_state():
@@ -114,15 +143,15 @@ def test_the_range_of_rewards_by_next_state():
     after[1, 0, :, 0], after[1, 1, :, 0] = (4 / 16, 6 / 16), (9 / 16, 5 / 16)
     after[1, 1, :, 1] = 1 / 16
     # to state 0: 2 + (0 to 6) = 2..8; to state 1: 1 + (1 or 5) = 2 or 6
-    assert returns_range(Problem(r_next=after), PI, Returns()) == (2 / 16, 6 / 16, 0.0)
+    assert returns_range(Problem(r_next=after), PI, Returns()) == (2 * SIXTEENTH, 6 * SIXTEENTH, 0.0)
 
 
 def test_rewards_count_as_they_are_summed():
     """Rounded down to multiples of 2^-20: 0.1 is a bit more than 104857 of them. What that takes off is said."""
-    tenth = math.floor(0.1 / UNIT) * UNIT
+    tenth = math.floor(0.1 / UNIT)
     known = Problem(np.full((2, 2, 2), 0.1))
-    assert returns_range(known, PI, Returns()) == (2 * tenth, 0.0, 2 * UNIT)
-    assert returns_range(Problem(np.full((2, 2, 2), 0.125)), PI, Returns()) == (0.25, 0.0, 0.0)
+    assert returns_range(known, PI, Returns()) == (2 * tenth, 0, 2 * UNIT)
+    assert returns_range(Problem(np.full((2, 2, 2), 0.125)), PI, Returns()) == (4 * SIXTEENTH, 0, 0.0)
 
 
 def test_unknown_rewards_are_anything():
@@ -130,24 +159,25 @@ def test_unknown_rewards_are_anything():
     hidden = np.zeros((2, 2, 2), dtype=bool)
     hidden[1, 0, 0] = True
     # From state 0: 2/16, then state 0 pays anything or 6/16, state 1 pays 5/16.
-    assert returns_range(Problem(R, unknown=hidden), PI, Returns()) == (2 / 16, 1.0, 2 * UNIT)
+    assert returns_range(Problem(R, unknown=hidden), PI, Returns()) == (2 * SIXTEENTH, UNITS, 2 * UNIT)
     everywhere = np.ones((2, 2), dtype=bool)
     whole = Problem(np.zeros((2, 2)), H=2, unknown=everywhere)
-    assert returns_range(whole, PI, Returns()) == (0.0, 2.0, 2 * UNIT)
+    assert returns_range(whole, PI, Returns()) == (0, 2 * UNITS, 2 * UNIT)
     # Rows that are the same at every step are read at every step.
-    assert returns_range(Problem(np.full((2, 2), 0.25), H=2), PI, Returns()) == (0.5, 0.0, 0.0)
+    assert returns_range(Problem(np.full((2, 2), 0.25), H=2), PI, Returns()) == (8 * SIXTEENTH, 0, 0.0)
 
 
 def test_three_steps_and_one_row():
     """Rewards, masks and unknown ones may have a row for each step or one for all: 3 steps tell them apart."""
     pi = np.full((3, 2, 2), 0.5)
     r = np.array([[1.0, 2.0], [3.0, 4.0]]) / 16
-    assert returns_range(Problem(r, H=3), pi, Returns()) == (3 / 16, 8 / 16 - 1 / 16, 0.0)
+    assert returns_range(Problem(r, H=3), pi, Returns()) == (3 * SIXTEENTH, 7 * SIXTEENTH, 0.0)
     steps = np.array([r, 2 * r, 3 * r])
-    assert returns_range(Problem(steps), pi, Returns()) == (6 / 16, (2 + 8 + 12 - 6) / 16, 0.0)
+    assert returns_range(Problem(steps), pi, Returns()) == (6 * SIXTEENTH, (2 + 8 + 12 - 6) * SIXTEENTH, 0.0)
     mask = np.zeros((2, 2, 2), dtype=bool)
     mask[..., 0] = True
-    assert returns_range(Problem(steps, support=mask), pi, Returns()) == (6 / 16, (2 + 4 + 6 - 6) / 16, 0.0)
+    # always to state 0: (1 or 2) + 2 (1 or 2) + 3 (1 or 2)
+    assert returns_range(Problem(steps, support=mask), pi, Returns()) == (6 * SIXTEENTH, 6 * SIXTEENTH, 0.0)
 
 
 # ---- When to replan -------------------------------------------------------------------------------------------------
@@ -211,6 +241,31 @@ def test_growth_is_due():
     assert due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
 
 
+def returned(n, *visits):
+    """The same with so many returns of the baseline."""
+    seen = counts(*visits)
+    seen.baseline_returns[0] = n
+    return seen
+
+
+def test_growth_of_returns_is_due():
+    """Where they are evidence: the next whole number at or above growth times their number, and one more at least."""
+    ends = [deadline(Growth(1.5), returned(n, 1000, 0), 2, True).returns for n in (0, 1, 2, 10, 11)]
+    assert ends == [1, 2, 3, 15, 17]
+    assert deadline(Growth(1.01), returned(10, 1000, 0), 2, True).returns == 11
+    then = returned(10, 1000, 500)
+    for n, ends in ((10, False), (14, False), (15, True), (16, True)):
+        assert is_due(deadline(Growth(1.5), then, 2, True), returned(n, 1004, 500), 2) == ends
+        assert not is_due(deadline(Growth(1.5), then, 2), returned(n, 1004, 500), 2)
+        assert must_replan(Handmade(Growth(1.5), return_range=(0, 1)), then, returned(n, 1004, 500)) == ends
+        assert not must_replan(Handmade(Growth(1.5)), then, returned(n, 1004, 500))
+    assert is_due(deadline(Growth(1.5), then, 2, True), returned(10, 1500, 500), 2)  # visits count as before
+    for rule in (EveryEpisode(), Blocks(0.25)):
+        assert deadline(rule, then, 2, True).returns is None
+        assert deadline(rule, then, 2, True).episodes == deadline(rule, then, 2).episodes
+    assert deadline(Growth(1.5), then, 2).returns is None
+
+
 def test_blocks_are_due():
     """A plan made after 8 episodes with a share of 1/4 lasts for 2."""
     then = counts(6, 2)
@@ -236,8 +291,8 @@ class Handmade:
 
     problem = Problem(np.zeros((1, 2)), H=2)
 
-    def __init__(self, rule, following=None):
-        self.replan_rule, self.following = rule, following
+    def __init__(self, rule, following=None, return_range=None):
+        self.replan_rule, self.following, self.return_range = rule, following, return_range
 
     def continue_plan(self, plan, counts):
         return self.following

@@ -1,11 +1,13 @@
-"""Where episodes start and what returns say, line by line: short fractions, and a coin's ball by bisection."""
+"""Where episodes start and what returns say, line by line: short fractions, and a portfolio's capital by bisection."""
 
 import math
 
 import numpy as np
 import pytest
 
+from surefoot.base.nodes import EPISODE, LOST, OUTSIDE, PLACES, STAKES, WEIGHTS
 from surefoot.numerics.kernels.kl import SUPPORTS
+from surefoot.numerics.kernels.portfolio import portfolio_from, seen_returns_from
 from surefoot.numerics.kernels.start_and_returns import (
     BaselineReturns,
     refresh_start,
@@ -103,63 +105,81 @@ def test_the_worst_mean_over_an_unknown_start():
 
 # ---- Returns --------------------------------------------------------------------------------------------------------
 
-
-def record(n, total, lowest=0.0, span=1.0, rounding=0.0, log_union=3.0, scale=1.0, margin=0.0):
-    return BaselineReturns(
-        np.array([n, int(total * 2**20)]), lowest, span, rounding, log_union, scale, margin, -math.inf, np.zeros(4)
-    )
+UNITS = 2**20
+LAST = OUTSIDE - 1  # the node of the highest return
 
 
-def ends(n, x, log_union, scale):
-    """Of the ball of a coin with x heads in n tosses: rising factorials for the radius, bisection for the ends."""
-    tails, heads = [math.lgamma(k + 0.5) - math.lgamma(0.5) for k in (n - x, x)]
-    p = x / n
-    log_p = sum(k * math.log(k / n) for k in (x, n - x) if k > 0)
-    eps = scale * (log_union + log_p - tails - heads + math.lgamma(n + 1)) / n
+def record(spread, lowest=0.0, span=1.0, rounding=0.0, upper=False, log_inverse=3.0, margin=0.0, within=True):
+    """So many episodes at each of these nodes. Their number and their sum are those of other episodes: not read."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    for node, episodes in spread.items():
+        weights[node] = episodes * (1 if node == OUTSIDE else EPISODE)
+    ends = (int(lowest * UNITS), int(span * UNITS)) if within else None
+    seen = seen_returns_from(np.array([99, 77 * UNITS]), weights, ends)
+    return BaselineReturns(seen, portfolio_from(), rounding, upper, log_inverse, margin, -math.inf)
 
-    def divergence(q):
-        return sum(u * math.log(u / v) for u, v in ((p, q), (1 - p, 1 - q)) if u > 0)
 
-    found = []
-    for outside in (1e-300, 1 - 1e-16):
-        inside, out = p, outside
-        for _ in range(200):
-            middle = (inside + out) / 2
-            inside, out = (middle, out) if divergence(middle) <= eps else (inside, middle)
-        found.append(inside)
-    return found
+def lower_mean(zeros, ones, log_inverse):
+    """The m at which sum_j w_j (1 - theta_j)^zeros (1 - theta_j + theta_j / m)^ones is exp(log_inverse)."""
+    below, above = 0.0, 1.0
+    for _ in range(200):
+        m = (below + above) / 2
+        factors = zip(STAKES, WEIGHTS, strict=True)
+        W = sum(w * (1 - theta) ** zeros * (1 - theta + theta / m) ** ones for theta, w in factors)
+        below, above = (m, above) if math.exp(log_inverse) <= W else (below, m)
+    return below
 
 
 def test_no_episodes_or_no_evidence():
-    assert returns_bounds(record(0, 0)) == (-math.inf, math.inf)
-    assert returns_bounds(record(5, 2, log_union=math.inf)) == (-math.inf, math.inf)
-    assert returns_bounds(record(1, 0.5))[0] > 0.0  # the control: one is something
+    nothing = (-math.inf, math.inf)
+    for upper in (False, True):
+        assert returns_bounds(record({}, upper=upper)) == nothing
+        assert returns_bounds(record({0: 5, LAST: 5}, upper=upper, within=False)) == nothing
+        assert returns_bounds(record({OUTSIDE: 5}, upper=upper)) == nothing
+    assert returns_bounds(record({LAST: 1}, log_inverse=0.5))[0] > 0.0  # the control: one is something
+    assert returns_bounds(record({0: 1}, log_inverse=0.5, upper=True))[1] < 1.0
+    assert returns_bounds(record({0: 1}, lowest=-1.0))[0] == -1.0  # at the first node, too, a return is a return
 
 
 def test_returns_that_are_all_the_same():
-    assert returns_bounds(record(5, 2, lowest=0.25, span=0.0, rounding=0.125, margin=9.0)) == (0.25, 0.375)
-    assert returns_bounds(record(5, 2, lowest=0.25, span=-1.0, rounding=0.125)) == (0.25, 0.375)
-    assert returns_bounds(record(5, 2, span=0.5))[1] > 0.2  # the control: half a unit is a range
+    """Of a range without width all are at the first node, and nothing is to be bet on."""
+    same = {"lowest": 0.25, "span": 0.0, "rounding": 0.125}
+    assert returns_bounds(record({0: 5}, **same, margin=9.0)) == (0.25, math.inf)
+    assert returns_bounds(record({0: 5}, **same, upper=True)) == (-math.inf, 0.375)
+    assert returns_bounds(record({0: 5}, **same, upper=True, margin=0.5)) == (-math.inf, 0.875)
+    assert returns_bounds(record({0: 5}, span=0.5, upper=True))[1] > 0.2  # the control: half a unit is a range
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.5])
-def test_the_bounds_of_returns(scale):
-    """20 episodes with returns in [1/2, 5/2] that sum to 25: x = (25 - 20/2) / 2 = 7.5 heads."""
-    low, up = ends(20, 7.5, 3.0, scale)
-    plain = returns_bounds(record(20, 25, 0.5, 2.0, scale=scale))
-    assert plain == pytest.approx((0.5 + 2 * low, 0.5 + 2 * up), abs=1e-8)
-    rounded = returns_bounds(record(20, 25, 0.5, 2.0, rounding=0.25, scale=scale))
-    assert rounded == pytest.approx((plain[0], plain[1] + 0.25), abs=1e-12)
-    # The margin is taken off inside, of the coin's mean, and once more outside.
-    margin = 2.0**-10
-    found = returns_bounds(record(20, 25, 0.5, 2.0, scale=scale, margin=margin))
-    assert found == pytest.approx((plain[0] - 3 * margin, plain[1] + 3 * margin), abs=1e-12)
+@pytest.mark.parametrize(("zeros", "ones"), [(8, 12), (0, 20), (30, 10)])
+def test_the_bounds_of_returns(zeros, ones):
+    """So many episodes returned 1/2, and so many 5/2. A bound is found between two of 255 means: hardly below it."""
+    spread = {0: zeros, LAST: ones}
+    ends = {"lowest": 0.5, "span": 2.0, "log_inverse": 2.5}
+    low, up = lower_mean(zeros, ones, 2.5), 1 - lower_mean(ones, zeros, 2.5) + LOST
+    plain, top = returns_bounds(record(spread, **ends)), returns_bounds(record(spread, **ends, upper=True))
+    assert (plain[1], top[0]) == (math.inf, -math.inf)
+    assert plain[0] == pytest.approx(0.5 + 2 * low, abs=1e-3) and plain[0] <= 0.5 + 2 * low
+    assert top[1] == pytest.approx(0.5 + 2 * up, abs=1e-3) and top[1] >= 0.5 + 2 * up
+    assert 0.6 < plain[0] < 0.5 + 2 * ones / (zeros + ones) < top[1] + 1e-6
+    # What rewards lost by rounding is added above, where it may be missing; the margin is on either side.
+    for rounding, margin in ((0.25, 0.0), (0.0, 2.0**-10), (0.25, 2.0**-10)):
+        more = {**ends, "rounding": rounding, "margin": margin}
+        assert returns_bounds(record(spread, **more))[0] == plain[0] - margin
+        found = returns_bounds(record(spread, **more, upper=True))[1]
+        assert found == pytest.approx(top[1] + rounding + margin, abs=1e-15)
+
+
+def test_a_smaller_share_of_delta_proves_less():
+    lows = [returns_bounds(record({0: 8, LAST: 12}, log_inverse=x))[0] for x in (1.0, 3.0, 6.0)]
+    ups = [returns_bounds(record({0: 12, LAST: 8}, log_inverse=x, upper=True))[1] for x in (1.0, 3.0, 6.0)]
+    assert lows == sorted(lows, reverse=True) and ups == sorted(ups) and len({*lows, *ups}) == 6
+    assert returns_bounds(record({0: 8, LAST: 12}, log_inverse=math.inf))[0] == 0.0
 
 
 def test_a_bound_of_nothing_stays_nothing():
-    """Returns that are never negative are worth at least 0, whatever the margin; all of them 0 say no more."""
-    assert returns_bounds(record(20, 0, margin=0.125))[0] == 0.0
-    assert returns_bounds(record(20, 0, lowest=-1.0, span=1.5, margin=0.125))[0] < -0.125
-    assert returns_bounds(record(20, 20, span=1.0, margin=0.125))[1] == 1.125
-    low = returns_bounds(record(20, -20, lowest=-1.0, span=1.5, margin=0.125))[0]
-    assert low == -1.0  # not positive: nothing more is taken off
+    """Returns are worth at least the lowest, whatever the margin; all of them the lowest say no more."""
+    assert returns_bounds(record({0: 20}, margin=0.125))[0] == 0.0
+    assert returns_bounds(record({0: 20}, lowest=-1.0, span=1.5, margin=0.125))[0] == -1.0
+    assert returns_bounds(record({LAST: 20}, lowest=-1.0, span=1.5, margin=2.0**-20))[0] > -1.0
+    top = returns_bounds(record({LAST: 20}, margin=0.125, upper=True))[1]
+    assert top == pytest.approx(1.125 + LOST, abs=1e-15)

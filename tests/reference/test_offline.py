@@ -178,6 +178,19 @@ def test_what_the_corollary_asks_for():
     assert corollary(problem, 0.05, 0.0) == math.inf
 
 
+def random_log(problem, n, rng):
+    """Counts of episodes in which everything that is possible is equally likely."""
+    counts = sf.Counts.zeros(problem)
+    for _ in range(n):
+        states = [int(rng.integers(problem.S)) if problem.start is None else problem.s1]
+        actions = rng.integers(problem.A, size=problem.H)
+        for h, a in enumerate(actions):
+            states.append(int(rng.choice(np.flatnonzero(problem.support_at(h)[states[-1], a]))))
+        counts.add(sf.Episode.of(problem, states, actions, rng.random(problem.H)))
+    counts.logged = True
+    return counts
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kernel_is_the_readable_version(seed):
     """With a mask, rewards by next state, unknown rewards, pooled counts."""
@@ -187,15 +200,13 @@ def test_the_kernel_is_the_readable_version(seed):
     H, S, A = 3, 4, 3
     support = rng.random((S, A, S)) < 0.7
     support[..., 0] = True
-    n_sas = rng.integers(0, 30, size=(H, S, A, S)) * support
     known = {"r": rng.random((S, A)), "H": H, "stationary": True, "support": support, "start": "unknown"}
     if seed % 3 == 1:
         known |= {"r": None, "r_next": rng.random((S, A, S))}
     if seed % 3 == 2:
         known |= {"unknown": True}
     problem = sf.Problem(**known)
-    x_sa = np.floor(rng.random((H, S, A)) * n_sas.sum(-1) * 2**20).astype(np.int64)
-    counts = sf.Counts(n_sas, x_sa=x_sa, n_start=rng.integers(0, 50, size=S), logged=True, problem=problem)
+    counts = random_log(problem, 200, rng)
     counts = counts.pool() if seed >= 3 else counts
     learnt = sf.robust_vi(counts, problem, 0.1)
     policy, V_low = robust_reference(counts, problem, 0.1, sf.KL())
@@ -208,7 +219,7 @@ def test_a_certificate_is_of_the_best_certified_policy():
     """No deterministic policy has a higher certificate: all 64 of a small problem, each evaluated on its own."""
     rng = np.random.default_rng(3)
     problem = sf.Problem(rng.random((2, 3, 2)))
-    counts = sf.Counts(rng.integers(0, 20, size=(2, 3, 2, 3)), logged=True, problem=problem)
+    counts = random_log(problem, 120, rng)
     learnt = sf.robust_vi(counts, problem, 0.1)
     every = [np.eye(2)[np.array(np.unravel_index(i, (2,) * 6)).reshape(2, 3)] for i in range(64)]
     assert learnt.lower == pytest.approx(max(sf.certify(pi, counts, problem, 0.1).lower for pi in every), abs=1e-10)

@@ -152,7 +152,7 @@ class World(NamedTuple):
     pooled: bool
 
     def agent(self, floor, kind=sf.StepMix):
-        settings = {"delta": self.delta, "bounds": sf.KL(self.alpha), "pooled": self.pooled}
+        settings = {"delta": self.delta, "bounds": sf.KL(self.alpha), "pooled": self.pooled, "returns": None}
         return kind(self.problem, self.baseline, floor, **settings)
 
     def plan(self, floor, kind=sf.StepMix):

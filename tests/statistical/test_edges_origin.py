@@ -124,7 +124,7 @@ def test_returns_that_nobody_claimed_are_not_another_baselines(two_baselines):
     assert good.plan(own).grounds.by_returns > 0.5
 
 
-def test_returns_of_nobody_are_trusted_at_most(two_baselines):
+def test_returns_of_nobody_are_no_evidence(two_baselines):
     """The user says that a baseline played, and not which."""
     world, good, worse = two_baselines
 
@@ -134,12 +134,30 @@ def test_returns_of_nobody_are_trusted_at_most(two_baselines):
 
     assert false_certificates(attack)[0] == 0
     counts = drawn_episodes(world, good, 0, 200, label=lambda drawn: bool(drawn.baseline))
+    assert (counts.returns_of, counts.baseline_returns[0], counts.spread_episodes) == (None, 200, 0)
     plan = worse.plan(counts)
-    assert plan.grounds.by_returns > 0.5
+    assert plan.grounds.by_returns == -np.inf
     assert plan.safety == "trusted"
-    assert "no one claimed them: agent.claim(counts)" in plan.explain()
-    with pytest.raises(sf.InvalidCounts, match=r"nobody says of which.*agent\.claim\(counts\)"):
-        sf.Learner(worse, 0, counts)
+    assert "(200 more are no evidence: of an earlier version, or not labelled" in plan.explain()
+    assert sf.Learner(worse, 0, counts).counts.baseline_returns[0] == 0
+    own = drawn_episodes(world, good, 0, 200)  # control: labelled by the plan, they are evidence
+    assert good.plan(own).grounds.by_returns > 0.5
+
+
+def test_returns_copied_without_their_owner_are_no_evidence(two_baselines):
+    """The user copies the tables of counts, and not whose the returns are."""
+    world, good, worse = two_baselines
+
+    def copied(seed):
+        seen = drawn_episodes(world, good, seed, 200)
+        tables = {"n_start": seen.n_start, "baseline_returns": seen.baseline_returns}
+        counts = sf.Counts(seen.n_sas, s1=0, problem=world.problem, **tables)
+        counts.hold_returns(seen.return_weights, seen.return_range)
+        return counts
+
+    assert false_certificates(lambda seed: false_plan(world, worse.plan(copied(seed))))[0] == 0
+    assert worse.plan(copied(0)).grounds.by_returns == -np.inf
+    assert sf.Learner(worse, 0, copied(0)).counts.baseline_returns[0] == 0
 
 
 def test_two_learners_do_not_share_counts(two_baselines):
@@ -147,7 +165,7 @@ def test_two_learners_do_not_share_counts(two_baselines):
 
     def attack(seed):
         counts = sf.Counts.zeros(world.problem)
-        other = sf.EpsMix(world.problem, good.baseline, 0.89)  # does not read returns, but brings them
+        other = sf.EpsMix(world.problem, good.baseline, 0.89, returns=None)  # does not read returns, but brings them
         first, second = sf.Learner(other, seed, counts), sf.Learner(worse, seed, counts)
         rng = np.random.default_rng([seed, 2])
         for _ in range(200):
@@ -183,7 +201,7 @@ def test_sums_are_not_read_in_a_wider_range():
 
     false, why = false_certificates(attack)
     assert false == 0
-    assert "begin with new counts and the wider range" in why.lower()
+    assert "begin with new counts, and a problem that allows what was seen: a wider range" in why.lower()
     assert "selected by its outcome" in false_certificates(lambda seed: attack(seed, forget=True))[1]
 
 
@@ -201,19 +219,24 @@ def test_sums_of_other_units_are_refused_without_a_refused_reward():
     assert "forget_rewards()" in why
 
 
-def test_rewards_of_a_bare_episode_are_in_the_users_units():
-    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it would be 3.5."""
+def test_rewards_of_episodes_are_in_the_users_units():
+    """Rewards are 0 or 0.5 in a range of (-1, 10), so the policy is worth 0.5; read as [0, 1] it would be 3.5.
+
+    A bare episode of them is refused: they look rescaled.
+    """
     problem = unknown(sf.Units(-1, 10))
 
-    def counts(seed):
+    def counts(seed, made=lambda *given: sf.Episode.of(problem, *given)):
         rng = np.random.default_rng(seed)
         paid = 0.5 * rng.integers(0, 2, size=(400, 2))
-        return sf.Counts.from_log(problem, [sf.Episode([0, 0, 0], [0, 0], x) for x in paid])
+        return sf.Counts.from_log(problem, [made([0, 0, 0], [0, 0], x) for x in paid])
 
     def attack(seed):
         return sf.StepMix(problem, always(0), 1.2).plan(counts(seed)).certified
 
     assert false_certificates(attack) == (0, "")
+    with pytest.raises(sf.InvalidEpisode, match=r"lies in 0\.\.1, but the units are -1\.\.10"):
+        counts(0, sf.Episode)
     low = sf.StepMix(problem, always(0), -1.0)  # control
     assert low.plan(counts(0)).certified
 

@@ -145,3 +145,63 @@ def test_the_worst_explorer_keeps_the_share_too(name, kind):
     level = (1 - GIVE) * world.at_start(sf.policy_value(world, world.baseline)[0])
     broken = sf.simulate_reference(world, ByTheLowerBound(agent), 25, seed=0, floor=level, progress=False)
     assert broken.violations >= 10  # control: by the lower bound the same explorer breaks it
+
+
+# ---- an amount below the baseline, for rewards of any sign
+
+
+def shifted(name):
+    """The same world in euros, from a loss of 3 to a gain of 2 per step."""
+    world = sf.world(name)
+    units = sf.Units(-3.0, 2.0, name="EUR")
+    P = world.P[0] if world.stationary else world.P
+    r = world.r_rescaled[0] if world.stationary else world.r_rescaled
+    return sf.TabularMDP(P, sf.Rescaled(r), s1=world.s1, H=world.H, units=units), world.baseline
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "amount"), [("trap", sf.StepMix, 3.0), ("trap", sf.EpsMix, 0.6), ("dosing", sf.EpsMix, 0.6)]
+)
+def test_never_more_than_an_amount_below(name, kind, amount):
+    """With the worst policy of the true world as the explorer: no violation, off the baseline from the first episode,
+    and what is played costs value. Control: the same explorer breaks a tenth of the amount."""
+    world, baseline = shifted(name)
+    worst = worst_policy(world)
+    floor = sf.Below(amount)
+    agent = kind(world.problem, baseline, floor, delta=0.1, pooled=world.stationary, explorer=lambda counts, rng: worst)
+    for seed in range(2):
+        run = sf.simulate(world, agent, 300, seed, progress=False)
+        assert run.floor == pytest.approx(run.baseline - amount, rel=1e-9)
+        assert (run.violations, run.off_baseline) == (0, 0)
+        assert run.baseline - amount <= run.min_value < run.baseline - amount / 100
+        plan = agent.plan(run.counts, np.random.default_rng(0))
+        assert plan.certified and f"{amount:g} below the baseline" in plan.explain()
+    tight = sf.simulate(world, agent, 300, 0, floor=run.baseline - amount / 100, progress=False)
+    assert tight.violations > 0
+
+
+@settings(deadline=None)
+@given(amount=st.floats(0.001, 5.0), U=values, part=st.floats(0.0, 1.0), at=st.fractions(0, 1))
+def test_the_mixture_loses_no_more_than_the_amount(amount, U, part, at):
+    """rho (V^b - L) <= amount for every V^b <= U, exactly, with the floor as the kernel rounds it."""
+    L = part * U
+    floor = max(U - amount + 4.0 * 2.0**-53 * U, 0.0)
+    c, rho, _ = kernels.choose(np.array([L, U]), floor, True)
+    rho = 1.0 if c == 0 else rho
+    for value in (Fraction(U), at * Fraction(U)):
+        assert Fraction(rho) * (value - Fraction(L)) <= Fraction(amount)
+
+
+@pytest.mark.parametrize("amount", [0.0, -1.0, float("inf"), float("nan"), "x"])
+def test_amounts_that_are_none(amount):
+    with pytest.raises(sf.InvalidSetting, match="expected an amount > 0, in the units of the rewards"):
+        sf.Below(amount)
+
+
+def test_an_amount_beyond_all_returns_is_refused():
+    world, baseline = shifted("trap")
+    with pytest.raises(sf.InvalidSetting, match="no policy can lose as much"):
+        sf.StepMix(world.problem, baseline, sf.Below(1000.0))
+    with pytest.raises(sf.InvalidSetting, match=r"Use sf\.Below"):  # a share needs rewards that are never negative
+        sf.StepMix(world.problem, baseline, sf.Relative(0.1))
+    assert "floor=0.5 below the baseline" in repr(sf.StepMix(world.problem, baseline, sf.Below(0.5)))

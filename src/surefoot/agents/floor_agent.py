@@ -15,6 +15,7 @@ from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.errors import InvalidSetting
+from surefoot.task.origin import Origin
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 
@@ -94,6 +95,12 @@ class FloorAgent(SpliceAgent):
                 "The certificate is of another policy than the baseline, or for another problem (rewards, start, "
                 "units): it says nothing here. Give the policy and the problem that it was made for."
             )
+        if Origin(coding=self.certificate.coding).differing(self.problem.origin):
+            raise InvalidSetting(
+                f"The certificate is of a policy for other labels ({self.certificate.coding}, expected "
+                f"{self.problem.origin.coding}). Give the problem that it was learnt for, such as learnt.problem; or "
+                "leave the certificate out."
+            )
         level = self.problem.level(self.certificate.value, "The certificate's value")
         if self.certificate.rescaled is None:
             freeze(self, certificate=replace(self.certificate, rescaled=level))
@@ -160,5 +167,6 @@ class FloorAgent(SpliceAgent):
         shown = {name: getattr(self, name, None) for name in extras}
         if shown["baseline_value"] is not None:
             shown["baseline_at_least"] = None
-        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in shown.items() if value]
+        given = {name: value for name, value in shown.items() if value or isinstance(value, float)}  # 0.0 is a value
+        settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in given.items()]
         return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

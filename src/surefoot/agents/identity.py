@@ -62,6 +62,13 @@ def problem_text(problem: Problem) -> str:
     return f"Problem({', '.join(parts)})"
 
 
+def floor_text(floor: Relative | Below) -> str:
+    """The text of a floor that is measured from the baseline."""
+    if isinstance(floor, Below):
+        return f"{floor.amount:g} below the baseline"
+    return f"{100 * (1 - floor.max_loss):g} % of the baseline"
+
+
 def setting_text(value: object) -> str:
     """The text of one field of an agent. Of a function, or of what is not ours, the name alone.
 

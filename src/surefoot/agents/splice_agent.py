@@ -243,7 +243,7 @@ class SpliceAgent(AgentByName):
 
         It is bounded from below, or for a floor relative to the baseline from above: that side has the whole share.
         """
-        if self.returns is None or not counts.spread_episodes:
+        if self.returns is None or counts.returns_of is None or not counts.spread_episodes:
             return -np.inf, np.inf
         possible, weights = self.possible_returns, counts.return_weights
         if self.rule.max_loss >= 0.0:
@@ -299,7 +299,11 @@ class SpliceAgent(AgentByName):
                 0.0 if isinstance(bounds, KL) else rounding,
             ),
             kernels.BaselineReturns(
-                seen=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, self.return_range),
+                seen=kernels.seen_returns_from(
+                    counts.baseline_returns,
+                    counts.return_weights,
+                    None if counts.returns_of is None else self.return_range,  # of nobody: no evidence
+                ),
                 portfolio=kernels.portfolio_from(),
                 rounding=self.possible_returns.rounding,
                 upper=self.rule.max_loss >= 0.0,

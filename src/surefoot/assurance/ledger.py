@@ -376,6 +376,10 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
         form = record["format"] if record["format"] in (1, FORMAT) else FORMAT
+        if form == 1 and agent.returns is not None:
+            raise InvalidFile(
+                "The ledger was begun by an earlier version, which bounded returns in another way. Start another one."
+            )
         mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), form)
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
             raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")

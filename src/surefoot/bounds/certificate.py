@@ -21,6 +21,7 @@ class Certificate:
     delta: float
     fingerprint: str  # of the policy and the problem: a certificate says nothing about others
     rescaled: float | None = None  # the same value between 0 and H, to the last bit; None: it follows from `value`
+    coding: str | None = None  # which labels the numbers of the policy stand for; None: an earlier version did not say
 
     mark = alias("fingerprint")
 
@@ -30,6 +31,7 @@ class Certificate:
         delta: float,
         fingerprint: str | None = None,
         rescaled: float | None = None,
+        coding: str | None = None,
         *,
         mark: str | None = None,
     ) -> None:
@@ -42,12 +44,14 @@ class Certificate:
             raise InvalidSetting(
                 f"fingerprint is {fingerprint!r}, expected the fingerprint of a policy: learnt.certificate has it."
             )
-        freeze(self, value=value, delta=require_delta(delta), fingerprint=fingerprint, rescaled=rescaled)
+        freeze(self, value=value, delta=require_delta(delta), fingerprint=fingerprint)
+        freeze(self, rescaled=rescaled, coding=coding)
 
     @classmethod
     def of(cls, policy: Floats, problem: Problem, lower: float, delta: float) -> "Certificate":
         """Return the certificate of a policy with this rescaled lower value."""
-        return cls(problem.units.to_user(lower), delta, fingerprint_of(policy, problem), lower)
+        found = fingerprint_of(policy, problem)
+        return cls(problem.units.to_user(lower), delta, found, lower, problem.origin.coding)
 
 
 def fingerprint_of(policy: Floats, problem: Problem) -> str:

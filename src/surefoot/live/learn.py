@@ -1,5 +1,6 @@
 """learn: any agent in any Gymnasium environment with Discrete spaces, through reset and step."""
 
+import hashlib
 import math
 import time
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
-from surefoot.live.learner import Learner, episode_source
+from surefoot.live.learner import Learner
 from surefoot.live.saved_state import RunIdentity, State, StateFile
 from surefoot.simulation.run import Run, add_episode, run_from
 from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model, new_tally
@@ -75,7 +76,7 @@ def learn(
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
     begun = mine.starting_counts(counts, setup.episodes)
     dynamics = None if where.world is None else where.world.P_rows
-    source = episode_source(mine, seed)
+    source = environment_source(where, seed)
     identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source)
     file = StateFile(save, identity)
     fresh = State(begun, new_tally(setup, begun), watch=None if watchdog is None else watchdog.on(agent))
@@ -86,6 +87,7 @@ def learn(
     learner = Learner(
         agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=written, watchdog=state.watch
     )
+    learner.source = source
     return _play(where, setup, learner, state, file, progress)
 
 
@@ -160,6 +162,12 @@ class EnvironmentMap:
                 )
             earned += float(reward)
         return earned
+
+
+def environment_source(where: EnvironmentMap, seed: int) -> str:
+    """Return what the episodes of this seed are numbered under: the environment draws the same, whoever plays."""
+    drawn = f"{seed} {where.names} {where.problem.S} {where.problem.A}"
+    return f"learn {hashlib.sha256(drawn.encode()).hexdigest()[:16]}"
 
 
 def episode_seed(seed: int, k: int) -> int:

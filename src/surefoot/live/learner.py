@@ -37,7 +37,7 @@ class Learner:
     the plan in force, so a learner that continues from saved counts and the number of episodes acts as if it had never
     stopped. The process may use the same seed: no generator that numpy makes of it draws these numbers. An episode that
     goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
-    voids the promise.
+    voids the promise. One episode is under way at a time: processes that run side by side need a learner each.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class Learner:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
         self.after_end = _after_end(problem, self.absorbing_state, after_end)
+        self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         self.plan: Plan | None = None
@@ -92,14 +93,17 @@ class Learner:
         self._pi: Floats | None = None
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
-        self._refused = False  # was a reward of this episode refused?
-        self._lock = threading.Lock()
+        self._refused = False  # was an outcome of this episode refused?
+        self.unlike_table = 0  # rewards observed, by this learner, that were not those that the problem knows
+        self._lock = threading.RLock()
+        self._replaced = False  # was it a reward, in place of which no other may be given?
 
     rest = alias("absorbing_state")
 
     def __repr__(self) -> str:
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
-        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way})"
+        unlike = f", {self.unlike_table:,} rewards observed were not those of the table" if self.unlike_table else ""
+        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
 
     @property
     def step(self) -> int:
@@ -113,6 +117,11 @@ class Learner:
 
     def begin(self) -> Plan:
         """Replan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
+        with self._lock:
+            return self._begin()
+
+    def _begin(self) -> Plan:
+        """Begin, while no other thread does anything: two that begin together would mix what they saw."""
         if self._pi is not None:
             raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
         problem = self._agent.problem
@@ -123,7 +132,7 @@ class Learner:
             )
         self.counts.require_unselected()
         with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))  # refused before it is played
-        self._refused = False
+        self._refused = self._replaced = False
         self._stream.begin(self.episodes)
         alarmed = self.watch is not None and self.watch.alarmed
         self.plan = self._frozen_plan() if alarmed else self._next_plan()
@@ -171,6 +180,11 @@ class Learner:
 
     def act(self, state: int | None = None) -> int:
         """Return the action in this state. If given, the state must be the one that was observed last."""
+        with self._lock:
+            return self._act(state)
+
+    def _act(self, state: int | None) -> int:
+        """Draw the action."""
         if self._pi is None:
             raise InvalidEpisode("No episode is under way. Call begin() first.")
         if len(self._actions) != self.step:
@@ -190,14 +204,33 @@ class Learner:
 
     def _first(self, state: object) -> int:
         """Return the state that an episode starts in, where the problem does not say which."""
-        S = self._agent.problem.S
         if state is None:
             raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
-        s = _state(state, S, "The first state")
+        s = self._listed(state, "The first state")
         start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
+            self._mark()
             raise InvalidEpisode(f"The first state is {s}, which the problem says is impossible. Nothing was counted.")
+        self._unmark()
         return s
+
+    def _listed(self, state: object, name: str) -> int:
+        """Return the number of a state; refuse, and mark, one that is not in the list."""
+        try:
+            return _state(state, self._agent.problem.S, name)
+        except InvalidEpisode:
+            self._mark()
+            raise
+
+    def _mark(self) -> None:
+        """Mark the counts: an outcome was refused, and an episode that is dropped now is dropped because of it."""
+        self.counts.refused += not self._refused
+        self._refused = True
+
+    def _unmark(self) -> None:
+        """Take the mark off: the right answer was given after all, or the episode will be played again."""
+        self.counts.refused -= self._refused
+        self._refused = False
 
     def _draw(self, pi: Floats) -> int:
         """Draw an action of this policy in the last state."""
@@ -208,15 +241,35 @@ class Learner:
     def observe(
         self, next_state: int, reward: float | None = None, terminated: bool = False, truncated: bool = False
     ) -> None:
-        """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused."""
+        """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused.
+
+        A reward that the problem knows is not read; one that is another is counted in `unlike_table`, which `repr`
+        shows. (Where the table holds means of random rewards, most are.)
+
+        A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
+        reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
+        """
+        with self._lock:
+            self._observe(next_state, reward, terminated, truncated)
+
+    def _observe(self, next_state: int, reward: float | None, terminated: bool, truncated: bool) -> None:
+        """Take the outcome."""
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
         last = self.step + 1 == problem.H
-        s = _state(next_state, problem.S, "The next state")
+        s = self._listed(next_state, "The next state")
         s = self.state if self._unseen else s
+        if self._ends_only and s == self.absorbing_state and not terminated:
+            self._mark()
+            raise InvalidEpisode(
+                f"The process came to state {s} without an end, but this learner keeps ended episodes there: counts "
+                "would mix both. Nothing was counted. Give ended episodes a state of their own; or, if this state is "
+                "never left, say so: Problem(..., support=, ended_state=)."
+            )
         masked = problem.support_rows is not None and not terminated
         if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+            self._mark()
             raise InvalidEpisode(
                 f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
                 "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
@@ -228,31 +281,36 @@ class Learner:
             meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
             lost = isinstance(reward, float | np.floating) and not np.isfinite(reward)
             if lost or not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
-                self.counts.refused += not self._refused
-                self._refused = True
+                self._mark()
+                self._replaced = self._reward_unknown()
                 raise InvalidEpisode(
                     f"The reward is {float(reward):g}, outside the declared range ({units.low:g}, {units.high:g}). "
                     "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
                     "because of its reward prove nothing either: begin with new counts and a wider range."
                 )
         if terminated and not last and self._ends_in == problem.unseen_state is not None and problem.units.low > 0.0:
+            self._mark()
             raise InvalidEpisode(
                 "The episode ended early, after which nothing is paid, but 0 is below the declared range, and the "
                 "states were not declared. Nothing was counted. Declare a range that holds 0, or the states."
             )
         if truncated and not (terminated or last):
+            self._mark()
             raise InvalidEpisode(
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
                 "raise the time limit to the horizon, or shorten the horizon."
             )
         if terminated and self._ends_in is None and not last:
+            self._mark()
             raise InvalidEpisode(
                 f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no absorbing "
                 "state. Make it with from_gymnasium or of a log with early ends, or give "
                 "Learner(..., absorbing_state=state)."
             )
-        self.counts.refused -= self._refused  # the right answer was given after all
-        self._refused = False
+        if not self._replaced:
+            self._unmark()
+        if reward is not None:
+            self.unlike_table += self._unlike_table(float(reward), s)
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
         self._states.append(self._ends_in if terminated and self._ends_in is not None else s)
@@ -273,6 +331,16 @@ class Learner:
         """Is the reward of the pair just played unknown?"""
         return bool(self._agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
 
+    def _unlike_table(self, reward: float, s_next: int) -> bool:
+        """Is the reward of the pair just played known, and another than this one (or more, if it is a lower bound)?"""
+        problem, pair = self._agent.problem, (self.step, self.state, self._actions[-1])
+        if self._reward_unknown() or self._unseen:
+            return False
+        units = problem.units
+        lowest = 0.0 if units.steps and self.step < problem.H - units.steps else units.low  # a first step pays nothing
+        below = lowest + units.scale * float(problem.reward_of(*pair, s_next)) - reward
+        return (below if problem.rewards_at_least else abs(below)) > 1e-9 * units.scale
+
     @property
     def over(self) -> bool:
         """Has the process ended this episode before its last step? The other steps are in the absorbing state."""
@@ -280,7 +348,7 @@ class Learner:
 
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
-        with self._lock:  # two threads that end an episode at once would count it twice
+        with self._lock:
             return self._end()
 
     def _end(self) -> Episode:
@@ -306,6 +374,7 @@ class Learner:
         )
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
+        self._refused = False  # a mark stays
         self.counts.add(episode, number=(self.source, self.episodes))
         self.episodes += 1
         if watch is not None and self.watch is not None:
@@ -317,25 +386,26 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; counts and episode number stay as they were.
 
-        After a refused reward the counts remember that an episode was dropped because of it: nobody goes on from them.
+        After a refused outcome the counts remember that an episode was dropped because of it: nobody goes on from them.
         Only an account of certified values changes: an episode that was begun off the baseline may have cost
         something, and nothing is proved of it.
         """
-        begun = self._pi is not None and bool(self._actions)
-        if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
-            self.counts.account += entered(False, 0.0)
-            self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
-        self._refused = False
-        self.rewind()
+        with self._lock:
+            begun = self._pi is not None and bool(self._actions)
+            if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
+                self.counts.account += entered(False, 0.0)
+                self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
+            self._refused = False  # the mark stays
+            self.rewind()
 
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 
-        An episode whose reward was refused is then not dropped because of it.
+        An episode of which an outcome was refused is then not dropped because of it.
         """
-        self.counts.refused -= self._refused
-        self._refused = False
-        self._pi = None
+        with self._lock:
+            self._unmark()
+            self._pi = None
 
 
 def _after_end(problem: Problem, absorbing_state: int | None, given: float | None) -> float:
@@ -347,10 +417,14 @@ def _after_end(problem: Problem, absorbing_state: int | None, given: float | Non
             f"after_end is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). It is a reward like "
             "the others: declare a range that holds it."
         )
-    if absorbing_state is None or not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
+    if absorbing_state is None:
         if paid is not None:
-            why = "this problem has no absorbing state" if absorbing_state is None else "the problem says what is paid"
-            raise InvalidSetting(f"after_end is {paid:g}, but {why}. Leave after_end out.")
+            raise InvalidSetting(
+                f"after_end is {paid:g}, but this problem has no absorbing state. Leave after_end out."
+            )
+        return units.low  # not read
+    _require_absorbing(problem, absorbing_state, paid)
+    if not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
         return units.low  # not read
     if paid is None and not units.admits(0.0):
         raise InvalidSetting(
@@ -359,6 +433,30 @@ def _after_end(problem: Problem, absorbing_state: int | None, given: float | Non
             "paid: Learner(..., after_end=x), in your units."
         )
     return 0.0 if paid is None else paid
+
+
+def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> None:
+    """Refuse a state that can be left, or that pays by the problem what nobody declared to be paid after an end."""
+    if s == problem.absorbing_state:  # so says the problem
+        if after_end is not None:
+            raise InvalidSetting(f"after_end is {after_end:g}, but the problem says what is paid. Leave after_end out.")
+        return
+    if problem.support_rows is not None and not problem.never_left(s):
+        raise InvalidSetting(
+            f"absorbing_state is {s}, but by the problem's `support` this state can be left. Expected a state of its "
+            "own for episodes that ended: a mask that leads from there to itself alone."
+        )
+    known = ~np.broadcast_to(problem.unknown[:, s], problem.paid_in(s).shape)
+    paid = problem.units.step_to_user(problem.paid_in(s)[known])
+    declared = 0.0 if after_end is None else after_end
+    wrong = paid[np.abs(paid - declared) > 1e-9 * problem.units.scale]
+    if wrong.size:
+        raise InvalidSetting(
+            f"absorbing_state is {s}, which pays {wrong[0]:g} a step by the problem, but after an early end "
+            f"{'nothing' if after_end is None else f'{after_end:g}'} is paid. Choose a state of its own for episodes "
+            "that ended; or, if that is what is paid after an end, say so: Learner(..., after_end=x), or "
+            "Problem(..., support=, ended_state=)."
+        )
 
 
 def episode_source(agent: CountingAgent, seed: int) -> str:

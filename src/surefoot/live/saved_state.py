@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,13 +13,14 @@ from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.identity import text_of
+from surefoot.agents.identity import floor_text, text_of
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.bounds import KL
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
@@ -73,6 +74,15 @@ class RunIdentity:
             digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
         return digest.hexdigest()
 
+    @property
+    def fingerprint_before(self) -> str | None:
+        """The fingerprint of the same run with the defaults of earlier versions in place of today's."""
+        agent = self.agent
+        if not isinstance(agent, FloorAgent):
+            return None
+        bounds = KL(0.5) if agent.bounds == KL() else agent.bounds
+        return replace(self, agent=replace(agent, bounds=bounds, returns=None)).fingerprint
+
 
 @dataclass
 class State:
@@ -96,6 +106,11 @@ class State:
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
         _, arrays = read_arrays(path, {"learning": NEEDED})
         if str(arrays["mark"]) != run.fingerprint:
+            if str(arrays["mark"]) == run.fingerprint_before:
+                raise InvalidFile(
+                    f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. "
+                    "Give the agent bounds=sf.KL(0.5) and returns=None where you left them out, and resume."
+                )
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
                 "episodes differ. Resume with what it was begun with, or choose another file. After a finished run, "
@@ -214,7 +229,7 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     floor, at_least, value = own("floor"), own("baseline_at_least"), None
     if hasattr(agent, "baseline_value"):
         value = own("baseline_value")
-    level = str(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
+    level = floor_text(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
     settings = [f"floor={level}", _shared_settings(agent)]
     if agent.returns:
         settings.append(f"returns={text_of(agent.returns)}")

@@ -252,7 +252,7 @@ class _Expected:
 
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
-        self.pooled, self.logged = pooled, False
+        self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
         self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)

@@ -159,7 +159,8 @@ def reference_loop(context: RunContext) -> Iterator[int]:
         plan = in_force.plan
         drawn = plan.draw_unchecked(rng)
         episode = play(context.world, drawn.policy, rng)
-        counts.add(episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry))
+        learnt = episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry)
+        counts.add_as(learnt, counts.ranges)  # all are numbered at the end
         add_episode(context.tally, measured, plan, setup.level)
         yield k + 1
 

@@ -12,20 +12,21 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
-from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled
+from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled_bare
 from surefoot.task.origin import (
     DYNAMICS,
     SUMS,
     Origin,
     Range,
     digest_of,
+    next_own,
     ranges_from,
     shown,
     with_range,
     with_ranges,
 )
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.tables import CountTables, require_small, still_usable
+from surefoot.task.tables import COUNTED, CountTables, require_small, still_usable
 from surefoot.task.units import Units
 
 # In a file some fields have the names that they had when the format was fixed.
@@ -39,6 +40,7 @@ IN_A_FILE = {
 OPTIONAL = (
     *("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused", "return_weights", "return_range"),
     "logged_returns",
+    "last_toss",
     *IN_A_FILE.values(),
 )
 PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
@@ -99,7 +101,7 @@ class Counts(CountTables):
         for episode in episodes:
             if not isinstance(episode, Episode):
                 raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-            counts.add(episode.unlabelled())
+            counts.add_as(episode.unlabelled(), ())
         counts.logged = True
         counts.number_as_log()
         return counts
@@ -117,9 +119,15 @@ class Counts(CountTables):
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
         """Count one episode, in place, and return these counts. An invalid episode leaves them unchanged.
 
-        `number` is its source and its number there: one that is held already is refused. Episodes without a number are
-        counted as often as they are added.
+        `number` is its source and its number there: one that is held already is refused. An episode without a number
+        gets the next one of these counts: it is counted as often as it is added, and counts that share such episodes,
+        because one is a copy of the other, or both are copies of a third, cannot be merged.
         """
+        own = next_own(self.ranges) if number is None else Range(number[0], number[1], number[1])
+        return self.add_as(episode, with_range(self.ranges, own))
+
+    def add_as(self, episode: Episode, ranges: tuple[Range, ...]) -> Self:
+        """Count one episode, in place, after which these are the episodes that are held."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
         _, S, A, _ = self.n_sas.shape
@@ -139,7 +147,6 @@ class Counts(CountTables):
             whose = self._whose(episode)
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
-        ranges = self.ranges if number is None else with_range(self.ranges, Range(number[0], number[1], number[1]))
         pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
         np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
         self.n_start[episode.states[0]] += 1
@@ -153,6 +160,7 @@ class Counts(CountTables):
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
         self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
+        self.last_toss[1:] = [COUNTED] if self.last_toss else []
         return self
 
     def count_return(self, earned: int, as_evidence: bool = True) -> None:
@@ -213,7 +221,9 @@ class Counts(CountTables):
             )
         if learnt is None:
             assert episode.rewards is not None
-            learnt = rescaled(episode.rewards, Units() if self.origin is None else Units(*self.origin.reward_range))
+            learnt = rescaled_bare(
+                episode.rewards, Units() if self.origin is None else Units(*self.origin.reward_range)
+            )
         return np.floor(learnt * REWARD_UNITS).astype(np.int64)
 
     def merge(self, other: "Counts") -> "Counts":
@@ -292,7 +302,10 @@ class Counts(CountTables):
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        if self is other or (self.n_sas.any() and np.array_equal(self.n_sas, other.n_sas)):
+        same = np.array_equal(self.n_sas, other.n_sas) and np.array_equal(self.n_start, other.n_start)
+        if self.x_sa is not None and other.x_sa is not None:
+            same = same and np.array_equal(self.x_sa, other.x_sa)
+        if self is other or (self.n_sas.any() and same):
             raise InvalidCounts(
                 "Both hold exactly the same: evidence counts once. If these are two logs that happen to agree, give "
                 "the episodes of both to one Counts.from_log(problem, episodes)."
@@ -327,6 +340,8 @@ class Counts(CountTables):
             arrays["refused"] = np.int64(self.refused)
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
+        if claims and COUNTED in self.last_toss:  # else the episode may be played again
+            arrays["last_toss"] = np.asarray(self.last_toss[0])
         if claims and self.ranges:
             arrays["ranges"] = np.asarray(json.dumps(self.ranges))
         if self.planned is not None:
@@ -342,7 +357,7 @@ class Counts(CountTables):
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
-        kinds |= {"refused": "i", "origin": "U", "ranges": "U", "logged_returns": "i"}
+        kinds |= {"refused": "i", "origin": "U", "ranges": "U", "logged_returns": "i", "last_toss": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
@@ -370,6 +385,7 @@ class Counts(CountTables):
             counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
         counts.logged_returns = int(arrays.get("logged_returns", 0))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
+        counts.last_toss = [str(arrays["last_toss"]), COUNTED] if "last_toss" in arrays else []
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:

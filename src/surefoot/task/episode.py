@@ -47,7 +47,7 @@ class Episode(FrozenRecord):
 
     `Episode.of(problem, ...)` also works out what an agent of that problem counts, and remembers which problem it was.
     The rewards of a bare `Episode(...)` are converted where it is counted, by the units of the counts: [0, 1] where
-    these say nothing else.
+    these say nothing else. There it is refused if its rewards all lie in 0..1 and the units do not: they look rescaled.
 
     `baseline` says that the baseline played the episode from its first step to its last, if that was decided BEFORE it
     began: its return is then evidence of the baseline's value. A plan's `draw` gives the fingerprint of the baseline;
@@ -147,6 +147,19 @@ def rescaled(rewards: Floats, units: Units) -> Floats:
             "counts and a wider range."
         )
     return units.of_a_step(rewards)
+
+
+def rescaled_bare(rewards: Floats, units: Units) -> Floats:
+    """Return the rewards of a bare episode in [0, 1]; refuse those that look rescaled, as former code had them."""
+    x = rescaled(rewards, units)
+    if not units.inside_0_1 and (rewards >= 0.0).all() and (rewards <= 1.0).all() and not np.array_equal(x, rewards):
+        raise InvalidEpisode(
+            f"Every reward of this bare episode lies in 0..1, but the units are {units.low:g}..{units.high:g}. The "
+            "episode was not counted. If the rewards are in your units, build all episodes with "
+            "sf.Episode.of(problem, states, actions, rewards). If they were rescaled to 0..1 before, put them into "
+            "your units first: units.step_to_user(rewards)."
+        )
+    return x
 
 
 def _sequences(states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None) -> tuple[Ints, Ints, Floats | None]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -13,7 +14,9 @@ from surefoot.base.arrays import AnyArray
 from surefoot.base.files import strict_json
 from surefoot.errors import InvalidCounts
 
+OWN = "counts"  # the source of episodes that were added without a number, with a token of its own
 TAKEN_OFF = "taken off"  # the first visit of each next state: see bounds/undeclared.py
+NUMBERS = "numbers"  # the coding of a problem that names no labels; of a log, where labels are their own numbers
 UNKNOWN = "unknown"  # a start, or rewards, of which nothing is declared
 DYNAMICS = ("sizes", "horizon", "coding", "world")  # what transitions depend on
 SUMS = ("units", "rewards")  # what sums of rewards depend on beside
@@ -58,6 +61,7 @@ class Origin:
             and mine[name] is not None
             and its[name] is not None
             and not (name == "start" and mine[name] == UNKNOWN)
+            and not (name == "coding" and _both_numbers(str(mine[name]), str(its[name])))
         )
 
     def filled(self, other: "Origin") -> "Origin":
@@ -103,6 +107,11 @@ class Origin:
         return origin
 
 
+def _both_numbers(one: str, other: str) -> bool:
+    """Are labels their own numbers in both? A problem made by hand does not say which of its states a log adds."""
+    return NUMBERS in (one, other) and one.startswith(NUMBERS) and other.startswith(NUMBERS)
+
+
 def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:
     """Return how parts differ, in words: those of the counts, and those of what they are held against."""
     mine, its = here.parts, there.parts
@@ -141,10 +150,30 @@ def with_range(held: tuple[Range, ...], more: Range) -> tuple[Range, ...]:
             twice = max(one.first, more.first), min(one.last, more.last)
             raise InvalidCounts(
                 f"Episodes {twice[0]} to {twice[1]} of one source ({source}) are in these counts already. Nothing was "
-                "added: evidence counts once. Repeat a run with another seed."
+                f"added: evidence counts once. {_instead(source)}"
             )
         first, last = min(first, one.first), max(last, one.last)
     return (*apart, Range(source, first, last))
+
+
+def _instead(source: str) -> str:
+    """Return what to do instead of counting episodes of this source again."""
+    if source.startswith("log "):
+        return "Count each episode of a log once: give files that belong together to one count_log."
+    if source.startswith(OWN):
+        return "Let each worker begin with Counts.zeros(problem), and merge what each of them has added."
+    return "Repeat a run with another seed."
+
+
+def next_own(held: tuple[Range, ...]) -> Range:
+    """Return the number of an episode that came without one: the next of the counts' own, which copies share.
+
+    A source of their own begins with their first such episode. Copies that go on are never merged with each other, so
+    it does no harm that both give the same number to the next.
+    """
+    mine = [one for one in held if one.source.startswith(OWN)]
+    source, _, last = mine[-1] if mine else (f"{OWN} {secrets.token_hex(8)}", 0, -1)
+    return Range(source, last + 1, last + 1)
 
 
 def with_ranges(held: tuple[Range, ...], more: Iterable[Range]) -> tuple[Range, ...]:

@@ -25,7 +25,7 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting, SurefootError
-from surefoot.task.origin import UNKNOWN, Origin, digest_of
+from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
 from surefoot.task.units import Rescaled, Units, per_step_to_user, require_units, rescaled_rewards, with_rescaled
 
 NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
@@ -153,23 +153,23 @@ class Problem(FrozenRecord):
         s = require_integer(name, given, 0, InvalidModel)
         if s >= self.S:
             raise InvalidModel(f"{name} is {s}, expected a state in 0..{self.S - 1}.")
-        if not self._never_left(s) or self.unknown[:, s].any():
+        if not self.never_left(s) or self.unknown[:, s].any():
             raise InvalidModel(
                 f"{name} is {s}, but by `support` and `unknown` this state can be left, or what it pays is not known. "
                 "Expected a mask that leads from there to itself alone, and a reward."
             )
-        if name == "unseen_state" and not (self.rewards_at_least and (self._paid_in(s) == 0.0).all()):
+        if name == "unseen_state" and not (self.rewards_at_least and (self.paid_in(s) == 0.0).all()):
             raise InvalidModel(
                 f"unseen_state is {s}, expected a state that pays 0 at every step, the least there is, together with "
                 "rewards_at_least=True: nobody knows what is paid in states that were never seen."
             )
 
-    def _never_left(self, s: int) -> bool:
+    def never_left(self, s: int) -> bool:
         """Does the mask allow no other next state?"""
         here = self.support[:, s]
         return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
 
-    def _paid_in(self, s: int) -> Floats:
+    def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
         if self.r_next_rows is None:
             return np.asarray(self.r_rescaled[:, s])
@@ -190,7 +190,7 @@ class Problem(FrozenRecord):
         rewards_at_least: bool = False,
     ) -> Self:
         """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high - low)."""
-        return cls(
+        made = cls(
             Rescaled(r),
             s1,
             H,
@@ -201,6 +201,8 @@ class Problem(FrozenRecord):
             support=support,
             rewards_at_least=rewards_at_least,
         )
+        _checked_units(units, made.H, by_user=True)
+        return made
 
     @property
     def r(self) -> Floats:
@@ -261,9 +263,9 @@ class Problem(FrozenRecord):
             s
             for s in range(self.S)
             if s != self.unseen_state
-            and self._never_left(s)
+            and self.never_left(s)
             and not self.unknown[:, s].any()
-            and bool((np.abs(self._paid_in(s) - nothing) < 1e-12).all())
+            and bool((np.abs(self.paid_in(s) - nothing) < 1e-12).all())
         ]
         return found[0] if len(found) == 1 else None
 
@@ -329,15 +331,12 @@ class Problem(FrozenRecord):
             known |= {"start": "unknown"}
         if support:
             known |= {"support": None, "ended_state": None, "unseen_state": None}
-        made = _rebuilt(known)
-        freeze(made, coding=self.coding)
-        return made
+        return _rebuilt(known, self.coding)
 
     def with_coding(self, coding: str) -> "Problem":
-        """The same problem, whose numbers of states and actions stand for the labels of this codebook."""
-        made = _rebuilt(self.arguments())
-        freeze(made, coding=coding)
-        return made
+        """The same problem, whose numbers of states and actions stand for the labels of this codebook: of a log, its
+        `log.origin.coding`."""
+        return _rebuilt(self.arguments(), coding)
 
     def in_user_units(self, value: float) -> float:
         """Refuse to convert: values are in the user's units already."""
@@ -375,7 +374,7 @@ class Problem(FrozenRecord):
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",
-            coding=self.coding,
+            coding=NUMBERS if self.coding is None else self.coding,
             start=start,
             units=self.units.range_text,
             rewards=rewards,
@@ -405,7 +404,7 @@ class Problem(FrozenRecord):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.arguments(),)
+        return _rebuilt, (self.arguments(), self.coding)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -431,9 +430,11 @@ def require_problem(problem: object) -> None:
         raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
-def _rebuilt(arguments: dict[str, Any]) -> Problem:
+def _rebuilt(arguments: dict[str, Any], coding: str | None = None) -> Problem:
     """Build a copy (see `Problem.__reduce__`)."""
-    return Problem(**with_rescaled(arguments))
+    made = Problem(**with_rescaled(arguments))
+    freeze(made, coding=coding)
+    return made
 
 
 def _checked_units(given: object, H: int, by_user: bool) -> Units:

@@ -13,10 +13,11 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
 from surefoot.errors import InvalidCounts, InvalidFile
-from surefoot.task.origin import DYNAMICS, SUMS, UNKNOWN, Origin, Range, shown
+from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
+COUNTED = "counted"  # after the last toss of a coin: its episode was added
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
@@ -47,8 +48,10 @@ class CountTables:
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
-    refused: int  # episodes that were dropped because a reward was outside the declared range
-    last_toss: list[str]  # of a coin, by any plan from this very object: see Plan.draw. Neither copied nor saved
+    refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
+    last_toss: list[
+        str
+    ]  # of a coin, by any plan from this very object: see Plan.draw. Not copied, and saved once COUNTED
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
     record = alias("baseline_returns")
@@ -163,12 +166,12 @@ class CountTables:
         return self.origin is not None or not self.n_sas.any()
 
     def require_unselected(self) -> None:
-        """Refuse counts from which episodes were dropped because of what came out of them."""
+        """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""
         if self.refused:
             raise InvalidCounts(
-                f"{self.refused:,} episode(s) were dropped from these counts because a reward was outside the declared "
-                "range: what is left was selected by its outcome and proves nothing. Begin with new counts and the "
-                "wider range."
+                f"{self.refused:,} episode(s) were dropped from these counts because a reward, a state or an end was "
+                "refused, or a refused reward was replaced by another: what is left was selected by its outcome and "
+                "proves nothing. Begin with new counts, and a problem that allows what was seen: a wider range, say."
             )
 
     def require_of(self, problem: Problem) -> None:
@@ -186,7 +189,7 @@ class CountTables:
         if differ:
             raise InvalidCounts(
                 f"These counts are evidence about something else ({shown(differ, self.origin, problem.origin)}). "
-                f"{still_usable(differ)}"
+                f"{still_usable(differ, NUMBERS in (self.origin.coding, problem.origin.coding))}"
             )
 
     def claimed_for(self, problem: Problem) -> Self:
@@ -212,6 +215,7 @@ class CountTables:
         self.require_of(problem)
         if self.origin is None:
             self.origin = replace(problem.origin, asserted=bool(self.n_sas.any()))
+            self.H = problem.H
         self.adopt(problem)
 
     def adopt(self, problem: Problem) -> None:
@@ -338,8 +342,14 @@ class CountTables:
         return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
 
 
-def still_usable(differ: tuple[str, ...]) -> str:
-    """Return what is still usable where these parts differ, and how."""
+def still_usable(differ: tuple[str, ...], unlabelled: bool = False) -> str:
+    """Return what is still usable where these parts differ, and how. `unlabelled`: one of both names no labels."""
+    if unlabelled and differ[0] == "coding":
+        return (
+            "A problem that was made by hand does not say which label each number stands for. Use log.problem(...); or "
+            "put its states and actions into the order of log.codebook, and say so: "
+            "problem.with_coding(log.origin.coding)."
+        )
     if any(part in DYNAMICS for part in differ):
         return "Nothing of them is usable here: begin with new counts."
     kept = "counts.forget_rewards()" if any(part in SUMS for part in differ) else "counts"

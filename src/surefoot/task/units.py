@@ -63,6 +63,11 @@ class Units:
         """Do the user's units differ from the rescaled ones?"""
         return self.scale != 1.0 or self.steps * self.low != 0.0
 
+    @property
+    def inside_0_1(self) -> bool:
+        """Do all rewards lie in 0..1 anyway? Then none of them says whether it is rescaled."""
+        return self.low >= 0.0 and self.high <= 1.0
+
     def to_user(self, value: float) -> float:
         """Return a rescaled value of a whole episode in the user's units, rounded once: `from_user` leads back."""
         if not (self.own and math.isfinite(value)):
@@ -146,7 +151,7 @@ def rescaled_rewards(
             f"{where(name, bad[0])} is {full[tuple(bad[0])]:.10g}, outside the units' range of {units.low:g} to "
             f"{units.amount(units.high)} a step. Declare the range of all rewards that are possible."
         )
-    if known.any() and (full[known] >= 0.0).all() and (full[known] <= 1.0).all():
+    if not units.inside_0_1 and known.any() and (full[known] >= 0.0).all() and (full[known] <= 1.0).all():
         raise InvalidModel(
             f"Every reward in {name} lies in 0..1, but the units are {units.low:g}..{units.amount(units.high)}. If "
             f"{name} was rescaled to 0..1 before, write Problem.rescaled({name}, units), or for a world "

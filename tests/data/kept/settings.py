@@ -24,6 +24,17 @@ import surefoot as sf
 LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
 OUR_ENVIRONMENT = "surefoot.envs.gymnasium:Trap-v0"  # as documented at 68af267: users have this text in their files
 
+# What nobody had to say at 68af267, and what has to be said since the defaults are others.
+PRIOR = sf.KL(0.5)
+DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
+SHARE = 0.2  # of delta, for returns
+
+# Kept files in which returns of the baseline were evidence. At 68af267 they were tosses of a coin, of which files hold
+# the number and the sum. The bound that came after it reads each return (sf.Returns), so what these files hold of
+# returns proves nothing any more: it is read and saved as it was, a saved run or an account that rests on it is
+# refused, and what begins anew with these counts begins without returns as evidence.
+BY_COIN = ("epsmix-live", "step-no-mix", "veiled", "account", "loop")
+
 
 # ---- digests
 
@@ -60,6 +71,28 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def in_format_1(path: Path) -> bytes:
+    """A ledger in the words of its first format, which knows no returns but their number and their sum.
+
+    The records are chained again: each has the digest of all before it.
+    """
+    lines, before = [], "0" * 64
+    for line in path.read_bytes().splitlines():
+        record = {name: value for name, value in json.loads(line).items() if name != "digest"}
+        if record["kind"] == "ledger":
+            record["format"] = 1
+        if record.get("returns") == []:  # of a plan
+            del record["returns"]
+        before = hashlib.sha256((before + in_one_line(record)).encode()).hexdigest()
+        lines.append(in_one_line({**record, "digest": before}) + "\n")
+    return "".join(lines).encode()
+
+
+def in_one_line(record: dict[str, Any]) -> str:
+    """JSON as in the lines of a ledger."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
 def in_file(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, read by numpy alone. The header is left out: it names the version that wrote it."""
     with np.load(path, allow_pickle=False) as found:
@@ -84,7 +117,9 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
     """Everything that counts hold, the counts of the plan in force included."""
     if counts is None:
         return {"none": None}
+    spread = {"return weights": counts.return_weights, "return range": counts.return_range}
     return {
+        **(spread if counts.return_weights.any() else {}),
         "n_sas": counts.n_sas,
         "sums of rewards": counts.x_sa,
         "starts": counts.n_start,
@@ -337,23 +372,23 @@ class Saved(NamedTuple):
 def stepmix_kl() -> sf.StepMix:
     world = walk_world()
     floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=sf.Growth(1.3))
+    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, replan=sf.Growth(1.3), **DEFAULTS)
 
 
 def epsmix_live() -> sf.EpsMix:
     """Unknown rewards, returns as evidence, and a certificate from before."""
     problem = walk_live()
     baseline = half(problem)
-    nothing = sf.certify(baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01).certificate
+    nothing = sf.certify(baseline, sf.Counts.zeros(problem, pooled=True), problem, 0.01, PRIOR).certificate
     proof = replace(nothing, value=0.25, rescaled=None)
     settings = {"pooled": True, "replan": sf.Growth(3.0), "returns": sf.Returns(share=0.5), "certificate": proof}
-    return sf.EpsMix(problem, baseline, -0.5, delta=0.1, **settings)
+    return sf.EpsMix(problem, baseline, -0.5, delta=0.1, bounds=PRIOR, **settings)
 
 
 def too_high() -> sf.StepMix:
     """A floor that the baseline does not reach: its watchdog gives alarm."""
     problem = walk_live()
-    return sf.StepMix(problem, half(problem), 7.0, pooled=True)
+    return sf.StepMix(problem, half(problem), 7.0, pooled=True, **DEFAULTS)
 
 
 def thompson() -> sf.StepMix:
@@ -361,7 +396,7 @@ def thompson() -> sf.StepMix:
     world = walk_world()
     explorer = sf.Thompson(world.problem, prior=0.5)
     floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer)
+    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer, **DEFAULTS)
 
 
 def worth(world: sf.TabularMDP, policy: np.ndarray, less: float = 0.0) -> float:
@@ -375,14 +410,15 @@ def budget_exploration() -> sf.BudgetExploration:
     baseline = half(world.problem)
     value = worth(world, baseline)
     settings = {"pooled": True, "baseline_value": value, "learner": sf.UCBVI(world.problem, episodes=200, pooled=True)}
-    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **settings)
+    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **DEFAULTS, **settings)
 
 
 def conservative_ucbvi() -> sf.ConservativeUCBVI:
     world = walk_world()
     baseline = half(world.problem)
     value = worth(world, baseline)
-    return sf.ConservativeUCBVI(world.problem, baseline, worth(world, baseline, 0.2), pooled=True, baseline_value=value)
+    settings = {"pooled": True, "baseline_value": value, **DEFAULTS}
+    return sf.ConservativeUCBVI(world.problem, baseline, worth(world, baseline, 0.2), **settings)
 
 
 def dope() -> sf.DOPE:
@@ -408,7 +444,7 @@ def trap_every_episode() -> sf.StepMix:
 
 def relative_floor() -> sf.StepMix:
     world = sf.world("trap")
-    settings = {"bounds": sf.KL(alpha="1/S"), "bisections": 2, "replan": sf.Blocks(0.05)}
+    settings = {"bounds": sf.KL(alpha="1/S"), "returns": None, "bisections": 2, "replan": sf.Blocks(0.05)}
     return sf.StepMix(world.problem, world.baseline, sf.Relative(0.3), delta=0.2, **settings)
 
 
@@ -419,12 +455,12 @@ def second_action(counts: sf.Counts, rng: np.random.Generator) -> np.ndarray:
 
 def step_no_mix() -> sf.StepNoMix:
     world = sf.world("trap")
-    settings = {"explorer": second_action, "baseline_at_least": 0.65, "returns": sf.Returns(low=0.0, high=1.0)}
-    return sf.StepNoMix(world.problem, world.baseline, 0.3, **settings)
+    settings = {"explorer": second_action, "baseline_at_least": 0.65, "returns": sf.Returns(SHARE, low=0.0, high=1.0)}
+    return sf.StepNoMix(world.problem, world.baseline, 0.3, bounds=PRIOR, **settings)
 
 
 def optimist() -> sf.BPIUCBVI:
-    return sf.BPIUCBVI(walk_world().problem, pooled=True, replan=sf.Growth(1.2))
+    return sf.BPIUCBVI(walk_world().problem, bounds=PRIOR, pooled=True, replan=sf.Growth(1.2))
 
 
 def within_budget() -> sf.OptPessLP:
@@ -480,18 +516,20 @@ def share_of(world: sf.TabularMDP, share: float) -> float:
 
 def plain_agent() -> sf.StepMix:
     world = known_world()
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9))
+    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), **DEFAULTS)
 
 
 def veiled_agent() -> sf.EpsMix:
     world = veiled_world()
     problem = world.problem.forget(rewards=True, start=True)
-    return sf.EpsMix(problem, baseline_of(world), share_of(world, 0.6), pooled=True, returns=sf.Returns())
+    settings = {"pooled": True, "bounds": PRIOR, "returns": sf.Returns(SHARE)}
+    return sf.EpsMix(problem, baseline_of(world), share_of(world, 0.6), **settings)
 
 
 def account_agent() -> sf.BudgetExploration:
     world = known_world()
-    return sf.BudgetExploration(world.problem, baseline_of(world), share_of(world, 0.9), returns=sf.Returns(share=0.3))
+    settings = {"bounds": PRIOR, "returns": sf.Returns(share=0.3)}
+    return sf.BudgetExploration(world.problem, baseline_of(world), share_of(world, 0.9), **settings)
 
 
 def basis_agent() -> sf.DOPE:
@@ -534,7 +572,8 @@ def own_loop(learner: sf.Learner, episodes: int) -> sf.Learner:
 
 def loop_agent() -> sf.StepMix:
     world = known_world()
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), returns=sf.Returns(), delta=0.2)
+    settings = {"bounds": PRIOR, "returns": sf.Returns(SHARE)}
+    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), delta=0.2, **settings)
 
 
 LOOP_WATCHDOG = sf.Watchdog(alpha=0.02)
@@ -546,7 +585,8 @@ LOOP_WATCHDOG = sf.Watchdog(alpha=0.02)
 def ledger_run(path: Path, seed: int = 0) -> sf.Run:
     """A run that writes every plan."""
     world = sf.world("trap")
-    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1, replan=sf.Growth(3.0))
+    settings = {"delta": 0.1, "replan": sf.Growth(3.0), **DEFAULTS}
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, **settings)
     return sf.simulate(world, agent, 3000, seed, progress=False, ledger=path)
 
 
@@ -689,6 +729,12 @@ def five(kind: Any, share: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
     return world, kind(world.problem, baseline_of(world), share_of(world, share), **settings)
 
 
+def five_by_optimism() -> tuple[sf.TabularMDP, sf.Agent]:
+    """The same without baseline and floor."""
+    world = sf.random_mdp(S=5, A=5, H=3, seed=1)
+    return world, sf.BPIUCBVI(world.problem, bounds=PRIOR)
+
+
 def trap(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
     world = sf.world("trap")
     return world, kind(world.problem, world.baseline, world.suggested_floor, **settings)
@@ -703,7 +749,7 @@ def told(kind: Any, below: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
 
 def relative() -> tuple[sf.TabularMDP, sf.Agent]:
     world = sf.world("dosing")
-    return world, sf.StepMix(world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1)
+    return world, sf.StepMix(world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1, **DEFAULTS)
 
 
 def veiled(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
@@ -725,7 +771,7 @@ def costly() -> tuple[sf.TabularMDP, sf.Agent]:
 
 def warm(seed: int, folder: Path) -> Made:
     """Counts of one run start the next; several seeds at once; and the plan that would come next."""
-    world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem))
+    world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS)
     first = sf.simulate(world, agent, 500, seed, progress=False)
     runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
     plain = sf.simulate_plainly(world, agent, 100, seed, progress=False)
@@ -741,7 +787,7 @@ def learning(seed: int, folder: Path) -> Made:
     live = sf.learn(Walk(shown=False), epsmix_live(), 150, seed, progress=False, watchdog=sf.Watchdog())
     groups = {f"shown {name}": group for name, group in of_run(shown).groups.items()}
     groups |= {f"live {name}": group for name, group in of_run(live).groups.items()}
-    groups["ledger"] = {"bytes": sha256(folder / "toy.ledger")}
+    groups["ledger"] = {"bytes": hashlib.sha256(in_format_1(folder / "toy.ledger")).hexdigest()}
     return Made(groups, of_run(shown).numbers)
 
 
@@ -753,17 +799,18 @@ def from_log(seed: int, folder: Path) -> Made:
     log = sf.count_log(path, seed=seed, **PLAIN)
     problem = log.problem(rewards=world.r, start="as logged")
     unknown = log.problem(start="as logged")
-    robust = sf.robust_vi(log.counts, problem, 0.05)
+    robust = sf.robust_vi(log.counts, problem, 0.05, PRIOR)
     found = {
         "robust": robust,
         "vi-lcb": sf.vi_lcb(log.folds, problem, 0.05),
-        "clone": sf.clone(log.counts, problem, 0.05),
-        "spibb": sf.spibb(log.counts, problem, 0.05, n_wedge=10),
-        "certify": sf.certify(mu, log.counts, problem, 0.05),
-        "unknown": sf.robust_vi(log.counts, unknown, 0.05),
+        "clone": sf.clone(log.counts, problem, 0.05, PRIOR),
+        "spibb": sf.spibb(log.counts, problem, 0.05, n_wedge=10, bounds=PRIOR),
+        "certify": sf.certify(mu, log.counts, problem, 0.05, PRIOR),
+        "unknown": sf.robust_vi(log.counts, unknown, 0.05, PRIOR),
     }
-    start = sf.hand_over(robust, 0.9 * robust.lower, kind=sf.StepMix, counts=log.counts)
-    run = of_run(sf.simulate(world, start.agent, 500, seed, counts=start.counts, progress=False))
+    start = sf.hand_over(robust, 0.9 * robust.lower, kind=sf.StepMix, bounds=PRIOR, counts=log.counts)
+    agent = replace(start.agent, returns=None)
+    run = of_run(sf.simulate(world, agent, 500, seed, counts=start.counts, progress=False))
     groups = {"log": of_log(log), **{name: of_learnt(one) for name, one in found.items()}}
     groups |= {f"after {name}": group for name, group in run.groups.items()}
     return Made(groups, {**run.numbers, **{name: one.lower for name, one in found.items()}})
@@ -774,7 +821,7 @@ def shop_log(seed: int, folder: Path) -> Made:
     (folder / "shop.csv").write_text(shop_rows(400))
     log = sf.count_log(folder / "shop.csv", **{**SHOP, "seed": seed})
     problem = log.problem(start="as logged")
-    learnt = sf.robust_vi(log.counts, problem, 0.1)
+    learnt = sf.robust_vi(log.counts, problem, 0.1, PRIOR)
     lcb = sf.vi_lcb(log.fold_counts, problem, 0.1)
     sf.Baseline.of(learnt, log.codebook).save(folder / "baseline.npz")
     groups = {"log": of_log(log), "robust": of_learnt(learnt), "vi-lcb": of_learnt(lcb)}
@@ -784,28 +831,34 @@ def shop_log(seed: int, folder: Path) -> Made:
 
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)
 RUNS: dict[str, Callable[[int, Path], Made]] = {
-    "stepmix, KL": simulated(lambda: dosing(sf.StepMix), 4000, (1, 100, 1000, 4000)),
+    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS), 4000, (1, 100, 1000, 4000)),
     "stepmix, KL 1/S, bisections": simulated(
-        lambda: dosing(sf.StepMix, bounds=sf.KL(alpha="1/S"), bisections=3, replan=sf.Growth(1.3)), 4000, (4000,)
+        lambda: dosing(sf.StepMix, bounds=sf.KL(alpha="1/S"), returns=None, bisections=3, replan=sf.Growth(1.3)),
+        4000,
+        (4000,),
     ),
     "stepmix, as in the paper": simulated(lambda: trap(sf.StepMix.paper, delta=0.1), 700_000, (700_000,)),
     "stepmix, the paper's bounds, blocks": simulated(
         lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=sf.Blocks(0.05)), 20_000_000, PAPER_LOOKS
     ),
-    "epsmix, KL, returns": simulated(lambda: dosing(sf.EpsMix, returns=sf.Returns(0.3)), 4000, (10, 4000)),
+    "epsmix, KL, returns": simulated(
+        lambda: dosing(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(0.3)), 4000, (10, 4000)
+    ),
     "epsmix, the paper's bounds, growth": simulated(
         lambda: trap(sf.EpsMix, bounds=sf.Bernstein(), replan=sf.Growth(1.05)), 1_000_000, (1_000_000,)
     ),
-    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, baseline_at_least=0.65), 3000, (3000,)),
-    "bpi-ucbvi, KL": simulated(
-        lambda: (sf.random_mdp(S=5, A=5, H=3, seed=1), sf.BPIUCBVI(sf.random_mdp(S=5, A=5, H=3, seed=1).problem)), 3000
-    ),
+    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, baseline_at_least=0.65, **DEFAULTS), 3000, (3000,)),
+    "bpi-ucbvi, KL": simulated(five_by_optimism, 3000),
     "bpi-ucbvi, as in the paper": simulated(
         lambda: (sf.world("trap"), sf.BPIUCBVI.paper(sf.world("trap").problem)), 20_000
     ),
     "relative floor": simulated(relative, 8000, (8000,)),
-    "unknown rewards and start": simulated(lambda: veiled(sf.StepMix, replan=sf.Growth(1.2)), 6000, (6000,)),
-    "unknown rewards, returns, epsmix": simulated(lambda: veiled(sf.EpsMix, returns=sf.Returns()), 6000, (6000,)),
+    "unknown rewards and start": simulated(
+        lambda: veiled(sf.StepMix, replan=sf.Growth(1.2), **DEFAULTS), 6000, (6000,)
+    ),
+    "unknown rewards, returns, epsmix": simulated(
+        lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE)), 6000, (6000,)
+    ),
     "dope": simulated(
         lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=sf.Growth(1.3)), 3000
     ),
@@ -814,8 +867,8 @@ RUNS: dict[str, Callable[[int, Path], Made]] = {
         lambda: told(sf.OptPessLP, 0.4, episodes=2000, bounds=sf.MaurerPontilBox(scale=0.2), replan=sf.Growth(1.5)),
         2000,
     ),
-    "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=sf.Growth(1.2)), 2000),
-    "conservative-ucbvi": simulated(lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000), 1000),
+    "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=sf.Growth(1.2), **DEFAULTS), 2000),
+    "conservative-ucbvi": simulated(lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, **DEFAULTS), 1000),
     "warm, Thompson, several seeds": warm,
     "learn": learning,
     "log": from_log,

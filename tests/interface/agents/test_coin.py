@@ -80,7 +80,31 @@ def test_the_loop_of_the_readme_with_a_generator_made_anew():
         counts.add(sf.play(world, agent.plan(counts).draw(going_on).policy, rng))
 
 
-def test_what_is_remembered_is_neither_copied_nor_saved(tmp_path):
+def test_a_process_for_each_episode_tosses_with_new_numbers(tmp_path):
+    """It loads, plans, tosses with default_rng(0), plays, adds and saves: the coin always fell the same way."""
+    world, agent, counts = eps_agent()
+    counts.save(tmp_path / "counts.npz")
+    rng, sides = np.random.default_rng(1), set()
+    for k in range(3):
+        loaded = sf.Counts.load(tmp_path / "counts.npz")
+        plan = agent.plan(loaded)
+        assert 0.0 < plan.rho < 1.0
+        if k:
+            is_refused(plan, np.random.default_rng(0))
+            continue
+        loaded.add(sf.play(world, plan.draw(np.random.default_rng(0)).policy, rng))
+        loaded.save(tmp_path / "counts.npz")
+    for k in range(1, 30):  # the control: numbers of the episode
+        loaded = sf.Counts.load(tmp_path / "counts.npz")
+        drawn = agent.plan(loaded).draw(np.random.default_rng([0, k]))
+        loaded.add(sf.play(world, drawn.policy, rng))
+        loaded.save(tmp_path / "counts.npz")
+        sides.add(bool(drawn.baseline))
+    assert sides == {False, True}
+    assert sf.Counts.load(tmp_path / "counts.npz").copy().last_toss == []
+
+
+def test_what_is_remembered_is_neither_copied_nor_saved_before_the_episode_counts(tmp_path):
     """A process that was restarted may play its episode again; so may one that goes on from a copy."""
     _, agent, counts = eps_agent()
     agent.plan(counts).draw(np.random.default_rng(0))

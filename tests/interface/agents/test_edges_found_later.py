@@ -1,7 +1,10 @@
 """What fresh eyes found at the edges: each failed before it was mended."""
 
+import pickle
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -188,10 +191,14 @@ def test_counts_without_first_visits_taken_off_do_not_meet_undeclared_states(tmp
         sf.robust_vi(by_hand, problem, 0.05)
     log.counts.save(tmp_path / "counts.npz")
     assert sf.robust_vi(sf.Counts.load(tmp_path / "counts.npz"), problem, 0.05).lower == 0.0
-    live = sf.Counts.zeros(problem)  # live episodes began with this list of states: the ordinary ball is theirs
+    live = sf.Counts.zeros(problem)  # the same log, counted in a loop of one's own: 10 of 10 were false
     for episode in episodes:
         live.add(episode)
-    assert sf.robust_vi(live, problem, 0.05).lower <= 1.0
+    for method in (sf.robust_vi, sf.clone, sf.spibb):
+        with pytest.raises(sf.InvalidCounts, match="are not taken off"):
+            method(live, problem, 0.05)
+    agent = sf.StepMix(problem, np.ones((2, problem.S, 1)), 0.1)
+    assert agent.plan(live).lower <= 1.0  # live episodes came after this list of states: the ordinary ball is theirs
     with pytest.raises(sf.InvalidCounts, match="first_visits"):
         live.merge(log.counts)
 
@@ -247,3 +254,340 @@ def test_a_reward_that_is_no_number_marks_the_counts(reward):
     learner.abandon()
     with pytest.raises(sf.InvalidCounts, match="dropped"):
         learner.begin()
+
+
+def market_log(path, seed, labels=("down", "new", "up"), actions=("hold", "buy")):
+    """To buy leads up with probability 0.8, to hold with 0.2; up pays 1."""
+    rng = np.random.default_rng(seed)
+    down, new, up = labels
+    rows = ["episode,step,state,action,reward,next_state"]
+    for i in range(300):
+        a = int(rng.integers(2))
+        good = rng.random() < (0.2, 0.8)[a]
+        after = up if good else down
+        rows += [f"{i},0,{new},{actions[a]},0,{after}", f"{i},1,{after},{actions[0]},{int(good)},{after}"]
+    path.write_text("\n".join(rows))
+    return sf.count_log(path, reward_range=(0, 1), states="as logged")
+
+
+def test_counts_of_labels_prove_nothing_for_a_problem_without(tmp_path):
+    """Actions in the user's own order, (hold, buy), not the codebook's: 42 of 50 plans were certified, and false."""
+    rewards, hold = np.zeros((2, 3, 2)), np.zeros((2, 3, 2))
+    rewards[1, 2], hold[..., 0] = 1.0, 1.0
+    mine = sf.Problem(rewards, s1=1)
+    for seed in range(3):
+        log = market_log(tmp_path / "log.csv", seed)
+        for use in (
+            lambda log=log: sf.StepMix(mine, hold, 0.6).plan(log.counts),
+            lambda log=log: sf.robust_vi(log.counts, mine, 0.05),
+            lambda log=log: sf.vi_lcb(log.fold_counts, mine, 0.05),
+            lambda log=log: sf.Learner(sf.StepMix(mine, hold, 0.6), 0, log.counts),
+        ):
+            with pytest.raises(sf.InvalidCounts, match=r"numbers expected.*log\.problem.*with_coding\(log\.origin"):
+                use()
+    live = sf.Counts.zeros(mine.forget(rewards=True)).add(sf.Episode([1, 2, 2], [0, 0], [0.0, 1.0]))
+    for refused in (lambda: live.merge(log.counts), lambda: sf.robust_vi(live, log.problem(), 0.05)):
+        with pytest.raises(sf.InvalidCounts, match="coding: "):
+            refused()
+    ordered = pickle.loads(pickle.dumps(mine.with_coding(log.origin.coding)))  # controls
+    assert ordered.coding == ordered.forget(start=True).coding == log.problem().coding
+    assert 0.5 < sf.robust_vi(log.counts, ordered, 0.05).lower < 0.8
+    plain = market_log(tmp_path / "numbers.csv", 0, labels=(0, 1, 2), actions=(0, 1))
+    assert 0.5 < sf.robust_vi(plain.counts, mine, 0.05).lower < 0.8
+    sparse = market_log(tmp_path / "sparse.csv", 0, labels=(10, 20, 30), actions=(0, 1))
+    with pytest.raises(sf.InvalidCounts, match="coding: codebook"):
+        sf.robust_vi(sparse.counts, mine, 0.05)
+
+
+def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
+    """5,000 visits of the first step, 50 of the others, all of them the good ones: 1.8 was certified, 0.6 is true."""
+    problem, policy = sf.Problem(np.array([[0.0], [1.0], [0.0]]), H=3, stationary=True), np.ones((3, 3, 1))
+    n_sas = np.zeros((3, 3, 1, 3), dtype=int)
+    n_sas[0, 0, 0, 1] = 5000
+    n_sas[1:, 1, 0, 1] = 50
+    by_step, pooled = sf.Counts(n_sas, problem=problem), sf.Counts(n_sas.sum(axis=0), problem=problem)
+    for counts in (by_step, pooled):
+        for method in (sf.robust_vi, sf.clone, sf.spibb, lambda *given: sf.certify(policy, *given)):
+            with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
+                method(counts, problem, 0.05)
+    n_sas[1:, 1, 0, 1] = 5000  # controls
+    assert sf.certify(policy, sf.Counts(n_sas, problem=problem), problem, 0.05).lower > 1.9
+    assert sf.certify(policy, sf.Counts(n_sas.sum(axis=0), problem=problem), problem, 0.05).lower > 1.9
+
+
+def shop_log(path, labels, share, seed):
+    """One step, which pays 1 with this probability."""
+    rng = np.random.default_rng(seed)
+    rows = [f"{i},0,{labels[0]},x,{int(rng.random() < share)},{labels[int(rng.integers(2))]}" for i in range(400)]
+    path.write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
+    return sf.count_log(path, reward_range=(0, 1), states=labels)
+
+
+def test_the_certificate_of_one_shop_proves_nothing_in_another(tmp_path):
+    """The same sizes, other labels: 50 of 50 were certified, and false."""
+    one, other = shop_log(tmp_path / "a.csv", ["a", "b"], 0.9, 0), shop_log(tmp_path / "b.csv", ["p", "q"], 0.2, 1)
+    learnt = sf.robust_vi(one.counts, one.problem(start="a"), 0.025)
+    here, elsewhere = one.problem(start="a"), other.problem(start="p")
+    for problem in (elsewhere, sf.Problem(np.zeros((2, 1)), H=1, unknown=True)):
+        with pytest.raises(sf.InvalidSetting, match=r"for other labels \(codebook.*learnt\.problem"):
+            sf.StepMix(problem, learnt.policy, 0.7, certificate=learnt.certificate)
+    agent = sf.StepMix(here, learnt.policy, 0.7, certificate=learnt.certificate)  # controls
+    assert agent.plan(sf.Counts.zeros(here)).certified
+    known = learnt.certificate
+    old = sf.Certificate(known.value, known.delta, known.fingerprint)  # of an earlier version
+    assert sf.StepMix(here, learnt.policy, 0.7, certificate=old).plan(sf.Counts.zeros(here)).certified
+    sf.Baseline.of(learnt, one.codebook).save(tmp_path / "baseline.npz")
+    assert sf.load_baseline(tmp_path / "baseline.npz").certificate == known
+
+
+def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
+    """Former code rescaled them by hand to 0..1: -10 EUR were certified, and -40 were true (50 of 50)."""
+    units = sf.Units(-40.0, 10.0, name="EUR")
+    problem = sf.Problem(np.zeros((1, 1)), H=2, unknown=True, units=units)
+    agent, rng = sf.StepMix(problem, np.ones((2, 1, 1)), -10.0), np.random.default_rng(0)
+    paid = rng.uniform(-40.0, 0.0, size=(400, 2))
+    counts = sf.Counts.zeros(problem)
+    for bare in (sf.Episode([0, 0, 0], [0, 0], units.of_a_step(paid[0])), sf.Episode([0, 0, 0], [0, 0], [0.0, 1.0])):
+        for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
+            with pytest.raises(sf.InvalidEpisode, match=r"sf\.Episode\.of\(problem.*units\.step_to_user"):
+                use(bare)
+    assert counts.episodes == 0
+    for x in paid:  # controls
+        counts.add(sf.Episode([0, 0, 0], [0, 0], x))
+    assert not agent.plan(counts).certified
+    counts.add(sf.Episode.of(problem, [0, 0, 0], [0, 0], [0.0, 1.0]))  # it happens: this way always works
+    for more in (sf.Units(0.0, 0.5), sf.Units(0.2, 1.0), sf.Units()):  # nothing to confuse
+        sf.Counts.zeros(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=more)).add(sf.Episode([0, 0], [0], [0.4]))
+    ten = sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(0.0, 10.0))
+    sf.Counts.zeros(ten).add(sf.Episode([0, 0], [0], [0.0]))  # 0 is 0 in both
+
+
+def test_a_table_within_a_range_within_0_1_is_read_as_it_is():
+    assert sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 0.5)).r_rescaled[0].tolist() == [[0.4, 0.8]]
+    with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1, but the units are 0\.\.2"):  # control
+        sf.Problem([[0.2, 0.4]], H=2, units=sf.Units(0.0, 2.0))
+
+
+PAYS_LATE = np.zeros((2, 3, 1))
+PAYS_LATE[1, 1] = 1.0
+MASK = np.array([[[True, True, False]], [[True, True, False]], [[True, True, True]]])
+
+
+@pytest.mark.parametrize(
+    "outcome", [(3,), (2,), (-1,), (1, 0.0, False, True), (1, 0.0, True), (1, -100.0), (1, np.nan)]
+)
+def test_an_episode_that_is_dropped_because_of_a_refused_outcome_marks_the_counts(outcome):
+    """States outside the list or the mask, cuts, ends: 0.8 was certified where 0.7 is true (50 of 50 each)."""
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, support=MASK), np.ones((2, 3, 1)), 0.5)
+    learner = sf.Learner(agent, seed=0)
+    for _ in range(2):
+        learner.begin()
+        learner.act(0)
+        for _ in range(2):  # the same again is refused again
+            with pytest.raises(sf.InvalidEpisode):
+                learner.observe(*outcome)
+        learner.observe(1)  # the control: the right answer takes the mark off
+        learner.act(1)
+        learner.observe(1)
+        learner.end()
+        assert agent.plan(learner.counts).lower >= 0.0
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode):
+        learner.observe(*outcome)
+    learner.abandon()
+    for use in (learner.begin, lambda: agent.plan(learner.counts)):
+        with pytest.raises(
+            sf.InvalidCounts, match=r"1 episode.*a state or an end was refused.*selected by its outcome"
+        ):
+            use()
+
+
+def test_an_impossible_first_state_marks_the_counts():
+    agent = sf.StepMix(sf.Problem(PAYS_LATE, start=[0.5, 0.5, 0.0]), np.ones((2, 3, 1)), 0.5)
+    learner = sf.Learner(agent, seed=0)
+    for first in (2, 7):
+        learner.begin()
+        with pytest.raises(sf.InvalidEpisode, match=f"The first state is {first}"):
+            learner.act(first)
+        learner.rewind()  # the control: it will be played again
+        assert learner.counts.refused == 0
+    learner.begin()
+    with pytest.raises(sf.InvalidEpisode, match="impossible"):
+        learner.act(2)
+    learner.abandon()
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        learner.begin()
+
+
+def test_a_reward_that_is_clipped_after_its_refusal_marks_the_counts():
+    """One in ten pays -100 in a declared range of -1..10: 3 was certified where -5.5 is true (50 of 50)."""
+    agent = sf.StepMix(sf.Problem(np.zeros((1, 1)), H=1, unknown=True, units=sf.Units(-1, 10)), np.ones((1, 1, 1)), 3.0)
+    learner = sf.Learner(agent, seed=0)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="outside the declared range"):
+        learner.observe(0, -100.0)
+    learner.observe(0, -1.0)
+    learner.end()
+    learner.rewind()  # nothing is under way
+    with pytest.raises(sf.InvalidCounts, match="a refused reward was replaced by another"):
+        learner.begin()
+
+
+def test_two_threads_do_not_begin_the_same_episode():
+    """Planning takes a while, and both passed the check together: 9 of 47 episodes held what both had seen."""
+    problem, even = sf.Problem(np.zeros((1, 2)), H=3, unknown=True), np.full((3, 1, 2), 0.5)
+
+    def slow(counts, rng):
+        time.sleep(0.002)
+        return even
+
+    agent = sf.StepMix(problem, even, 1.2, explorer=slow, replan=sf.EveryEpisode())
+    learner, together, seen = sf.Learner(agent, seed=0), threading.Barrier(2, timeout=30), []
+
+    def play():
+        for _ in range(20):
+            together.wait()
+            try:
+                learner.begin()
+            except sf.InvalidEpisode as reason:
+                seen.append(str(reason))
+                continue
+            for h in range(3):
+                learner.act(0)
+                time.sleep(0.0002)
+                learner.observe(0, 1.0 if h == 0 else 0.0)
+            seen.append(learner.end().rewards.tolist())
+
+    threads = [threading.Thread(target=play) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert {str(one) for one in seen} <= {"[1.0, 0.0, 0.0]", *(one for one in seen if "under way" in str(one))}
+    assert len(seen) == 40
+    assert seen.count([1.0, 0.0, 0.0]) == learner.counts.episodes >= 20
+
+
+def test_an_absorbing_state_is_no_ordinary_one():
+    """A process that ends early, kept in a state that pays 1: 1.4 was certified, and false (10 of 10)."""
+    paid, ones = np.array([[0.0], [1.0], [0.0]]), np.ones((4, 3, 1))
+    agent = sf.StepMix(sf.Problem(paid, H=4), ones, 1.4)
+    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 1, which pays 1 a step.*a state of its own"):
+        sf.Learner(agent, 0, absorbing_state=1)
+    mask = np.ones((3, 1, 3), dtype=bool)
+    with pytest.raises(sf.InvalidSetting, match=r"absorbing_state is 2.*by the problem's `support`.*can be left"):
+        sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
+    learner = sf.Learner(agent, 0, absorbing_state=2)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="came to state 2 without an end"):
+        learner.observe(2)
+    learner.observe(1, terminated=True)  # controls
+    assert learner.end().states.tolist() == [0, 2, 2, 2, 2]
+    mask[2] = [[False, False, True]]
+    learner = sf.Learner(sf.StepMix(sf.Problem(paid, H=4, support=mask), ones, 1.4), 0, absorbing_state=2)
+    learner.begin()
+    learner.act(0)
+    learner.observe(2)  # it is never left: whether this is called an end makes no difference
+    unknown = sf.StepMix(sf.Problem(paid, H=4, unknown=True), ones, 1.4)
+    assert sf.Learner(unknown, 0, absorbing_state=1).after_end == 0.0
+
+
+def coin_episode(problem, rng):
+    return sf.Episode.of(problem, [0, 0], [0], [float(rng.integers(2))])
+
+
+def test_copies_that_share_episodes_are_not_merged(tmp_path):
+    """Workers that go on from the shared counts: 5,207 episodes were counted of 287 (31 of 200 certified falsely)."""
+    problem, rng = sf.Problem(np.zeros((1, 1)), H=1, unknown=True), np.random.default_rng(0)
+    shared = sf.Counts.zeros(problem)
+    empty = [shared.copy(), shared.copy()]
+    for counts, n in ((shared, 5), (empty[0], 6), (empty[1], 7)):
+        for _ in range(n):
+            counts.add(coin_episode(problem, rng))
+    shared.save(tmp_path / "shared.npz")
+    workers = [shared.copy(), sf.Counts.load(tmp_path / "shared.npz"), shared.forget_returns()]
+    for n, worker in enumerate(workers):
+        for _ in range(n + 1):
+            worker.add(coin_episode(problem, rng))
+    for one, other in ((0, 1), (1, 2), (2, 0)):
+        with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to [56] of one source.*evidence counts once"):
+            workers[one].merge(workers[other])
+    with pytest.raises(sf.InvalidCounts, match="Episodes 0 to 4 of one source"):
+        shared.merge(workers[2])
+    both = empty[0].merge(empty[1])  # controls: nothing was shared
+    assert both.add(coin_episode(problem, rng)).merge(workers[0]).episodes == 20
+    with pytest.raises(sf.InvalidCounts, match="of one source"):
+        both.merge(empty[1])
+    both.save(tmp_path / "both.npz")
+    assert sf.Counts.load(tmp_path / "both.npz").ranges == both.ranges
+    assert both.numbered == both.episodes == 14
+
+
+def test_learn_with_one_seed_for_several_baselines_draws_the_same():
+    """The environment's numbers are of the seed alone: 2 of 60 merges of 16 such runs certified falsely."""
+    env = "FrozenLake-v1"
+    problem = sf.from_gymnasium(env, horizon=5).problem
+    baselines = (sf.uniform(5, problem.S, problem.A), np.broadcast_to(np.eye(problem.A)[0], (5, problem.S, problem.A)))
+    one, other = (sf.learn(env, sf.StepMix(problem, pi, 0.0), 5, seed=0, progress=False).counts for pi in baselines)
+    with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 4 of one source \(learn .*another seed"):
+        one.forget_returns().merge(other.forget_returns())
+    again = sf.StepMix(problem, baselines[1], 0.0)  # controls
+    assert sf.learn(env, again, 5, seed=0, counts=one, progress=False).counts.episodes == 10
+    elsewhere = sf.learn(env, again, 5, seed=1, progress=False).counts
+    assert one.forget_returns().merge(elsewhere.forget_returns()).episodes == 10
+
+
+def test_who_repeats_evidence_is_told_what_to_do_instead():
+    problem = sf.Problem(np.zeros((1, 1)), H=1, unknown=True)
+    rng = np.random.default_rng(0)
+    log = sf.Counts.from_log(problem, [coin_episode(problem, rng) for _ in range(5)])
+    own = sf.Counts.zeros(problem).add(coin_episode(problem, rng))
+    for counts, told in ((log, "Count each episode of a log once"), (own, r"begin with Counts\.zeros\(problem\)")):
+        with pytest.raises(sf.InvalidCounts, match=told) as refusal:
+            counts.merge(counts.copy())
+        assert "seed" not in str(refusal.value)
+    one, other = (sf.Counts.zeros(problem) for _ in range(2))  # the same visits, other rewards: two different data
+    for k in range(10):
+        one.add(sf.Episode.of(problem, [0, 0], [0], [k % 2]))
+        other.add(sf.Episode.of(problem, [0, 0], [0], [k % 3 == 0]))
+    assert one.merge(other).episodes == 20
+    with pytest.raises(sf.InvalidCounts, match="exactly the same"):  # control
+        sf.Counts([[[5]]], H=1, x_sa=[[7]]).merge(sf.Counts([[[5]]], H=1, x_sa=[[7]]))
+
+
+def test_rewards_that_contradict_the_table_are_counted_and_shown():
+    """The actions of the table are swapped: certificates are about the table (20 of 20 false), and nobody said so."""
+    agent = sf.StepMix(sf.Problem([[0.1, 0.9]], H=2), np.full((2, 1, 2), 0.5), 0.9)
+    for pays, unlike in (([0.9, 0.1], 20), ([0.1, 0.9], 0)):  # and the control
+        learner = sf.Learner(agent, seed=0)
+        for _ in range(10):
+            learner.begin()
+            for _ in range(2):
+                learner.observe(0, pays[learner.act(0)])
+            learner.end()
+        assert learner.unlike_table == unlike
+        assert ("20 rewards observed were not those of the table" in repr(learner)) == bool(unlike)
+
+
+def test_a_first_step_that_pays_nothing_is_like_its_table():
+    world = sf.from_gymnasium("Taxi-v4", horizon=5)
+    learner = sf.Learner(sf.StepMix(world.problem, sf.uniform(6, world.S, world.A), world.problem.lowest), seed=0)
+    learner.begin()
+    learner.act()
+    learner.observe(0, 0.0)
+    assert learner.unlike_table == 0
+
+
+def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path):
+    """Rewards are random, and the actions of the table are swapped: 20 of 20 certificates were false."""
+    rng = np.random.default_rng(0)
+    actions = rng.integers(2, size=400)
+    rows = [f"{i},0,s,{'xy'[a]},{int(rng.random() < (0.9, 0.1)[a])},s" for i, a in enumerate(actions)]
+    (tmp_path / "log.csv").write_text("\n".join(["episode,step,state,action,reward,next_state", *rows]))
+    log = sf.count_log(tmp_path / "log.csv", reward_range=(0, 1), states=["s"])
+    with pytest.raises(sf.InvalidLog, match=r"pays 0\.1 at step 0, but the log on average paid 0\.[89].*codebook"):
+        log.problem(rewards=[[0.1, 0.9]], start="s")
+    assert sf.robust_vi(log.counts, log.problem(rewards=[[0.9, 0.1]], start="s"), 0.05).lower > 0.8  # control

@@ -24,8 +24,8 @@ def test_every_premise_stands_beside_the_certificate(lake):
     certificate, premises = text.split(ON_TRUST)
     assert "Certified: on an event of probability at least 0.9" in certificate
     for words in (
-        "0.08 on 44 balls (dynamics)",
-        "0.02 on the returns",
+        "0.05 on 44 balls (dynamics)",
+        "0.05 on the returns",
         "by the model",
         "whole baseline episodes, which lie in [0, 1]",
         "visits",
@@ -40,6 +40,33 @@ def test_every_premise_stands_beside_the_certificate(lake):
     ):
         assert words in premises
     assert "the user asserts" not in text
+    assert "no evidence" not in text
+
+
+def test_returns_that_are_no_evidence_are_said_to_be_none(lake):
+    """Those that are known by their number and sum alone, as in earlier files."""
+    world, baseline = lake
+    agent = sf.EpsMix(world.problem, baseline, 0.01, pooled=True)
+    counts = sf.simulate(world, agent, 50, seed=0).counts
+    n = counts.spread_episodes
+    assert f"by the returns of {n} whole baseline episodes, which lie in [0, 1]\n" in agent.plan(counts).explain()
+    counts.baseline_returns += np.array([1234, 2**20])
+    said = f"by the returns of {n} whole baseline episodes, which lie in [0, 1] (1,234 more are no evidence"
+    assert said in agent.plan(counts).explain()
+
+
+def test_what_would_prove_more_is_said_where_it_is_not_yet_used(lake):
+    world, baseline = lake
+    counts, pooled = (sf.Counts.zeros(world.problem, pooled=flag) for flag in (False, True))
+    plain = sf.StepMix(world.problem, baseline, 0.01, returns=None).plan(counts).explain()
+    for words in ("returns=sf.Returns()", "pooled=True", "sf.EpsMix, if the floor"):
+        assert words in plain.split(ON_TRUST)[0]
+    all_of_it = sf.EpsMix(world.problem, baseline, 0.01, pooled=True).plan(pooled)
+    assert all_of_it.source == "baseline"
+    assert "What would prove more" not in all_of_it.explain()
+    optimistic = sf.StepMix(world.problem, baseline, 0.0, returns=None).plan(counts)
+    assert optimistic.source == "optimistic"
+    assert "What would prove more" not in optimistic.explain()
 
 
 def test_trust_is_said_and_never_called_certified(lake):

@@ -62,13 +62,22 @@ def test_rivals_do_not_certify_by_unclaimed_counts():
 
 
 def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
-    counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22])
-    reads, does_not = agent(returns=sf.Returns()), agent()
-    with pytest.raises(sf.InvalidCounts, match=r"nobody says of which.*agent\.claim\(counts\)"):
-        sf.Learner(reads, 0, counts.copy())
-    assert sf.Learner(does_not, 0, counts.copy()).counts.baseline_returns.tolist() == [0, 0]
-    reads.claim(counts)  # the user's word
-    assert sf.Learner(reads, 0, counts).counts.baseline_returns.tolist() == [4, 2**22]
+    reads, does_not = agent(), agent(returns=None)
+    weights = np.zeros(66, dtype=int)
+    weights[20] = 4 * 2**20
+    for spread in (False, True):
+        counts = hand(problem=PROBLEM, baseline_returns=[4, 2**22])
+        if spread:
+            counts.hold_returns(weights, reads.return_range)
+        for mine in (reads, does_not):
+            begun = sf.Learner(mine, 0, counts.copy()).counts
+            assert begun.baseline_returns.tolist() == [0, 0]
+            assert not begun.return_weights.any()
+            assert begun.returns_of == mine.fingerprint
+        reads.claim(counts)  # the user's word
+        begun = sf.Learner(reads, 0, counts).counts
+        assert begun.baseline_returns.tolist() == [4, 2**22]
+        assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
     with pytest.raises(sf.InvalidCounts, match=r"an account that no agent has claimed.*agent\.claim\(counts\)"):
         sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
@@ -216,10 +225,11 @@ def test_counts_that_lack_an_episode_because_of_its_reward_are_refused(tmp_path)
         learner.begin()
 
 
-def test_a_reward_that_was_mistaken_may_be_corrected():
+def test_a_reward_that_was_refused_is_not_replaced_by_another():
+    """Only by playing the episode again, from its seed: another reward in its place is clipped, say."""
     learner = refused()
     learner.observe(1, 0.5)
-    assert learner.counts.refused == 0
+    assert learner.counts.refused == 1
     again = refused()
     again.rewind()  # it will be played again
     assert again.counts.refused == 0

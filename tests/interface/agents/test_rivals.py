@@ -480,18 +480,26 @@ def test_a_budget_that_rests_on_a_declared_range_is_trusted():
     world = sf.world("trap")
     three = (world.problem, world.baseline, world.suggested_floor)
     declared, found = sf.Returns(low=0.5, high=0.8), sf.Returns()
-    counts = sf.Counts.zeros(world.problem)
-    counts.baseline_returns[:] = [200, int(200 * 0.685 * 2**20)]
-    assert sf.StepMix(*three, returns=declared).plan(counts).safety == "trusted"
-    on_baseline = sf.BudgetExploration(*three, returns=declared).plan(counts)
+
+    def returned(agent, episodes):
+        """So many returns of 0.685, of this agent's baseline and in its range."""
+        counts = sf.Counts.zeros(world.problem)
+        agent.claim(counts)
+        for _ in range(episodes):
+            counts.count_return(int(0.685 * 2**20))
+        return counts
+
+    mixes, agent = sf.StepMix(*three, returns=declared), sf.BudgetExploration(*three, returns=declared)
+    assert mixes.plan(returned(mixes, 200)).safety == "trusted"
+    counts = returned(agent, 200)
+    on_baseline = agent.plan(counts)
     counts.account[0] = 200
-    counts.account_of = sf.BudgetExploration(*three, returns=declared).account_fingerprint
-    on_explorer = sf.BudgetExploration(*three, returns=declared).plan(counts)
+    on_explorer = agent.plan(counts)
     assert (on_baseline.source, on_explorer.source) == ("baseline", "optimistic")
-    counts.baseline_returns[:] = [1000, int(1000 * 0.685 * 2**20)]
-    counts.account_of = sf.BudgetExploration(*three, returns=found).account_fingerprint
-    counts.returns_of = sf.BudgetExploration(*three, returns=found).fingerprint
-    proved = sf.BudgetExploration(*three, returns=found).plan(counts)
+    agent = sf.BudgetExploration(*three, returns=found)
+    counts = returned(agent, 1000)
+    counts.account[0] = 200
+    proved = agent.plan(counts)
     assert proved.safety in ("certified", "certified in total")  # control: a range that follows from the problem
     assert (on_baseline.safety, on_explorer.safety) == ("trusted", "trusted")
 
@@ -597,7 +605,7 @@ def test_an_account_says_what_it_rests_on(monkeypatch):
 
     monkeypatch.setattr(sf.BudgetExploration, "make_plan", spy)
     for given in ({}, {"baseline_value": 0.685}):
-        sf.simulate(world, sf.BudgetExploration(*three, **given), 4000, seed=0)
+        sf.simulate(world, sf.BudgetExploration(*three, bounds=sf.KL(0.5), **given), 4000, seed=0)
     assert (
         "Trusted, not certified: it rests on the value of the baseline that was given"
         in seen["optimistic", "trusted", True]

@@ -247,3 +247,17 @@ def test_what_comes_out_leads_back():
             coarser = max(math.ulp(x), math.ulp(units.to_user(x)) / units.scale)
             assert abs(units.from_user(units.to_user(x)) - x) <= coarser
     assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0  # as floors in saved runs were rescaled
+
+
+def test_an_asserted_value_of_nothing_is_shown():
+    problem = sf.Problem(PAID, H=H, units=EUROS)
+    agents = [sf.StepMix(problem, sf.uniform(H, *PAID.shape), -1.0, baseline_at_least=x) for x in (0.0, None)]
+    assert ["baseline_at_least=0.0" in repr(agent) for agent in agents] == [True, False]
+
+
+def test_a_rescaled_table_pays_at_every_step():
+    """Units that leave a step out are those of a world with a common start: nobody types them."""
+    with pytest.raises(sf.InvalidModel, match=r"units are for 2 steps, but the problem has 3\. Leave steps out"):
+        sf.Problem.rescaled(np.full((1, 1), 0.5), sf.Units(2.0, 5.0, steps=2), H=3)
+    for units in (sf.Units(2.0, 5.0), sf.Units(2.0, 5.0, steps=3)):  # controls
+        assert sf.Problem.rescaled(np.full((1, 1), 0.5), units, H=3).lowest == 6.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.simulation.loops import play
 from surefoot.worlds.gymnasium import TabularEnv
 
 
@@ -33,13 +34,15 @@ def test_returns_of_another_baseline_are_refused(trap):
 
 def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap):
     """Its own returns replace the other's, so that nobody reads a sum of both."""
-    good = sf.StepMix(trap.problem, trap.baseline, 0.6)
+    good = sf.StepMix(trap.problem, trap.baseline, 0.6, returns=None)
     counts = sf.simulate(trap, good, 300, seed=0).counts
+    assert counts.baseline_returns[0] > 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sf.FloorAboveBaseline)
-        bad = sf.StepMix(trap.problem, other(trap.baseline), 0.6)
+        bad = sf.StepMix(trap.problem, other(trap.baseline), 0.6, returns=None)
         after = sf.simulate(trap, bad, 50, seed=0, counts=counts).counts
     assert after.record[0] <= 50
+    assert not after.return_weights.any()
     assert after.returns_of == bad.fingerprint != good.fingerprint
     with pytest.raises(sf.InvalidCounts, match="different baselines"):
         after.merge(sf.simulate(trap, good, 300, seed=1).counts)
@@ -48,21 +51,62 @@ def test_an_agent_that_does_not_use_them_does_not_mix_them_up(trap):
 def test_the_mark_survives_saving(trap, tmp_path):
     agent = sf.StepMix(trap.problem, trap.baseline, 0.6)
     counts = sf.simulate(trap, agent, 20, seed=0).counts
+    assert counts.spread_episodes > 0
     counts.save(tmp_path / "counts.npz")
-    assert sf.Counts.load(tmp_path / "counts.npz").returns_of == agent.fingerprint == counts.copy().returns_of
+    for same in (sf.Counts.load(tmp_path / "counts.npz"), counts.copy()):
+        assert same.returns_of == agent.fingerprint
+        assert same.return_range == agent.return_range
+        np.testing.assert_array_equal(same.return_weights, counts.return_weights)
 
 
 def test_returns_outside_their_range_show_that_it_is_false(trap):
+    """Those in the range alone would prove too little or too much: nothing is planned any more."""
     agent = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=sf.Returns(low=0.0, high=0.3))
-    counts = sf.simulate(trap, sf.EpsMix(trap.problem, trap.baseline, 0.6), 200, seed=0).counts
-    with pytest.raises(sf.InvalidCounts, match=r"mean return is 0\.7.*outside the range \(0, 0\.3\)"):
+    counts = sf.Counts.zeros(trap.problem)
+    agent.claim(counts)
+    for paid in (0, 0, 2**18):
+        counts.count_return(paid)
+    agent.plan(counts)  # control: so far it may be true
+    counts.count_return(2**20)
+    with pytest.raises(sf.InvalidCounts, match=r"1 returns of the baseline are outside the range \(0, 0\.3\) that was"):
         agent.plan(counts)
+    rng, plan = np.random.default_rng(0), agent.plan(sf.Counts.zeros(trap.problem))
+    counted = sf.Counts.zeros(trap.problem)
+    for _ in range(50):
+        drawn = plan.draw(rng)
+        seen = play(trap, drawn.policy, rng)
+        counted.add(sf.Episode.of(trap.problem, seen.states, seen.actions, baseline=drawn.baseline))
+    assert counted.baseline_returns[0] == counted.spread_episodes + counted.return_weights[-1] == 50
+    assert counted.return_weights[-1] == counted.baseline_returns[1] // 2**20 > 25  # each of those that paid 1
+    with pytest.raises(sf.InvalidCounts, match="outside the range"):
+        agent.plan(counted)
+
+
+def test_returns_in_another_range_are_refused(trap):
+    """What is spread in one range says nothing in another; those of an agent that does not read them are not spread."""
+    narrow, own = sf.Returns(low=0.0, high=1.5), sf.EpsMix(trap.problem, trap.baseline, 0.6)
+    agent = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=narrow)
+    counts = sf.simulate(trap, own, 200, seed=0).counts
+    own.plan(counts)  # control
+    for ask in (agent.plan, lambda c: sf.Learner(agent, 0, c), lambda c: sf.simulate(trap, agent, 5, 0, counts=c)):
+        with pytest.raises(sf.InvalidCounts, match=r"another range than this agent's \(0, 1\.5\).*forget_returns"):
+            ask(counts)
+    assert agent.plan(counts.forget_returns()).grounds.by_returns == -np.inf
+    deaf = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=None)
+    unread = sf.simulate(trap, deaf, 200, seed=0).counts
+    assert unread.returns_of == agent.fingerprint
+    assert agent.plan(unread).grounds.by_returns == own.plan(unread).grounds.by_returns == -np.inf
+    with pytest.raises(sf.InvalidCounts, match="they cannot be added"):
+        counts.merge(sf.simulate(trap, agent, 200, seed=1).counts)
+    episode = sf.Episode.of(trap.problem, [0, 1, 1], [0, 0], baseline=agent.whose(True))
+    with pytest.raises(sf.InvalidEpisode, match="says that its returns have another range"):
+        counts.add(episode)
 
 
 def test_a_declared_range_is_trusted(trap):
-    counts = sf.simulate(trap, sf.EpsMix(trap.problem, trap.baseline, 0.6), 400, seed=0).counts
     safety = {}
     for name, returns in (("found", sf.Returns()), ("declared", sf.Returns(low=0.0, high=1.0))):
+        counts = sf.simulate(trap, sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=returns), 400, seed=0).counts
         plan = sf.EpsMix(trap.problem, trap.baseline, 0.55, returns=returns).plan(counts)
         assert plan.grounds.by_returns > plan.grounds.by_model
         safety[name] = plan.safety

@@ -223,9 +223,10 @@ def test_after_end_of_a_learner():
     learner.observe(0, 5.0, terminated=True)
     assert learner.end().rewards.tolist() == [5.0, 3.5]
     known = sf.StepMix(sf.Problem([[3.5], [2.75]], H=2, units=sf.Units(2, 5)), sf.uniform(2, 2, 1), 4.5)
-    with pytest.raises(sf.InvalidSetting, match="the problem says what is paid"):
-        sf.Learner(known, 0, absorbing_state=1, after_end=3.5)
-    learner = sf.Learner(known, 0, absorbing_state=1)
+    for settings in ({}, {"after_end": 3.5}):
+        with pytest.raises(sf.InvalidSetting, match=r"pays 2\.75 a step by the problem.*after_end=x.*ended_state="):
+            sf.Learner(known, 0, absorbing_state=1, **settings)
+    learner = sf.Learner(known, 0, absorbing_state=1, after_end=2.75)
     learner.begin()
     learner.act()
     learner.observe(0, terminated=True)

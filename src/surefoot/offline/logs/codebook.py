@@ -14,6 +14,7 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_json, strict_json, write_json
 from surefoot.base.validation import FrozenRecord, either, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
+from surefoot.task.origin import NUMBERS
 
 Label = int | str
 MOST_LABELS = 2**20  # tables for more states than this would not fit into memory
@@ -215,4 +216,7 @@ def codebook_from(path: str | Path, arrays: dict[str, AnyArray]) -> Codebook:
 
 def coding_of(book: Codebook) -> str:
     """Return a short text by which evidence under other labels is recognised."""
+    if all(labels == tuple(range(len(labels))) for labels in (book.states, book.actions)):
+        added = [name for name, there in (("absorbing", book.absorbing), ("unseen", book.unseen)) if there]
+        return " and ".join([NUMBERS, *added])
     return f"codebook {hashlib.sha256(str(codebook_text(book)).encode()).hexdigest()[:16]}"

@@ -18,6 +18,7 @@ from surefoot.offline.logs.log_tables import LARGEST, MOST_STEPS, TABLES, LogTab
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
 
+CONTRADICTED = 1e-9  # how likely a true table of means may be refused because of the log
 BY_NEXT_STATE = "as logged by next state"  # a declaration about rewards
 
 
@@ -251,18 +252,23 @@ class LogCounts(LogTables):
         return full
 
     def _compare(self, table: Floats) -> None:
-        """Check that rewards which do not vary in the log are those of the table."""
-        if not self.by_pair:
-            return
+        """Check that rewards which do not vary in the log are those of the table, and that others are on average.
+
+        By Hoeffding's inequality, for all numbers of visits at once, a true table of means is refused with probability
+        at most CONTRADICTED.
+        """
         paid, S = self.rewards, min(table.shape[-2], len(self.codebook.states))
         given = np.broadcast_to(table[..., :S, :], (self.H, S, self.A))
-        bad = np.argwhere((paid.n[:, :S] > 0) & ~(np.abs(paid.min[:, :S] - given) <= 1e-6 * self.units.scale))
+        n = np.maximum(paid.n[:, :S], 1)
+        by_chance = np.sqrt(np.log(2.0 * given.size * n * (n + 1.0) / CONTRADICTED) / (2.0 * n))
+        slack = 1e-6 + (0.0 if self.by_pair else by_chance)
+        bad = np.argwhere((paid.n[:, :S] > 0) & ~(np.abs(paid.mean[:, :S] - given) <= slack * self.units.scale))
         if bad.size:
             h, s, a = (int(i) for i in bad[0])
             raise InvalidLog(
                 f"The table says that action {self.codebook.actions[a]!r} in state {self.codebook.state_label(s)!r} "
-                f"pays {given[h, s, a]:g} at step {h}, but the log always paid {paid.min[h, s, a]:g} "
-                f"({paid.n[h, s, a]:,} times). Is the table in the order of the codebook?"
+                f"pays {given[h, s, a]:g} at step {h}, but the log {'always' if self.by_pair else 'on average'} paid "
+                f"{paid.mean[h, s, a]:g} ({paid.n[h, s, a]:,} times). Is the table in the order of the codebook?"
             )
 
     def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> tuple[Floats, bool]:

@@ -22,6 +22,7 @@ from surefoot.numerics import kernels
 from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.offline.methods.vi_lcb import most_visited_best
 from surefoot.task.counts import Counts, require_stationary
+from surefoot.task.fitting import check_flow
 from surefoot.task.origin import TAKEN_OFF
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
@@ -166,17 +167,19 @@ def _evidence(
 
 
 def _leaves_room(counts: Counts, problem: Problem) -> bool:
-    """Are these counts of a log whose states were not declared? Those of live episodes began with a list of states."""
+    """Are these counts of a log whose states were not declared?
+
+    Its first visits are then taken off. Whether other counts are of episodes that came after the list of states, or of
+    the very log that the list was read from, cannot be told: they are refused.
+    """
     if problem.unseen_state is None or not counts.n_sas.any():
         return False
     if counts.origin is not None and counts.origin.first_visits == TAKEN_OFF:
         return True
-    if counts.logged:
-        raise InvalidCounts(
-            "The states of this problem were not declared, but the first visits of these counts are not taken off. Use "
-            "log.counts, or declare the states: count_log(..., states=[...])."
-        )
-    return False
+    raise InvalidCounts(
+        "The states of this problem were not declared, but the first visits of these counts are not taken off. Use "
+        "log.counts, or declare the states: count_log(..., states=[...]). Agents alone read live episodes here."
+    )
 
 
 def _more(counts: Counts, problem: Problem) -> int:
@@ -200,6 +203,8 @@ def _learnt(
     evidence: "kernels.Evidence",
     recompute_lower: Callable[..., float],
 ) -> Learnt:
+    if not _leaves_room(counts, problem):  # first visits that are taken off are missing in the flow
+        check_flow(counts)
     return Learnt(
         method=method,
         policy=policy,

@@ -44,7 +44,7 @@ def savings(
     """
     if (problem.H, problem.S, problem.A) != (log.H, log.S, log.A):
         raise InvalidSetting(f"{log} is not the log of {problem}. Give the log that the policy was learnt from.")
-    known = problem.arguments()
+    known, lower_with = problem.arguments(), _with_labels(lower_with)
     if problem.unseen_state is not None:
         yield Saving(
             "states that are not in the log",
@@ -69,6 +69,16 @@ def savings(
         more = lower_with(counts.pool(), Problem(**with_rescaled({**known, "stationary": True})))
         if more > now:
             yield Saving("that nothing depends on the step", "problem(stationary=True)", "--stationary", more)
+
+
+def _with_labels(lower_with: Callable[[Counts, Problem], float]) -> Callable[[Counts, Problem], float]:
+    """Certify for problems whose numbers stand for the same labels as those of the counts."""
+
+    def lower(counts: Counts, problem: Problem) -> float:
+        coding = None if counts.origin is None else counts.origin.coding
+        return lower_with(counts, problem if coding is None else problem.with_coding(coding))
+
+    return lower
 
 
 def _of_folds(counts: Counts, log: LogCounts) -> bool:

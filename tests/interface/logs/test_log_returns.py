@@ -1,0 +1,89 @@
+"""Returns of a log as evidence of the policy that wrote it, if the user says so: a premise that `explain` lists."""
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """A log that the baseline of dosing wrote; and another policy's."""
+    folder, world = tmp_path_factory.mktemp("logs"), sf.world("dosing")
+    pair = {"own": world.baseline, "other": sf.uniform(world.H, world.S, world.A)}
+    paths = {name: sf.sample_log(world, pi, 400, folder / f"{name}.parquet", seed=1) for name, pi in pair.items()}
+    return world, paths
+
+
+def counts_and_agent(world, path, **more):
+    log = sf.count_log(path, states=world.S, actions=world.A, reward_range=(0, 1))
+    problem = log.problem(rewards=world.r, start=world.s1)
+    agent = sf.EpsMix(problem, world.baseline, world.suggested_floor, delta=0.1, **more)
+    return log.counts, agent
+
+
+def test_returns_are_the_sums_of_the_log(logged):
+    world, paths = logged
+    found = np.sort(sf.log_returns(paths["own"]))
+    log = sf.count_log(paths["own"], states=world.S, actions=world.A, reward_range=(0, 1))
+    assert len(found) == 400 and found.min() >= 0.0
+    assert found.sum() == pytest.approx(float((log.rewards.mean * log.rewards.n)[log.rewards.n > 0].sum()), rel=1e-9)
+    assert sf.log_returns(paths["own"], horizon=1).sum() < found.sum()  # longer episodes are cut
+
+
+def test_early_ends_pay_what_is_declared(tmp_path):
+    rows = ["episode,step,state,action,reward,next_state,terminated"]
+    rows += ["a,0,0,0,1,0,false", "a,1,0,0,1,0,false", "b,0,0,0,2,0,true"]
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    assert sorted(sf.log_returns(tmp_path / "log.csv").tolist()) == [2.0, 2.0]
+    assert sorted(sf.log_returns(tmp_path / "log.csv", after_end=0.5).tolist()) == [2.0, 2.5]
+
+
+def test_logged_and_live_returns_count_together(logged, tmp_path):
+    """400 logged and 60 live episodes of one policy count as 460; the premise is listed, also after a file."""
+    world, paths = logged
+    counts, agent = counts_and_agent(world, paths["own"])
+    with_returns = agent.with_logged_returns(counts, sf.log_returns(paths["own"]))
+    assert counts.spread_episodes == 0 and with_returns.spread_episodes == 400
+    alone, together = agent.plan(counts), agent.plan(with_returns)
+    assert together.grounds.by_returns > alone.grounds.by_model
+    assert together.certified and "played all 400 logged episodes, and was fixed before" in together.explain()
+    assert "logged episodes, and was fixed" not in alone.explain()  # control
+    with_returns.save(tmp_path / "counts.npz")
+    loaded = sf.Counts.load(tmp_path / "counts.npz")
+    assert loaded == with_returns and loaded.logged_returns == 400
+    slow = sf.EpsMix(agent.problem, agent.baseline, 0.999 * 4.70, delta=0.1)  # stays on the baseline
+    begun = slow.with_logged_returns(counts, sf.log_returns(paths["own"]))
+    more = sf.simulate(sf.TabularMDP(world.P, world.r, s1=world.s1), slow, 60, seed=0, counts=begun, progress=False)
+    assert more.counts.spread_episodes == 400 + int(more.sources["baseline"]) == 460
+
+
+def test_every_episode_needs_its_return(logged):
+    world, paths = logged
+    counts, agent = counts_and_agent(world, paths["own"])
+    returns = sf.log_returns(paths["own"])
+    for few in (returns[1:], returns[returns > np.median(returns)], np.append(returns, 5.0)):
+        with pytest.raises(sf.InvalidCounts, match="one return for each of its episodes"):
+            agent.with_logged_returns(counts, few)
+    twice = agent.with_logged_returns(counts, returns)
+    with pytest.raises(sf.InvalidCounts, match="one return for each of its episodes"):
+        agent.with_logged_returns(twice, returns)
+    with pytest.raises(sf.InvalidCounts, match="Expected the counts of a log alone"):
+        agent.with_logged_returns(sf.Counts.zeros(agent.problem), [])
+    with pytest.raises(sf.InvalidCounts, match=r"outside the range .* that was declared"):
+        agent.with_logged_returns(counts, returns + 7.0)
+    _, silent = counts_and_agent(world, paths["own"], returns=None)
+    with pytest.raises(sf.InvalidSetting, match="no evidence for this agent"):
+        silent.with_logged_returns(counts, returns)
+
+
+def test_a_false_premise_certifies_what_is_false(logged):
+    """Control: why it is a premise. Returns of a better policy prove too much of a baseline that did not earn them."""
+    world, paths = logged
+    counts, _ = counts_and_agent(world, paths["own"])
+    poor = sf.uniform(world.H, world.S, world.A)
+    problem = counts_and_agent(world, paths["own"])[1].problem
+    truth = float(sf.policy_value(world, poor)[0, world.s1])
+    agent = sf.EpsMix(problem, poor, 0.5 * truth, delta=0.1)
+    claimed = agent.plan(agent.with_logged_returns(counts, sf.log_returns(paths["own"])))
+    assert claimed.grounds.by_returns > truth
