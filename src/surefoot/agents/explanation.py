@@ -325,7 +325,8 @@ def _premises_about_counts(counts: Counts) -> list[str]:
         logged = f"{counts.logged_returns:,} logged episodes"
         lines.append(f"  this baseline played all {logged}, and was fixed before anybody looked at them")
     if counts.logged:
-        lines.append("  the log is complete and of the same process (the baseline may have been made from it)")
+        made = "" if counts.logged_returns else " (the baseline may have been made from it)"
+        lines.append(f"  the log is complete and of the same process{made}")
     return lines
 
 

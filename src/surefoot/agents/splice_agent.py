@@ -218,9 +218,13 @@ class SpliceAgent(AgentByName):
             )
         kept = counts.copy_for(self.problem)
         self.claim(kept)
+        low, width = self.possible_returns[:2]
         for x in paid.tolist():
             level = self.problem.units.from_user(x) * REWARD_UNITS
-            kept.count_return(round(level) if abs(level - round(level)) < 1e-6 else math.floor(level))
+            earned = round(level) if abs(level - round(level)) < 1e-6 else math.floor(level)
+            # The range is of sums of rewards that are rounded down one by one: H of them lose up to 2^-20 each.
+            above = low + width < earned <= low + width + self.problem.H
+            kept.count_return(low + width if above else earned)
         kept.logged_returns = len(paid)
         self.check_counts(kept)
         return kept

@@ -586,7 +586,7 @@ def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
 def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
     """Return at most sign times the mean of n draws in [0, 1] whose sum is `heads`: a coin with fractional counts.
 
-    Its alpha is 1/2 (docs/certificates.md, Returns of the baseline).
+    Its alpha is 1/2 (docs/certificates.md, Unknown and random rewards).
     """
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
     sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}

@@ -51,7 +51,7 @@ class Episode(FrozenRecord):
 
     `baseline` says that the baseline played the episode from its first step to its last, if that was decided BEFORE it
     began: its return is then evidence of the baseline's value. A plan's `draw` gives the fingerprint of the baseline;
-    True leaves open whose baseline it was, and such returns are at most trusted. `entry` is the value that was
+    True leaves open whose baseline it was, and such returns are no evidence. `entry` is the value that was
     certified for its policy before it began, where the agent keeps an account of those values.
     """
 

@@ -87,3 +87,16 @@ def test_a_false_premise_certifies_what_is_false(logged):
     agent = sf.EpsMix(problem, poor, 0.5 * truth, delta=0.1)
     claimed = agent.plan(agent.with_logged_returns(counts, sf.log_returns(paths["own"])))
     assert claimed.grounds.by_returns > truth
+
+
+def test_the_best_return_that_is_possible_is_not_outside(tmp_path):
+    """Rewards of 1/3 are rounded down one by one in the range, and together in a log."""
+    rows = ["episode,step,state,action,reward,next_state"]
+    rows += [f"{i},{h},0,0,{1 / 3!r},0" for i in range(30) for h in range(3)]
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    log = sf.count_log(tmp_path / "log.csv", states=1, actions=1, reward_range=(0, 1))
+    problem = log.problem(rewards="as logged", start="as logged")
+    agent = sf.EpsMix(problem, np.ones((3, 1, 1)), 0.5)
+    low, width = agent.return_range
+    assert low + width < 1 * 2**20  # what was paid is above the range as it is summed
+    assert agent.with_logged_returns(log.counts, sf.log_returns(tmp_path / "log.csv")).spread_episodes == 30
