@@ -108,13 +108,16 @@ R = np.array([[[2.0, 8.0], [1.0, 3.0]], [[4.0, 6.0], [9.0, 5.0]]]) / 16
 
 def test_a_declared_range():
     """Rewards were rounded down, by at most 2^-20 each: the lowest sum is that much lower. In the user's units."""
-    known = Problem.rescaled(R, Units(1.0, 3.0))
+    known = Problem.rescaled(R, Units(1.0, 3.0)).forget(rewards=True)  # returns of 2..6 are possible
     found = returns_range(known, PI, Returns(low=3.0, high=5.0))
     assert found == (UNITS // 2 - 2, UNITS + 2, 2 * UNIT)
     assert (found.lowest, found.span, found.highest) == (0.5 - 2 * UNIT, 1.0 + 2 * UNIT, 1.5)
     # Ends between two multiples: the least is rounded down, the highest up.
     found = returns_range(known, PI, Returns(low=3.0 + UNIT, high=5.0 + UNIT))
     assert found == (UNITS // 2 - 2, UNITS + 3, 2 * UNIT)
+    assert returns_range(known, PI, Returns(low=-9.0, high=5.0)) == (0, 3 * UNITS // 2, 2 * UNIT)  # no wider
+    assert returns_range(known, PI, Returns(low=3.0, high=1e30)) == (UNITS // 2 - 2, 3 * UNITS // 2 + 2, 2 * UNIT)
+    assert returns_range(known, PI, Returns(low=8.0, high=10.0)) == (3 * UNITS - 2, UNITS + 2, 2 * UNIT)  # none of it
 
 
 def test_the_range_of_what_is_possible():

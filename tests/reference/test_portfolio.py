@@ -272,3 +272,43 @@ def test_a_plan_claims_no_more_than_its_returns_prove(floor):
     truth = float(sf.policy_value(world, agent.baseline)[0, world.s1])
     value = world.problem.units.to_user(float(claim))
     assert value > truth - 0.01 if upper else value < truth
+
+
+def test_a_declared_range_is_no_wider_than_what_is_possible():
+    """A true, but far wider range overflowed 64 bits in the kernel: 599 of 600 episodes were below the floor."""
+    world = sf.world("trap")
+    wide = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1), returns=sf.Returns(low=-3e6, high=3e300))
+    computed = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1))
+    assert wide.return_range == computed.return_range
+    narrow = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1), returns=sf.Returns(low=0.0, high=0.5))
+    assert narrow.return_range[1] < computed.return_range[1]
+    run = sf.simulate(world, wide, 600, seed=1, progress=False)
+    assert run.violations == 0 and run.counts.return_weights.min() >= 0
+
+
+def test_only_what_was_drawn_is_labelled_as_evidence():
+    """The fingerprint of a plan is no label: `draw` knows what is played. Returns that nobody claims prove nothing."""
+    world = sf.world("trap")
+    agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor)
+    plan = agent.plan(sf.Counts.zeros(world.problem))
+    drawn = plan.draw(np.random.default_rng(0))
+    assert drawn.baseline == str(agent.label) != plan.baseline_of == agent.fingerprint
+    episode = sf.play(world, world.baseline, np.random.default_rng(1))
+    for label, evidence in ((drawn.baseline, 1), (plan.baseline_of, 0)):
+        counts = sf.Counts.zeros(world.problem)
+        counts.add(sf.Episode.of(world.problem, episode.states, episode.actions, episode.rewards, baseline=label))
+        assert (counts.baseline_returns[0], counts.spread_episodes) == (1, evidence)
+    alone = sf.Counts(counts.n_sas * 0, baseline_returns=[10**6, 10**6 * UNITS], returns_of=agent.fingerprint)
+    top = [0] * PLACES
+    top[len(NODES) - 1] = 10**6 * EPISODE
+    alone.hold_returns(top, agent.return_range)
+    assert agent.plan(alone).safety == "trusted"
+
+
+def test_stepmix_keeps_all_of_delta_where_it_never_plays_the_baseline_alone():
+    world = sf.world("trap")
+    for floor in (sf.Relative(0.1), sf.Below(0.2)):
+        assert sf.StepMix(world.problem, world.baseline, floor).returns is None
+        assert sf.EpsMix(world.problem, world.baseline, floor).returns == sf.Returns()
+        assert sf.StepMix(world.problem, world.baseline, floor, returns=sf.Returns()).returns is not None
+    assert sf.StepMix(world.problem, world.baseline, 0.5).returns == sf.Returns()

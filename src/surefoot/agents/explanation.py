@@ -20,6 +20,7 @@ from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.episode import BaselineLabel
 from surefoot.task.problem import Problem
 
 
@@ -58,6 +59,8 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
+    @property
+    def label(self) -> BaselineLabel: ...  # noqa: D102
     def doubts_returns(self, counts: Counts) -> bool: ...  # noqa: D102
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
@@ -98,6 +101,11 @@ class SpliceGrounds(NamedTuple):
         if not agent.bounds.certified:
             return agent.premise
         return premise_status(agent.rule.floor, max(by_model, by_returns, agent.proved_before), on_trust)
+
+    @property
+    def label(self) -> str:
+        """The label of an episode that the baseline plays."""
+        return str(self.agent.label)
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan."""
@@ -225,8 +233,13 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
     if plan.source == "optimistic" or len(agent.h0) == 1:
         return ""
     lines = []
-    if agent.returns is None and isinstance(agent.bounds, KL):
+    counts, relative = grounds.counts, isinstance(agent.floor, BaselineFloor)
+    if agent.returns is None and isinstance(agent.bounds, KL) and (agent.rule.by_coin or not relative):
         lines.append("  returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too")
+    if agent.returns is not None and counts.logged and not counts.logged_returns:
+        lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
+    if agent.returns is not None and counts.n_sas.any() and not (counts.logged or counts.spread_episodes):
+        lines.append("  Episode.of(..., baseline=plan.draw(rng).baseline): no episode says that the baseline played it")
     if problem.stationary and not agent.pooled and problem.H > 1:
         lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")
     if problem.support_rows is None and problem.S > 2:
@@ -235,7 +248,10 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
         lines.append("  sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode")
     if not lines:
         return ""
-    return "\n".join(["What would prove more from as many episodes, where it is true (docs/choosing.md):", *lines])
+    first = (
+        "What would prove more from as many episodes, in a run that begins with it, if it is true (docs/choosing.md):"
+    )
+    return "\n".join([first, *lines])
 
 
 def _delta(grounds: SpliceGrounds) -> str:

@@ -33,7 +33,8 @@ class FloorAgent(SpliceAgent):
     - replan: when to replan; by default at growth 1.1 with KL, every episode with the paper's bounds
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;
-      None, the default with the paper's bounds: they are not
+      None: they are not, the default with the paper's bounds, and where StepMix has a floor relative to the baseline,
+      which it never plays alone
     - baseline_at_least: the user asserts that the baseline is worth this. What rests on it is trusted, not certified
     - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
       delta, which comes on top
@@ -62,8 +63,10 @@ class FloorAgent(SpliceAgent):
             floor=self._checked_floor(),
             delta=require_delta(self.delta),
         )
-        if self.returns is BY_DEFAULT and isinstance(self.bounds, Bernstein):
-            freeze(self, returns=None)  # the paper's agents as the paper has them
+        # The paper's agents as the paper has them; and no share of delta where no episode is the baseline's alone.
+        idle = isinstance(self.floor, BaselineFloor) and not self.by_coin
+        if self.returns is BY_DEFAULT and (isinstance(self.bounds, Bernstein) or idle):
+            freeze(self, returns=None)
         if self.returns is not None and not isinstance(self.returns, Returns):
             raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
         if self.baseline_at_least is not None:

@@ -153,7 +153,9 @@ class Plan(FrozenRecord):
 
     def draw_unchecked(self, rng: np.random.Generator) -> "Drawn":
         """`draw`, for loops that make the generator themselves; an episode may then be played again from its seed."""
-        whose = True if self.baseline_of is None else self.baseline_of
+        # What is played decides, not the plan: of the label only `draw` hands out the part that makes returns evidence.
+        label = getattr(self.grounds, "label", self.baseline_of)
+        whose = True if label is None else label
         if isinstance(self.policy, EpisodicMixture):
             chosen = self.policy.draw(rng)
             return Drawn(chosen, whose if chosen is self.policy.first else "")

@@ -46,6 +46,7 @@ class Returns:
         return self.low is not None
 
 
+HUGE = 2.0**62  # more than any sum of rewards
 BY_DEFAULT = Returns()  # this very object: nobody said anything
 
 
@@ -75,15 +76,11 @@ class ReturnsRange(NamedTuple):
 def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRange:
     """Return the range of an episode's return under pi.
 
-    It is declared, or found by going through what is possible: the rewards, the actions that pi plays, the next states
-    of the mask. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
+    It is found by going through what is possible: the rewards, the actions that pi plays, the next states of the mask;
+    and is no wider than what was declared. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
-    if returns.low is not None and returns.high is not None:
-        low, high = (problem.units.from_user(x) * REWARD_UNITS for x in (returns.low, returns.high))
-        least = math.floor(low) - H
-        return ReturnsRange(least, math.ceil(high) - least, rounding)
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
     if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
@@ -97,4 +94,10 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
         ends.append(round(sign * float(V[first].min())))
-    return ReturnsRange(ends[0], ends[1] - ends[0], rounding)
+    if returns.low is None or returns.high is None:
+        return ReturnsRange(ends[0], ends[1] - ends[0], rounding)
+    low, high = (problem.units.from_user(x) * REWARD_UNITS for x in (returns.low, returns.high))
+    least, most = max(ends[0], math.floor(max(low, -HUGE)) - H), min(ends[1], math.ceil(min(high, HUGE)))
+    if least > most:  # none of what is possible: every return will be outside, and say so
+        least, most = math.floor(max(low, -HUGE)) - H, math.ceil(min(high, HUGE))
+    return ReturnsRange(least, most - least, H / REWARD_UNITS)

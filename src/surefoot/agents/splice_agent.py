@@ -20,7 +20,7 @@ from surefoot.agents.settings import AgentByName
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
-from surefoot.base.validation import REWARD_UNITS, as_floats
+from surefoot.base.validation import REWARD_UNITS, as_floats, require_finite
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -164,22 +164,24 @@ class SpliceAgent(AgentByName):
                 "These counts hold logged episodes, which the paper's bounds do not cover: their proof needs a "
                 "baseline that was fixed before the data. Use bounds=sf.KL()."
             )
-        if self.returns is None or not counts.baseline_returns[0]:
+        if self.returns is None or not counts.return_weights.any():
             return
         other = counts.origin is not None and counts.origin.differing(self.problem.origin, ("units",))
         if other or counts.returns_of not in (None, self.fingerprint):
             raise InvalidCounts(
                 "These counts hold returns of another baseline, or summed by other rewards: they prove nothing here. "
-                "Use counts.forget_returns(): what was seen of the dynamics stays."
+                "Use counts.forget_returns(): what was seen of the dynamics stays. (Policies are compared bit by bit: "
+                "one that is computed again may differ in its last bits. Keep it with sf.save_policy.)"
             )
         possible, units = self.possible_returns, self.problem.units
-        low, high = (units.to_user(x) for x in (possible.lowest + possible.rounding, possible.highest))
+        low, high = units.to_user(possible.lowest), units.to_user(possible.highest)
         if counts.return_weights[OUTSIDE]:
+            said = "declared for them" if self.returns.declared else "possible by what the problem says"
             raise InvalidCounts(
                 f"{counts.return_weights[OUTSIDE]:,} returns of the baseline are outside the range ({low:.6g}, "
-                f"{high:.6g}) that was declared. The premise is false: begin with new counts and a wider range."
+                f"{high:.6g}) that is {said}. The premise is false: begin with new counts, and correct it."
             )
-        if counts.return_weights.any() and counts.return_range != self.return_range:
+        if counts.return_range != self.return_range:
             raise InvalidCounts(
                 f"The returns in these counts were counted in another range than this agent's ({low:.6g}, {high:.6g}). "
                 "Give it the same Returns, or use counts.forget_returns(): what was seen of the dynamics stays."
@@ -210,12 +212,14 @@ class SpliceAgent(AgentByName):
             raise InvalidSetting("Returns are no evidence for this agent. Give it returns=sf.Returns().")
         self.check_counts(counts)
         paid = as_floats("returns", returns, InvalidCounts)
+        require_finite("returns", paid, InvalidCounts)
         if not counts.logged or paid.shape != (counts.episodes,) or counts.baseline_returns[0]:
             raise InvalidCounts(
                 f"Found {paid.size:,} returns, and counts of {counts.episodes:,} episodes of which "
                 f"{counts.baseline_returns[0]:,} have a return. Expected the counts of a log alone, and one return for "
                 "each of its episodes: leaving some out would select the data."
             )
+        self._require_log_of_baseline(counts, paid)
         kept = counts.copy_for(self.problem)
         self.claim(kept)
         low, width = self.possible_returns[:2]
@@ -228,6 +232,38 @@ class SpliceAgent(AgentByName):
         kept.logged_returns = len(paid)
         self.check_counts(kept)
         return kept
+
+    def _require_log_of_baseline(self, counts: Counts, paid: Floats) -> None:
+        """Refuse returns that are not those of the counts, and a log with actions that the baseline never plays.
+
+        Known rewards may be means: then what was paid differs from them by chance, by more than allowed here with
+        probability 1e-9 (Hoeffding).
+        """
+        never = self.pi_b == 0.0
+        never = never.all(axis=0, keepdims=True) if counts.pooled else never
+        bad = np.argwhere(never & (counts.n_sa > 0))
+        if bad.size:
+            _, s, a = bad[0]
+            raise InvalidCounts(
+                f"The log holds action {a} in state {s}, which this baseline never plays there: somebody else wrote "
+                "it. Its returns prove nothing of this baseline."
+            )
+        n_sas, problem = counts.n_sas, self.problem
+        earned, chance = 0.0 if counts.x_sa is None else float(counts.x_sa.sum()) / REWARD_UNITS, 0
+        for h, went in enumerate(n_sas):
+            known = went * ~problem.unknown_at(h)[..., None]
+            earned += float((known * problem.r_next_at(h)).sum())
+            if counts.x_sa is not None:
+                earned -= float(counts.x_sa[h][~problem.unknown_at(h)].sum()) / REWARD_UNITS
+            chance += int(known.sum())
+        total = float(sum(problem.units.from_user(x) for x in paid.tolist()))
+        rounding = n_sas.sum() / REWARD_UNITS + 1e-9 * len(paid)
+        if abs(total - earned) > rounding + math.sqrt(0.5 * chance * math.log(2e9)):
+            found, expected = (problem.units.to_user(x / len(paid)) for x in (total, earned))
+            raise InvalidCounts(
+                f"The returns have a mean of {found:.6g}, but what was counted of the same episodes was paid "
+                f"{expected:.6g} on average. Give log_returns the horizon= and after_end= that count_log was given."
+            )
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
         """Return the explorer's policy; None for the optimistic policy, which the planner finds itself."""
@@ -409,7 +445,7 @@ class SpliceAgent(AgentByName):
             upper=decision.upper,
             candidates=L,
             safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts or self.doubts(kept)),
-            baseline_of=str(self.label),
+            baseline_of=self.fingerprint,
             grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,

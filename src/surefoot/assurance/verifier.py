@@ -378,23 +378,25 @@ class Evidence:
         EpsMix: of at most as many. And they are no more than the visits earned.
         """
         (n, x), (_, low, span), (n_now, x_now) = self.returns, self.head.range, plan.baseline_returns
-        self.returns = plan.baseline_returns
+        self.returns, began = plan.baseline_returns, self.head.given.warm and self.plans == 0
         require(n <= n_now <= plan.episodes, "baseline_returns: more than episodes, or fewer than before")
         good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span)
         require(good, "baseline_returns: outside their range")
-        own = n_now - n <= episodes if self.head.is_EpsMix else n_now - n == episodes * was_baseline
+        own = n_now - n <= episodes * self.head.is_EpsMix or n_now == n
+        own = n_now - n == episodes if was_baseline else own
         own = own and x_now <= self.earned
         require(own or self.head.given.warm, "baseline_returns: of other episodes, or more than was earned")
         for place, more in getattr(plan, "returns", []):
             require(place < len(NODES) and more and self.head.given.returns, "returns: outside their range, or none")
             self.spread[place] += more
-        episodes, rest = divmod(sum(self.spread), 2**20)
-        require(rest == 0 and episodes <= n_now, "returns: not of whole episodes, or of more than there were")
-        mean = sum([Fraction(w * node, 2**42) for w, node in zip(self.spread, NODES, strict=True)])
-        lost = x_now * UNIT - episodes * low - span * mean
+        changes = getattr(plan, "returns", [])
+        spread, rest = divmod(sum([more for _, more in changes]), 2**20)
+        require(rest == 0 and spread <= n_now - n, "returns: not of whole episodes, or of more than there were")
+        mean = sum([Fraction(more * NODES[place], 2**42) for place, more in changes])
+        lost = (x_now - x) * UNIT - (n_now - n) * low - span * mean  # to rounding; and by returns that are not spread
         whole = self.head.given.format == 1 or not self.head.given.returns
-        whole = whole or (episodes == n_now and 0 <= lost <= episodes * span * LOST)
-        require(whole or self.head.given.warm, "returns: not spread as their sum says")
+        whole = whole or (lost >= 0 and (began or (spread == n_now - n and lost <= spread * span * LOST)))
+        require(whole, "returns: not spread as their sum says")
 
     def ball(self, row: int, pair: int) -> "Ball":
         """Return the ball of a pair's next states."""

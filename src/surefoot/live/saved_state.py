@@ -114,7 +114,8 @@ class State:
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
                 "episodes differ. Resume with what it was begun with, or choose another file. After a finished run, "
-                "continue with counts=."
+                "continue with counts=. (A run that used returns as evidence in an earlier version cannot be resumed: "
+                "they were bounded in another way.)"
             )
         for name in TALLY:
             empty = getattr(self.tally, name)

@@ -196,7 +196,10 @@ def waiting_times(agent: FloorAgent, *, world: TabularMDP | None = None, counts:
     """
     found = forecast(agent, world=world, counts=counts)
     if isinstance(agent.floor, BaselineFloor) or found.kappa <= 0.0:
-        raise InvalidSetting(f"Expected a floor in units of return, below the baseline: {found}.")
+        raise InvalidSetting(
+            f"Waiting times are for a floor in units of return that is below the baseline, found {agent.floor} and a "
+            f"baseline worth {found.baseline:.6g}. Use sf.forecast for other floors."
+        )
 
     def first(one: FloorAgent) -> Outlook:
         return forecast(one, world=world, counts=counts).outlooks[0]

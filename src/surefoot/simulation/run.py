@@ -135,7 +135,7 @@ class Run(FrozenRecord):
         if self.budget is not None:
             floor = f"the budget of {self.budget:g}"
         violations = (
-            "no floor"
+            ("no floor" if self.promise.scope is None else "violations unknown of a floor relative to the baseline")
             if floor is None
             else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
         )

@@ -23,7 +23,8 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if counts.n_sas.shape != expected or counts.pooled != pooled:
         raise InvalidCounts(
             f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
-            "Use Counts.zeros(problem, pooled=...), or give the agent pooled=True for pooled counts."
+            "Use Counts.zeros(problem, pooled=...), counts.pool() for an agent with pooled=True, or give the agent "
+            "pooled=True for pooled counts."
         )
     counts.require_of(problem)
     _require_possible(counts, problem)

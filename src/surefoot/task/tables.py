@@ -163,7 +163,7 @@ class CountTables:
     @property
     def claimed(self) -> bool:
         """Do they say what they are evidence about? Where nothing is counted, there is nothing to say."""
-        return self.origin is not None or not self.n_sas.any()
+        return self.origin is not None or not (self.n_sas.any() or self.return_weights.any())
 
     def require_unselected(self) -> None:
         """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""

@@ -784,6 +784,22 @@ def one_more_return(records):
     records[2]["returns"][0][1] += 2**20
 
 
+@each("step returns", "eps returns")
+def a_warm_ledger_that_spreads_what_was_not_earned(records):
+    """Warm or not, what is new is spread as its sum says."""
+    records[0]["warm"] = True
+    total = sum(weight for _, weight in records[2]["returns"])
+    records[2]["returns"] = [[64, total]]
+
+
+@each("eps returns")
+def losing_episodes_left_out(records):
+    """The plan before played the baseline alone: every episode since then is a return."""
+    plan = records[2]
+    plan["baseline_returns"][0] -= 1
+    plan["returns"][0][1] -= 2**20
+
+
 @each("step returns")
 def a_part_of_a_return(records):
     records[2]["returns"][0][1] += 1

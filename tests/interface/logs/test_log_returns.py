@@ -70,11 +70,46 @@ def test_every_episode_needs_its_return(logged):
         agent.with_logged_returns(twice, returns)
     with pytest.raises(sf.InvalidCounts, match="Expected the counts of a log alone"):
         agent.with_logged_returns(sf.Counts.zeros(agent.problem), [])
-    with pytest.raises(sf.InvalidCounts, match=r"outside the range .* that was declared"):
+    with pytest.raises(sf.InvalidCounts, match="The returns have a mean of"):
         agent.with_logged_returns(counts, returns + 7.0)
+    with pytest.raises(sf.InvalidCounts, match="returns"):
+        agent.with_logged_returns(counts, np.where(returns > 5.0, np.nan, returns))
     _, silent = counts_and_agent(world, paths["own"], returns=None)
     with pytest.raises(sf.InvalidSetting, match="no evidence for this agent"):
         silent.with_logged_returns(counts, returns)
+
+
+def test_returns_of_other_episodes_are_noticed(tmp_path):
+    """A forgotten horizon, another reward after an end, numbers of nothing: 0.5 was certified where 0.3 is true."""
+    rng = np.random.default_rng(0)
+    rows = ["episode,step,state,action,reward,next_state,terminated"]
+    for i in range(3000):
+        last = 5 if i % 2 else 4
+        rows += [f"{i},{h},0,0,{int(rng.random() < 0.1)},0,{str(h == last < 5).lower()}" for h in range(last + 1)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(rows))
+    cut = sf.count_log(path, horizon=3, states=1, actions=1, reward_range=(-1, 1))
+    agent = sf.EpsMix(cut.problem(start=0), np.ones((3, 1, 1)), 0.5)
+    with pytest.raises(sf.InvalidCounts, match="Give log_returns the horizon= and after_end= that count_log was given"):
+        agent.with_logged_returns(cut.counts, sf.log_returns(path))
+    with pytest.raises(sf.InvalidCounts, match="The returns have a mean of 2"):
+        agent.with_logged_returns(cut.counts, np.full(3000, 2.0))
+    good = agent.with_logged_returns(cut.counts, sf.log_returns(path, horizon=3))  # controls
+    assert good.spread_episodes == 3000 and agent.plan(good).grounds.by_returns < agent.problem.level(0.32)
+    paying = sf.count_log(path, states=1, actions=1, reward_range=(-1, 1), after_end=-1)
+    whole = sf.EpsMix(paying.problem(start=0), np.ones((6, 2, 1)), 0.1)
+    with pytest.raises(sf.InvalidCounts, match="after_end="):
+        whole.with_logged_returns(paying.counts, sf.log_returns(path))
+    assert whole.with_logged_returns(paying.counts, sf.log_returns(path, after_end=-1)).spread_episodes == 3000
+
+
+def test_a_log_with_actions_that_the_baseline_never_plays_is_not_its(logged):
+    world, paths = logged
+    counts, agent = counts_and_agent(world, paths["other"])
+    first = np.broadcast_to(np.eye(world.A)[0], (world.H, world.S, world.A))
+    agent = sf.EpsMix(agent.problem, first, 0.5)
+    with pytest.raises(sf.InvalidCounts, match="which this baseline never plays there: somebody else wrote it"):
+        agent.with_logged_returns(counts, sf.log_returns(paths["other"]))
 
 
 def test_a_false_premise_certifies_what_is_false(logged):
