@@ -14,7 +14,7 @@ RULES = (sf.EveryEpisode(), sf.Growth(1.1), sf.Growth(2.0))
 SETTINGS = {
     "no returns": lambda case: {"returns": None},
     "a small share for returns": lambda case: {"returns": sf.Returns(0.1)},
-    "declared returns": lambda case: {"returns": sf.Returns(0.5, low=0.0, high=3.0)},
+    "declared returns": lambda case: {"returns": sf.Returns(0.2, low=0.0, high=3.0)},
     "vouched": lambda case: {"baseline_at_least": 1.1 * case.floor},
     "relative": lambda case: {"floor": sf.Relative(0.1), "returns": None},
     "below": lambda case: {"floor": sf.Below(0.1)},

@@ -84,12 +84,12 @@ def test_returns_outside_their_range_show_that_it_is_false(trap):
 
 def test_returns_in_another_range_are_refused(trap):
     """What is spread in one range says nothing in another; those of an agent that does not read them are not spread."""
-    narrow, own = sf.Returns(low=0.0, high=0.9), sf.EpsMix(trap.problem, trap.baseline, 0.6)
+    narrow, own = sf.Returns(low=0.0, high=0.875), sf.EpsMix(trap.problem, trap.baseline, 0.6)
     agent = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=narrow)
     counts = sf.simulate(trap, own, 200, seed=0).counts
     own.plan(counts)  # control
     for ask in (agent.plan, lambda c: sf.Learner(agent, 0, c), lambda c: sf.simulate(trap, agent, 5, 0, counts=c)):
-        with pytest.raises(sf.InvalidCounts, match=r"another range than this agent's \(0, 0\.9\).*forget_returns"):
+        with pytest.raises(sf.InvalidCounts, match=r"another range than this agent's \(0, 0\.875\).*forget_returns"):
             ask(counts)
     assert agent.plan(counts.forget_returns()).grounds.by_returns == -np.inf
     deaf = sf.EpsMix(trap.problem, trap.baseline, 0.6, returns=None)

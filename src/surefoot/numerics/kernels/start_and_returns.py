@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.nodes import LOST
+from surefoot.base.nodes import LOST, OUTSIDE
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.kl import mixture_radius, worst_mean
@@ -87,7 +87,7 @@ def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
     weights, any_seen = returns.seen.weights, False
     for k in range(weights.shape[0] - 1):
         any_seen |= weights[k] > 0
-    if not any_seen:
+    if not any_seen or weights[OUTSIDE] > 0:  # a return outside its range: the premise is false
         return -math.inf, math.inf
     lowest, span = returns.seen.low / REWARD_UNITS, returns.seen.width / REWARD_UNITS
     if returns.upper:
