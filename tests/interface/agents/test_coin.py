@@ -32,11 +32,12 @@ def is_refused(plan, rng):
 def test_the_same_state_twice_is_refused(kind):
     """Whatever was refused is refused again; new numbers are taken, and go on."""
     plan = coin()
-    plan.draw(np.random.Generator(kind(0)))
+    first = plan.draw(np.random.Generator(kind(0))).baseline
     for _ in range(2):
         is_refused(plan, np.random.Generator(kind(0)))
     plan.draw(np.random.Generator(kind(1)))
-    plan.draw(np.random.Generator(kind(0)))  # not the last one: that cannot be told from chance
+    again = plan.draw(np.random.Generator(kind(0))).baseline  # not the last one: that cannot be told from chance
+    assert again == first
     is_refused(plan, np.random.Generator(kind(0)))
 
 
@@ -49,8 +50,8 @@ def test_a_generator_that_goes_on_is_never_refused(kind):
 
 def test_generators_of_the_seed_and_the_episode_are_never_refused():
     plan = coin()
-    for k in range(100):
-        plan.draw(np.random.default_rng([0, k]))
+    sides = {bool(plan.draw(np.random.default_rng([0, k])).baseline) for k in range(100)}
+    assert sides == {False, True}
 
 
 @pytest.mark.parametrize("rho", [0.0, 1.0])
@@ -63,7 +64,7 @@ def test_a_coin_with_one_side_is_not_tossed(rho):
 def test_a_plan_without_a_coin_takes_any_generator():
     plan = sf.Plan.plain(FIRST)
     for _ in range(3):
-        plan.draw(np.random.default_rng(0))
+        assert plan.draw(np.random.default_rng(0)).policy is plan.policy
 
 
 def test_the_loop_of_the_readme_with_a_generator_made_anew():
