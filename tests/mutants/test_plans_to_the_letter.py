@@ -722,7 +722,7 @@ def test_what_is_drawn():
     found = [coin.draw(rng) for _ in range(40)]
     assert {drawn.baseline for drawn in found} == {True, ""}
     assert all(bool(drawn.baseline) == np.array_equal(drawn.policy, PI_B) for drawn in found)
-    mine = Plan(PI_B, "baseline", 1, 0.5, 0.25, 1.0, [0.25], "certified", baseline_of="mine")
+    mine = Plan(PI_B, "baseline", 1, 0.5, 0.25, 1.0, [0.25], "certified", label="mine")
     assert mine.draw(rng).baseline == "mine"
 
 

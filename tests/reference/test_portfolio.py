@@ -312,3 +312,20 @@ def test_stepmix_keeps_all_of_delta_where_it_never_plays_the_baseline_alone():
         assert sf.EpsMix(world.problem, world.baseline, floor).returns == sf.Returns()
         assert sf.StepMix(world.problem, world.baseline, floor, returns=sf.Returns()).returns is not None
     assert sf.StepMix(world.problem, world.baseline, 0.5).returns == sf.Returns()
+
+
+def test_every_agent_labels_its_baseline_in_every_loop():
+    """Also one that switches instead of mixing: its returns were evidence in compiled loops alone."""
+    world = sf.world("dosing")
+    settings = {"delta": 0.1, "pooled": True, "returns": sf.Returns()}
+    for kind in (sf.BudgetExploration, sf.EpsMix):
+        agent = kind(world.problem, world.baseline, world.suggested_floor, **settings)
+        fast, plain = (run(world, agent, 40, 3, progress=False) for run in (sf.simulate, sf.simulate_reference))
+        assert fast.counts == plain.counts and fast.counts.spread_episodes == 40
+        learner = sf.Learner(agent, 0)
+        learner.begin()
+        for _ in range(world.H):
+            learner.act()
+            learner.observe(world.s1)
+        learner.end()
+        assert learner.counts.spread_episodes == 1

@@ -20,7 +20,6 @@ from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
-from surefoot.task.episode import BaselineLabel
 from surefoot.task.problem import Problem
 
 
@@ -59,8 +58,6 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
-    @property
-    def label(self) -> BaselineLabel: ...  # noqa: D102
     def doubts_returns(self, counts: Counts) -> bool: ...  # noqa: D102
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
@@ -101,11 +98,6 @@ class SpliceGrounds(NamedTuple):
         if not agent.bounds.certified:
             return agent.premise
         return premise_status(agent.rule.floor, max(by_model, by_returns, agent.proved_before), on_trust)
-
-    @property
-    def label(self) -> str:
-        """The label of an episode that the baseline plays."""
-        return str(self.agent.label)
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan."""

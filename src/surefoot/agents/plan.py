@@ -15,6 +15,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import FrozenRecord, either, freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
+from surefoot.task.episode import BaselineLabel
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.units import Units
 
@@ -43,7 +44,8 @@ class Plan(FrozenRecord):
     - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
     - entry: what each of its episodes enters in the counts' account of certified values (rescaled); None: nothing
     - basis: where the next linear program may begin
-    - baseline_of: the fingerprint of the agent's baseline, by which its returns are recognised; None: nobody says
+    - label: what `draw` gives an episode that the agent's baseline plays, by which its returns are recognised as
+      evidence; None: nobody says
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm
     """
 
@@ -61,7 +63,7 @@ class Plan(FrozenRecord):
     entry: float | None
     basis: Ints | None
     alarm: str | None
-    baseline_of: str | None
+    label: str | None
     last_toss: list[str] = field(init=False)  # a digest of the generator's state at the last toss of the coin, if any
 
     def __init__(
@@ -81,7 +83,7 @@ class Plan(FrozenRecord):
         entry: float | None = None,
         basis: Ints | None = None,
         alarm: str | None = None,
-        baseline_of: str | None = None,
+        label: str | None = None,
         lasts: int | None = None,
     ) -> None:
         """Make a plan of these fields; arrays become read-only. `lasts` is the former name of `max_episodes`."""
@@ -111,11 +113,16 @@ class Plan(FrozenRecord):
             entry=entry,
             basis=basis,
             alarm=alarm,
-            baseline_of=baseline_of,
+            label=label,
             last_toss=[],
         )
 
     lasts = alias("max_episodes")
+
+    @property
+    def baseline_of(self) -> str | None:
+        """The fingerprint of the agent's baseline. It is no label: what is played decides, and `draw` knows that."""
+        return None if self.label is None else BaselineLabel.read(self.label).fingerprint
 
     @classmethod
     def plain(cls, policy: ArrayLike) -> "Plan":
@@ -153,9 +160,7 @@ class Plan(FrozenRecord):
 
     def draw_unchecked(self, rng: np.random.Generator) -> "Drawn":
         """`draw`, for loops that make the generator themselves; an episode may then be played again from its seed."""
-        # What is played decides, not the plan: of the label only `draw` hands out the part that makes returns evidence.
-        label = getattr(self.grounds, "label", self.baseline_of)
-        whose = True if label is None else label
+        whose = True if self.label is None else self.label
         if isinstance(self.policy, EpisodicMixture):
             chosen = self.policy.draw(rng)
             return Drawn(chosen, whose if chosen is self.policy.first else "")

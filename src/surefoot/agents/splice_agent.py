@@ -445,7 +445,7 @@ class SpliceAgent(AgentByName):
             upper=decision.upper,
             candidates=L,
             safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts or self.doubts(kept)),
-            baseline_of=self.fingerprint,
+            label=str(self.label),
             grounds=SpliceGrounds(
                 agent=self,
                 counts=kept,

@@ -201,7 +201,7 @@ class Watch:
             lower=agent.problem.units.to_user(proved),
             upper=plan.upper,
             candidates=plan.candidates,
-            baseline_of=plan.baseline_of,
+            label=plan.label,
             safety="NOT CERTIFIED" if plan.safety == "NOT CERTIFIED" else "trusted",
             grounds=grounds,
             alarm=str(self.alarm),

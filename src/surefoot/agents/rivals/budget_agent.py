@@ -398,7 +398,7 @@ class BudgetAgent(FloorAgent):
             grounds=BudgetGrounds(self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS)),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
-            baseline_of=self.fingerprint,
+            label=str(self.label),
         )
         return self.with_user_units(plan)
 

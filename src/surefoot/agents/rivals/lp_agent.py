@@ -282,7 +282,7 @@ class LPAgent(AgentByName):
             grounds=LPGrounds(self, found),
             cost=cost,
             basis=found.basis,
-            baseline_of=self.fingerprint,
+            label=str(self.label),
         )
         return self.with_user_units(plan)
 
