@@ -58,7 +58,12 @@ def best(Q, visits):
     return next(a for a in ties if visits[a] == most)
 
 
-def slow_vi_lcb(sizes, r, rows, seed, delta, c):
+def first(Q, visits):
+    """The largest value; of ties the first."""
+    return next(a for a, q in enumerate(Q) if q >= max(Q) - 1e-12)
+
+
+def slow_vi_lcb(sizes, r, rows, seed, delta, c, choose=best):
     H, S, A = sizes
     n = tables(sizes, rows, lambda episode, h: fold_of(episode, seed, H) == h)
     iota = math.log(H * S * A / delta)
@@ -72,7 +77,7 @@ def slow_vi_lcb(sizes, r, rows, seed, delta, c):
                 mean = sum(k * v for k, v in zip(n[h][s][a], ahead, strict=True)) / max(1, m)
                 Q.append(max(0.0, r[h, s, a] + mean - c * math.sqrt(H * H * iota / max(1, m))))
                 visits.append(m)
-            policy[h, s] = best(Q, visits)
+            policy[h, s] = choose(Q, visits)
             V.append(Q[policy[h, s]])
     return policy, V[0]
 
@@ -127,7 +132,7 @@ def counted(sizes, rows, folded_by=None):
 def test_two_hundred_random_logs(block):
     """50 of them, the others in test-full. Policies are the same, values within 1e-9; and some are above what holds
     without data, so this says something."""
-    above = [0, 0]
+    above, differ = [0, 0], 0
     for seed in range(50 * block, 50 * block + 50):
         sizes, r, rows = a_log(seed)
         problem, delta = sf.Problem(r), 0.1
@@ -135,6 +140,13 @@ def test_two_hundred_random_logs(block):
         policy, value = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0)
         assert np.array_equal(fast.policy.argmax(axis=-1), policy)
         assert fast.lower == pytest.approx(value, abs=1e-9)
+        literal = sf.vi_lcb(
+            counted(sizes, rows, folded_by=seed), problem, delta, c=0.2 if seed % 2 else 1.0, ties="first"
+        )
+        taken, same = slow_vi_lcb(sizes, r, rows, seed, delta, 0.2 if seed % 2 else 1.0, first)
+        assert np.array_equal(literal.policy.argmax(axis=-1), taken)
+        assert literal.lower == pytest.approx(same, abs=1e-9)
+        differ += not np.array_equal(taken, policy)
         counts = sf.Counts(counted(sizes, rows), logged=True, problem=problem)
         robust = sf.robust_vi(counts, problem, delta, sf.KL(0.5))
         policy, worst = slow_robust(sizes, r, rows, delta)
@@ -145,6 +157,7 @@ def test_two_hundred_random_logs(block):
         above[1] += sizes[0] > 1 and worst > r[0, 0, policy[0, 0]] + 1e-6
     assert above[0] >= 5
     assert above[1] >= 20
+    assert differ >= 10  # the two ways of breaking ties are two policies
 
 
 def test_vi_lcb_by_hand():
@@ -163,6 +176,10 @@ def test_ties_go_to_the_more_visited_action():
     problem = sf.Problem(np.zeros((1, 2, 3)))
     learnt = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1)
     assert learnt.policy.argmax(axis=-1).tolist() == [[1, 0]]  # the most visited, then the first
+    literal = sf.vi_lcb(np.array([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]]), problem, 0.1, ties="first")
+    assert literal.policy.argmax(axis=-1).tolist() == [[0, 0]]
+    with pytest.raises(sf.InvalidSetting, match="expected 'most-visited' or 'first'"):
+        sf.vi_lcb(np.zeros((1, 2, 3, 2), dtype=int), problem, 0.1, ties="last")
     robust = sf.robust_vi(
         sf.Counts([[[[1, 0], [0, 5], [5, 0]], [[0, 0]] * 3]], logged=True, problem=problem), problem, 0.1
     )
@@ -170,12 +187,14 @@ def test_ties_go_to_the_more_visited_action():
 
 
 def test_what_the_corollary_asks_for():
-    """n >= 32 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.05, kappa = 0.3."""
+    """n >= 16 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta): H = 3, S = A = 5, delta = 0.1, kappa = 0.3."""
     from surefoot.offline.methods.learnt import corollary
 
     problem = sf.random_mdp(5, 5, 3, seed=0).problem
-    assert corollary(problem, 0.05, 0.3) == math.ceil(32 * math.log(150 / 0.05) ** 2 * 243 * 25 / 0.09)
-    assert corollary(problem, 0.05, 0.0) == math.inf
+    asked = corollary(problem, 0.1 / 2, 0.3)  # the log has half of delta
+    assert asked.printed == math.ceil(16 * math.log(150 / 0.1) ** 2 * 243 * 25 / 0.09)
+    assert asked.sound == math.ceil(32 * math.log(150 / 0.1) ** 2 * 243 * 25 / 0.09)
+    assert corollary(problem, 0.05, 0.0) == (math.inf, math.inf)
 
 
 def random_log(problem, n, rng):

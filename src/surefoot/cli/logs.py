@@ -151,7 +151,11 @@ def baseline(
     ],
     floor: Annotated[float | None, typer.Option(help="The floor, in the log's units of return.")] = None,
     method: Annotated[
-        str, typer.Option(help="robust: the highest certified value; vi-lcb: the paper's method; clone; spibb.")
+        str,
+        typer.Option(
+            help="robust: the highest certified value; vi-lcb: the paper's method (vi-lcb-first: the first index "
+            "wins ties); clone; spibb."
+        ),
     ] = "robust",
     delta: Annotated[float, typer.Option(help="The largest probability that the certificate fails.")] = 0.05,
     out: Annotated[Path, typer.Option(help="The file for the policy (.npz).")] = Path("baseline.npz"),

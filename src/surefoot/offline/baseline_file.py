@@ -137,7 +137,7 @@ def rules(baseline: Baseline) -> list[dict[str, Any]]:
 
 
 def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str = "robust") -> Learnt:
-    """Learn from a log by one of METHODS: robust (the default), vi-lcb (the paper's), clone, spibb."""
+    """Learn from a log by one of METHODS: robust (the default), vi-lcb and vi-lcb-first (the paper's), clone, spibb."""
     if method not in METHODS:
         raise InvalidSetting(f"method is {method!r}, expected one of {', '.join(METHODS)}.")
     chosen = METHODS[method]
@@ -212,7 +212,7 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
         lines.append("dynamics and rewards do not depend on the step (declared by you)")
     else:
         lines.append("whether dynamics or rewards depend on the step is unknown: nothing is said about it")
-    if learnt.method == VI_LCB:
+    if learnt.method in VI_LCB.values():
         lines.append(
             "a single policy wrote the whole log, and neither the number of episodes nor their ids depend on how they "
             "went"

@@ -4,6 +4,7 @@ To add a method, write its function and add it to METHODS.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from surefoot.offline.methods.learnt import Learnt
@@ -24,6 +25,7 @@ class Method(NamedTuple):
 METHODS = {
     "robust": Method(robust_vi, "KL-robust learning"),
     "vi-lcb": Method(vi_lcb, "VI-LCB", by_folds=True),
+    "vi-lcb-first": Method(partial(vi_lcb, ties="first"), "VI-LCB with first-index ties", by_folds=True),
     "clone": Method(clone, "cloning"),
     "spibb": Method(spibb, "SPIBB"),
 }

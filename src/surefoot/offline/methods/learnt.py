@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -159,8 +160,9 @@ class Learnt(FrozenRecord):
         shown, level = f"{floor:.6g}", self.problem.level(floor)
         asked = corollary(self.problem, self.delta, logged - level)
         beside = (
-            f"the paper's corollary asks for {asked:,.0f} episodes, if the logged policy is worth its mean return"
-            if asked < math.inf
+            f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
+            "constant that its proof needs, if the logged policy is worth its mean return"
+            if asked.printed < math.inf
             else "the paper's corollary gives no number: the mean return of the log is not above the floor"
         )
         if not self.certified:
@@ -228,13 +230,26 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     return max(0.0, problem.H * mean_bounds(n, n * share, math.log(1.0 / delta), 1.0)[0] - 1e-9 * problem.H)
 
 
-def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> float:
-    """Return how many trajectories the paper's Corollary (coro:off) asks for: 32 c^2 iota'^2 H^5 S A / kappa^2."""
+class Corollary(NamedTuple):
+    """How many trajectories the paper's Corollary (coro:off) asks for; infinite where kappa is not positive."""
+
+    printed: float  # with the constant of the paper, 16
+    sound: float  # with 32, which its proof needs
+
+
+def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> Corollary:
+    """n >= 16 c^2 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta), kappa = V^mu - floor; and the same with 32.
+
+    The paper's delta is that of log and agent together, half of it for each: log(2HSA/delta) = log(HSA/(delta/2)). Here
+    `delta` is the log's half. The proof needs 1/max(1, n_h) <= H iota'/(n d_h). That event is sure to hold with enough
+    probability only with 2 H iota' on its right side, and so 32 takes the place of 16.
+    """
     if not kappa > 0.0:
-        return math.inf
+        return Corollary(math.inf, math.inf)
     H, S, A = problem.H, problem.S, problem.A
-    iota = math.log(2.0 * H * S * A / delta)
-    return float(math.ceil(16.0 * 2.0 * c**2 * iota**2 * H**5 * S * A / kappa**2))
+    iota = math.log(H * S * A / delta)
+    printed, sound = (float(math.ceil(k * c**2 * iota**2 * H**5 * S * A / kappa**2)) for k in (16.0, 32.0))
+    return Corollary(printed, sound)
 
 
 def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:

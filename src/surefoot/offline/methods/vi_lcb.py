@@ -17,17 +17,23 @@ from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
-VI_LCB = "VI-LCB"  # in `Learnt.method`
+VI_LCB = {"most-visited": "VI-LCB", "first": "VI-LCB, first-index ties"}  # in `Learnt.method`, by how ties are broken
 TIE = 1e-12  # values closer than this are equal
 PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: V is a lower bound for this c and larger ones
 
 
-def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float = 1.0) -> Learnt:
+def vi_lcb(
+    folds: ArrayLike | Counts, problem: Problem, delta: float, c: float = 1.0, ties: str = "most-visited"
+) -> Learnt:
     """Value iteration with lower confidence bounds, from folds: step h uses the episodes of fold h only.
 
         b_h(s,a) = c sqrt(H^2 iota / max(1, n_h(s,a))),        iota = log(HSA/delta)
         Q_h      = max(0, r_h + p_hat_h V_{h+1} - b_h),        p_hat = n(s,a,.) / max(1, n(s,a))
-        pi_hat   = argmax_a Q_h (ties: the more visited action, then the first),   V_h = max_a Q_h
+        pi_hat   = argmax_a Q_h,                               V_h = max_a Q_h
+
+    The paper leaves ties open. They are many: Q = 0 for every action that was seen too rarely. `ties="most-visited"`,
+    the default, takes the action that the log took most often, then the first; `ties="first"` takes the first index, as
+    argmax is mostly read. V and the certificate are the same; the policy is not (docs/logs.md has what that changes).
 
     Why V_1 <= V^{pi_hat} with probability at least 1 - delta. V_{h+1} comes from the folds after h, which are other
     episodes: given the visits of (h,s,a), the next states are i.i.d. and V_{h+1} is a fixed function into [0, H]. By
@@ -70,9 +76,11 @@ def vi_lcb(folds: ArrayLike | Counts, problem: Problem, delta: float, c: float =
     weight = require_number("c", c, "a number >= 0; 1 is proved")
     if not 0.0 <= weight < math.inf:
         raise InvalidSetting(f"c is {c}, expected a number >= 0; 1 is proved.")
-    policy, V, b = backward(counts, problem, level, weight)
+    if ties not in VI_LCB:
+        raise InvalidSetting(f"ties is {ties!r}, expected {' or '.join(map(repr, VI_LCB))}.")
+    policy, V, b = backward(counts, problem, level, weight, ties)
     return Learnt(
-        method=VI_LCB,
+        method=VI_LCB[ties],
         policy=policy,
         rescaled_lower=at_start(counts, problem, level, V[0]),
         delta=level,
@@ -90,9 +98,12 @@ def _lower(counts: Counts, problem: Problem, delta: float, c: float) -> float:
     return at_start(counts, problem, delta, backward(counts, problem, delta, c)[1][0])
 
 
-def backward(counts: Counts, problem: Problem, delta: float, c: float) -> tuple[Floats, Floats, Floats]:
+def backward(
+    counts: Counts, problem: Problem, delta: float, c: float, ties: str = "most-visited"
+) -> tuple[Floats, Floats, Floats]:
     """Return pi_hat (H, S, A), V (H+1, S) and b (H, S, A), by the formulas of `vi_lcb`."""
     H, S, A = problem.H, problem.S, problem.A
+    best = first_best if ties == "first" else most_visited_best
     iota = math.log(_events(problem) / delta)
     policy, V, b = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros((H, S, A))
     for h in reversed(range(H)):
@@ -101,7 +112,7 @@ def backward(counts: Counts, problem: Problem, delta: float, c: float) -> tuple[
         p_hat = n_sas / np.maximum(1, n_sa)[..., None]
         p_hat, b[h] = _sure(problem, h, p_hat, b[h])
         Q = np.maximum(0.0, _reward(problem, counts, h, p_hat, n_sa) + p_hat @ V[h + 1] - b[h])
-        a = most_visited_best(Q, n_sa)
+        a = best(Q, n_sa)
         policy[h, np.arange(S), a] = 1.0
         V[h] = Q[np.arange(S), a]
     return policy, V, b
@@ -147,6 +158,11 @@ def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
     """Return the best action of each state; among those within 1e-12 of it the most visited one, then the first."""
     ties = Q.max(axis=1, keepdims=True) - TIE <= Q
     return np.asarray(np.where(ties, n_sa, -1).argmax(axis=1))
+
+
+def first_best(Q: Floats, n_sa: Ints) -> Ints:
+    """Return the best action of each state; among those within 1e-12 of it the first."""
+    return most_visited_best(Q, np.zeros_like(n_sa))
 
 
 def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float:
