@@ -9,7 +9,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidStudy
 from surefoot.offline.methods import METHODS
-from surefoot.studies.run.trial import Trial, build_scenario, child, learn_from_log, run_trial
+from surefoot.studies.run.trial import Trial, build_scenario, check_study_cells, child, learn_from_log, run_trial
 from surefoot.studies.spec.study import GROUPS, TABLES, Study, find_studies, packaged, parse_study, read_study, source
 
 SMALL = """
@@ -86,7 +86,7 @@ def test_methods_for_logs_are_those_of_the_command():
     for name in METHODS:
         assert field.read("log", name) == name
         assert name in field.meaning
-    with pytest.raises(InvalidStudy, match="There are: robust, vi-lcb, clone, spibb"):
+    with pytest.raises(InvalidStudy, match="There are: robust, vi-lcb, vi-lcb-first, clone, spibb"):
         field.read("log", "oracle")
 
 
@@ -113,8 +113,9 @@ def test_the_papers_studies_have_its_sizes():
     assert {cell.episodes for cell in relative.cells} == {50_000_000}
     assert {scenario.baseline for scenario in relative.scenarios} == {("eta", 20.0)}
     offline = packaged("offline")
-    assert {(scenario.log.behaviour[1], scenario.log.episodes) for scenario in offline.scenarios} == {
-        (eta, n) for eta in (10.0, 15.0) for n in (5000, 8000)
+    logs = [scenario.log for scenario in offline.scenarios]
+    assert {(log.behaviour[1], log.episodes, log.method) for log in logs} == {
+        (eta, n, method) for eta in (10.0, 15.0) for n in (5000, 8000) for method in ("vi-lcb", "vi-lcb-first")
     }
     built = build_scenario(packaged("rivals").scenarios[0], 0.1, 0, 0)
     assert built.world.stationary
@@ -127,12 +128,28 @@ IDS = {
         ("eta5-floor2.0", "eta5-floor2.2", "eta10-floor2.0", "eta10-floor2.2"),
         ("stepmix", "epsmix", "bpi-ucbvi"),
     ),
-    "offline": (("eta10-n5000", "eta10-n8000", "eta15-n5000", "eta15-n8000"), ("stepmix", "epsmix", "bpi-ucbvi")),
-    "rivals": (("stationary",), ("stepmix", "epsmix", "stepmix-pooled", "dope", "optpess-lp")),
+    "online-worlds": (
+        ("eta5-floor2.0", "eta5-floor2.2", "eta10-floor2.0", "eta10-floor2.2"),
+        ("stepmix", "epsmix", "bpi-ucbvi"),
+    ),
+    "offline": (
+        (
+            *("eta10-n5000", "eta10-n8000", "eta15-n5000", "eta15-n8000"),
+            *("eta10-n5000-first", "eta10-n8000-first", "eta15-n5000-first", "eta15-n8000-first"),
+        ),
+        ("stepmix", "epsmix", "bpi-ucbvi"),
+    ),
+    "rivals": (("stationary",), ("stepmix", "epsmix", "stepmix-pooled", "epsmix-pooled", "dope", "optpess-lp")),
     "relative-floors": (("alpha0.05", "alpha0.10", "alpha0.15", "alpha0.20"), ("stepmix",)),
     "episodes-per-step": (("eta5-floor2.2", "eta10-floor2.0"), ("stepmix",)),
     "step-no-mix": (("eta10-floor2.2", "eta20-floor2.2"), ("stepmix", "step-no-mix")),
-    "offline-violations": (("n3", "n10", "n30", "n100", "n300", "n1000"), ("stepmix", "epsmix")),
+    "offline-violations": (
+        (
+            *("n3", "n10", "n30", "n100", "n300", "n1000"),
+            *("n3-first", "n10-first", "n30-first", "n100-first", "n300-first", "n1000-first"),
+        ),
+        ("stepmix", "epsmix"),
+    ),
     "sharp": (
         ("random", "random-sparse", "trap", "offers", "dosing", "river-swim"),
         ("stepmix-kl", "epsmix-kl", "stepmix-paper", "epsmix-paper"),
@@ -144,6 +161,19 @@ def test_ids_are_permanent():
     for name, (scenarios, agents) in IDS.items():
         assert [cell.id for cell in packaged(name).cells] == [f"{s}/{a}" for s in scenarios for a in agents]
     assert set(IDS) == set(GROUPS["all"])
+
+
+def test_with_several_seeds_every_trial_has_a_world_of_its_own():
+    (scenario, *_), (online, *_) = packaged("online-worlds").scenarios, packaged("online").scenarios
+    best = [sf.solve(build_scenario(scenario, 0.1, 0, trial).world).value for trial in range(11)]
+    assert len(set(best)) == 10  # trial 10 is in the first world again
+    assert best[10] == best[0]
+    assert best[1] == sf.solve(build_scenario(online, 0.1, 0, 0).world).value  # its seed is 1
+    table = packaged("online-worlds").as_table()
+    assert parse_study(table, "again") == packaged("online-worlds")
+    low = {**table["scenarios"][0], "world_seeds": [0, 2], "floor": 2.2}  # the baseline of seed 2 is worth less
+    with pytest.raises(InvalidStudy, match=r"the floor is 2\.2, but the baseline is worth"):
+        check_study_cells(parse_study({**table, "scenarios": [low]}, "here").cells)
 
 
 def test_a_digest_is_of_what_decides_the_numbers_alone():
@@ -158,6 +188,7 @@ def test_a_digest_is_of_what_decides_the_numbers_alone():
         replace(study, replan="every episode"),
         replace(study, agents=(replace(study.agents[0], scale=0.5), study.agents[1])),
         replace(study, scenarios=(replace(study.scenarios[0], floor=0.61), study.scenarios[1])),
+        replace(study, scenarios=(replace(study.scenarios[0], world_seeds=(1, 2)), study.scenarios[1])),
     ):
         assert other.digest != study.digest
     # What a cell says itself and what it has from the study are the same, if they are the same.

@@ -182,7 +182,7 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
 def _flat_then_rise(results: Results) -> Iterator[Found]:
     for scenario, label, trials in cells_of(results, MIXERS):
         ends = statistics.fmean(at_the_end(trial) for trial in trials)
-        best, start = trials[0].optimum, statistics.fmean(trial.baseline for trial in trials)
+        best, start = (statistics.fmean(getattr(trial, of) for trial in trials) for of in ("optimum", "baseline"))
         numbers = f"{scenario.heading}, {label}: {start:.4g} at first, {ends:.4g} at the end, V* = {best:.4g}"
         down = sum(at_the_end(trial) <= trial.baseline for trial in trials)
         closed = statistics.median(map(share_of_gap_closed, trials))
@@ -194,18 +194,34 @@ def _flat_then_rise(results: Results) -> Iterator[Found]:
         yield Found(stays and not down and closed >= FAR, numbers)
 
 
-@judges("epsmix-sooner")
-def _epsmix_sooner(results: Results) -> Iterator[Found]:
+def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[Scenario, tuple[Trial, ...], tuple[Trial, ...]]]:
+    """Yield the trials of EpsMix and of StepMix with the same bounds and counts, in each scenario."""
     steps, others = ([one for one in results.study.agents if one.agent == agent] for agent in MIXERS)
     for scenario in results.study.scenarios:
         for one, other in ((one, other) for one in steps for other in others if method_of(one) == method_of(other)):
             step, eps = results.of(scenario.id, one.id), results.of(scenario.id, other.id)
-            if not common(step, eps):
-                continue
-            mine, its = median(eps, left_at), median(step, left_at)
-            optimistic = " and ".join(number(median(trials, optimistic_at)) for trials in (eps, step))
-            off = f"{label_of(eps)} at {number(mine)}, {label_of(step)} at {number(its)}"
-            yield Found(later(eps, step, left_at), f"{scenario.heading}: {off} (optimistic at {optimistic})")
+            if common(step, eps):
+                yield scenario, eps, step
+
+
+@judges("epsmix-faster")
+def _epsmix_faster(results: Results) -> Iterator[Found]:
+    """Judge the paper's sentence as it is worded: convergence, by regret and by the first optimistic episode."""
+    for scenario, eps, step in _epsmix_and_stepmix(results):
+        regret = " and ".join(number(median(trials, regret_of)) for trials in (eps, step))
+        optimistic = " and ".join(number(median(trials, optimistic_at)) for trials in (eps, step))
+        numbers = (
+            f"{label_of(eps)} and {label_of(step)}, {scenario.heading}: regret {regret}, optimistic at {optimistic}"
+        )
+        yield both(later(eps, step, optimistic_at), more_of(eps, step, regret_of), numbers)
+
+
+@judges("epsmix-sooner")
+def _epsmix_sooner(results: Results) -> Iterator[Found]:
+    for scenario, eps, step in _epsmix_and_stepmix(results):
+        mine, its = median(eps, left_at), median(step, left_at)
+        off = f"{label_of(eps)} {at(mine)}, {label_of(step)} {at(its)}"
+        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}")
 
 
 # -- scenarios compared with each other -------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     return {
         **row,
         "told": any(trial.told for trial in trials),
-        "floor": trials[0].floor,
-        "optimum": trials[0].optimum,
+        "floor": _mean([trial.floor for trial in trials]),
+        "optimum": _mean([trial.optimum for trial in trials]),
         "baseline": _mean([trial.baseline for trial in trials]),
         "baseline_low": min(trial.baseline for trial in trials),
         "baseline_high": max(trial.baseline for trial in trials),

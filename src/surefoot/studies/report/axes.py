@@ -109,12 +109,13 @@ def by_scenario(cells: Sequence[DrawnCell]) -> list[list[DrawnCell]]:
 
 def one_world(results: Results) -> bool:
     """Are all scenarios of one world, so that their returns can be compared?"""
-    return all(scenario.world == results.study.scenarios[0].world for scenario in results.study.scenarios)
+    first = results.study.scenarios[0]
+    return all(one.world == first.world and one.world_seeds == first.world_seeds for one in results.study.scenarios)
 
 
-def learnt_from_log(trials: Sequence[Trial]) -> bool:
-    """Was the baseline learnt from a log, so that it is another one in every trial?"""
-    return trials[0].log_episodes is not None
+def several_baselines(trials: Sequence[Trial]) -> bool:
+    """Is the baseline another one in every trial: learnt from the trial's own log, or of its own world?"""
+    return trials[0].log_episodes is not None or len({trial.optimum for trial in trials}) > 1
 
 
 def baselines(trials: Sequence[Trial]) -> Floats:
@@ -123,9 +124,15 @@ def baselines(trials: Sequence[Trial]) -> Floats:
 
 
 def mean_baseline(trials: Sequence[Trial]) -> float:
-    """Return the value of the baseline; where it was learnt from a log, the mean over trials."""
+    """Return the value of the baseline; where there are several, the mean over trials."""
     values = baselines(trials)
-    return float(values.mean()) if learnt_from_log(trials) else float(values[0])
+    return float(values.mean()) if several_baselines(trials) else float(values[0])
+
+
+def mean_optimum(trials: Sequence[Trial]) -> float:
+    """Return the value of the best policy; where trials are in several worlds, the mean over trials."""
+    values = {trial.trial: trial.optimum for trial in trials}.values()
+    return next(iter(values)) if len(set(values)) == 1 else float(np.mean(list(values)))
 
 
 def bins_of(trials: Sequence[Trial], axis: str) -> tuple[Ints, Ints, Ints]:
@@ -300,10 +307,10 @@ def draw_curve(
 
 def draw_levels(axes: "Axes", trials: Sequence[Trial]) -> list[float]:
     """Draw lines at the floor, the baseline and the optimum, and return where they are."""
-    values = {"floor": trials[0].floor, "baseline": mean_baseline(trials), "optimum": trials[0].optimum}
+    values = {"floor": trials[0].floor, "baseline": mean_baseline(trials), "optimum": mean_optimum(trials)}
     for name, style in LEVELS.items():
         label = f"{name} {values[name]:.4g}"
-        if name == "baseline" and learnt_from_log(trials):
+        if name == "baseline" and several_baselines(trials):
             each = baselines(trials)
             below = int((each < trials[0].floor - VIOLATION_TOLERANCE).sum())
             label += f" (mean of trials;\nbelow the floor in {below} of {len(each)})"

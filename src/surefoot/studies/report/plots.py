@@ -40,15 +40,16 @@ from surefoot.studies.report.axes import (
     finished,
     h_handles,
     in_lines,
-    learnt_from_log,
     legend_below,
     limit,
     mean_baseline,
+    mean_optimum,
     missing_letters_allowed,
     new_figure,
     number_cells,
     one_world,
     pool,
+    several_baselines,
     thousands,
     with_floor,
     with_violations,
@@ -101,8 +102,8 @@ def plot_regret(results: Results) -> "Figure":
         most = max(trial.episodes for trial in trials)
         # Points by equal factors: a linear axis needs two of them, a logarithmic one many.
         k = np.geomspace(lowest, most, 60)
-        loss = trials[0].optimum - mean_baseline(trials)
-        label = "baseline alone (mean of trials)" if learnt_from_log(trials) else "baseline alone"
+        loss = mean_optimum(trials) - mean_baseline(trials)
+        label = "baseline alone (mean of trials)" if several_baselines(trials) else "baseline alone"
         axes.plot(k, loss * k, color=GREY, ls="-.", lw=1.0, zorder=10, label=label)
         if results.study.axis == "log":
             _limit_by_factors(axes, [mean for mean, _, _ in drawn], loss * most)

@@ -111,8 +111,9 @@ def _baseline_return(row: Row) -> str:
 def sizes_of(scenario: Scenario) -> dict[str, Any]:
     """Return the sizes of a world, with that of its usual baseline only where that is used."""
     used = scenario.baseline if scenario.log is None else scenario.log.behaviour
-    hidden = ("name",) if used == "usual" else ("name", "eta")
-    return {key: value for key, value in scenario.world.items() if key not in hidden}
+    hidden = {"name"} | ({"eta"} if used != "usual" else set()) | ({"seed"} if scenario.world_seeds else set())
+    sizes = {key: value for key, value in scenario.world.items() if key not in hidden}
+    return {**sizes, "seeds": ", ".join(map(str, scenario.world_seeds))} if scenario.world_seeds else sizes
 
 
 def setting_in_words(value: object) -> str:

@@ -210,7 +210,8 @@ class BuiltScenario:
 def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> BuiltScenario:
     """Build a scenario. Where there is a log, it is this trial's own."""
     try:
-        world = build_world(scenario.world["name"], **{k: v for k, v in scenario.world.items() if k != "name"})
+        given = scenario.world_of(trial)
+        world = build_world(given["name"], **{size: value for size, value in given.items() if size != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
         value = worth(world, policy)
         floor = _floor_of(world, scenario, value)
@@ -347,7 +348,9 @@ def check_study_cells(cells: tuple[Cell, ...]) -> None:
     scenario: Scenario | None = None
     for cell in cells:  # those of one scenario stand together, and one world at a time is in memory
         if cell.scenario is not scenario:
-            scenario, world = cell.scenario, build_scenario(cell.scenario, cell.delta, cell.seed, 0).world
+            scenario = cell.scenario
+            for trial in range(max(1, len(scenario.world_seeds))):
+                world = build_scenario(scenario, cell.delta, cell.seed, trial).world
         if cell.agent.pooled is True and not world.problem.stationary:
             raise InvalidStudy(
                 f"Cell {cell.id}: the dynamics of {world.name} depend on the step, so counts cannot be pooled. "

@@ -42,7 +42,16 @@ from surefoot.studies.spec.fields import (
 from surefoot.worlds.registry import family
 
 # In the order of the paper: its figures, then those of its drafts.
-PAPER = ("online", "offline", "rivals", "relative-floors", "episodes-per-step", "step-no-mix", "offline-violations")
+PAPER = (
+    "online",
+    "online-worlds",
+    "offline",
+    "rivals",
+    "relative-floors",
+    "episodes-per-step",
+    "step-no-mix",
+    "offline-violations",
+)
 OURS = ("sharp",)
 GROUPS = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
 # What each figure is: plots.py in the report, where a figure of every name is drawn and of no other (a test compares).
@@ -129,6 +138,9 @@ SCENARIO_FIELDS = {
     "world": Field(
         _world,
         'a family (`surefoot worlds` lists them) and its sizes: { name = "random", S = 5, A = 5, H = 3, seed = 1 }',
+    ),
+    "world_seeds": Field(
+        several(whole(0)), "seeds of several worlds: trial i is in the i-th of them, in place of the world's seed", ()
     ),
     "baseline": Field(_baseline, '"usual" (the world\'s own) or { eta = 5.0 } (Boltzmann on Q*)', "usual"),
     "floor": Field(
@@ -223,10 +235,17 @@ class Scenario:
     id: str
     title: str
     world: dict[str, Any]
+    world_seeds: tuple[int, ...]
     baseline: Choice
     floor: float | Choice
     log: Log | None
     episodes: int | None
+
+    def world_of(self, trial: int) -> dict[str, Any]:
+        """Return the world of a trial: the one there is, or, with several seeds, that of its own; then they repeat."""
+        if not self.world_seeds:
+            return self.world
+        return {**self.world, "seed": self.world_seeds[trial % len(self.world_seeds)]}
 
     @cached_property
     def heading(self) -> str:
@@ -294,6 +313,8 @@ class Cell:
         """Return what decides the numbers: no titles, no labels, and the values that are used, wherever they stood."""
         scenario, agent = asdict(self.scenario), asdict(self.agent)
         where = {key: scenario[key] for key in ("world", "baseline", "floor", "log")}
+        if self.scenario.world_seeds:  # studies that were begun before there were several keep their hashes
+            where["world_seeds"] = scenario["world_seeds"]
         who = {key: agent[key] for key in ("agent", "bounds", "scale", "pooled")}
         how = {"seed": self.seed, "delta": self.delta, "episodes": self.episodes, "replan": self.replan}
         return {**where, **who, **how}
@@ -397,7 +418,7 @@ def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) 
 
 def _as_written(key: str, value: Any) -> Any:
     """Return a value as TOML has it."""
-    if key in ("figures", "claims"):
+    if key in ("figures", "claims", "world_seeds"):
         return list(value)
     return {value[0]: value[1]} if isinstance(value, tuple) else value
 
