@@ -61,8 +61,8 @@ def compare(trials):
         f"`random_mdp(4, 2, 3, seed, stationary=True)`, eta 5, floor V^b - 0.2, delta = {DELTA}, K = {K:,}, constants "
         f"as printed (certified), growth 1.03, {trials} trials per world. In millions: median (range). DOPE, "
         "OptPess-LP and reward-free safe RL pool their counts and know V^b; StepMix and EpsMix do not. The prototype's "
-        "range is of world seeds 0-5. The last column: the episode from which DOPE's regret is the larger one (prototype: 1–1.25 "
-        "pooled, 2–3.5 not).\n"
+        "range is of world seeds 0-5. The last column: the episode from which DOPE's regret is the larger one "
+        "(prototype: 1–1.25 pooled, 2–3.5 not).\n"
     )
     yield (
         "| world | agent | knows V^b | off the baseline | prototype | regret at K | prototype | violations "
