@@ -180,7 +180,7 @@ def optimists(trials):
         "The paper's world, `random_mdp(5, 5, 3, seed)`, constants as printed, delta = 0.05, floor 2.0, "
         f"{episodes:,} episodes, blocks of 1 %, {trials} trials per world: means per run.\n"
     )
-    yield "| world | agent | episodes below the floor | regret | mean return of the last 1 % |"
+    yield "| world | agent | episodes below the floor | regret | return at the end |"
     yield "|---|---|---|---|---|"
     for seed in range(3):
         world = sf.random_mdp(5, 5, 3, seed)
