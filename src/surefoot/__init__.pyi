@@ -5,6 +5,7 @@ from .agents import UCBVI as UCBVI
 from .agents import Agent as Agent
 from .agents import Below as Below
 from .agents import Blocks as Blocks
+from .agents import BPIUCBVIMenard as BPIUCBVIMenard
 from .agents import BudgetExploration as BudgetExploration
 from .agents import ConservativeUCBVI as ConservativeUCBVI
 from .agents import CountingAgent as CountingAgent
@@ -16,6 +17,7 @@ from .agents import Plan as Plan
 from .agents import Promise as Promise
 from .agents import Relative as Relative
 from .agents import Returns as Returns
+from .agents import RewardFreeSafeRL as RewardFreeSafeRL
 from .agents import StepMix as StepMix
 from .agents import StepNoMix as StepNoMix
 from .agents import Thompson as Thompson

@@ -129,6 +129,19 @@ def agents():
     }
 
 
+def newer_agents():
+    """Agents that came after the first files, and settings that tell their runs apart."""
+    given = {"baseline_value": 1.25, "scale": 0.5}
+    return {
+        "bpi-ucbvi-menard": (sf.BPIUCBVIMenard(PROBLEM, scale=0.5), {"scale": 0.25}, {"delta": 0.01}, {"pooled": True}),
+        "reward-free-safe": (
+            sf.RewardFreeSafeRL(PROBLEM, BASELINE, 0.5, **given),
+            *({"scale": 0.25}, {"delta": 0.01}, {"pooled": True}, {"floor": 0.25}, {"baseline_value": 1.5}),
+            {"accuracy": 0.2},
+        ),
+    }
+
+
 def identity(agent, counts=None, **changes):
     counts = sf.Counts.zeros(agent.problem, agent.pooled) if counts is None else counts
     run = RunIdentity(adapted(agent), ("Walk-v0", "Walk"), 0.5, 10, 3, counts, WORLD.P_rows)
@@ -182,6 +195,24 @@ def test_the_defaults_of_now_are_another_run(name):
         others = {setting: value for setting, value in said.items() if setting != left_out}
         assert identity(replace(default, **others)).fingerprint != RUNS[name]
     assert identity(replace(default, **said)).fingerprint == RUNS[name]
+
+
+NEWER = {
+    "bpi-ucbvi-menard": "f8d5fb3f339ce0570529a985f3198ded2ea4c1e0c2f650cb7067978b0181bbf6",
+    "reward-free-safe": "afedbe72fccd6cc70deacc7d0084cfd94203aaf387ea0ad9ae6fe22ee3ccb220",
+}
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_fingerprints_of_newer_agents(name, monkeypatch):
+    """Each setting is part of it, and the words for people are not."""
+    agent, *changes = newer_agents()[name]
+    assert identity(agent).fingerprint == NEWER[name]
+    others = {identity(replace(agent, **change)).fingerprint for change in changes}
+    assert len({NEWER[name], *others}) == 1 + len(changes)
+    monkeypatch.setattr(type(agent), "__repr__", lambda agent: "in other words")
+    type(agent).__repr__.__module__ = "surefoot.somewhere"
+    assert identity(agent).fingerprint == NEWER[name]
 
 
 def test_fingerprints_of_accounts_are_those_of_the_first_files():

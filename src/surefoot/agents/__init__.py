@@ -17,10 +17,12 @@ from surefoot.agents.replanning import Blocks as Blocks
 from surefoot.agents.replanning import EveryEpisode as EveryEpisode
 from surefoot.agents.replanning import Growth as Growth
 from surefoot.agents.returns import Returns as Returns
+from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard as BPIUCBVIMenard
 from surefoot.agents.rivals.budget_exploration import BudgetExploration as BudgetExploration
 from surefoot.agents.rivals.conservative_ucbvi import ConservativeUCBVI as ConservativeUCBVI
 from surefoot.agents.rivals.dope import DOPE as DOPE
 from surefoot.agents.rivals.optpess_lp import OptPessLP as OptPessLP
+from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL as RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI as UCBVI
 from surefoot.agents.settings import AgentByName as AgentByName
 from surefoot.agents.settings import AgentSettings as AgentSettings
@@ -37,4 +39,6 @@ AGENTS: dict[str, type[AgentByName]] = {
     "optpess-lp": OptPessLP,
     "budget-exploration": BudgetExploration,
     "conservative-ucbvi": ConservativeUCBVI,
+    "bpi-ucbvi-menard": BPIUCBVIMenard,
+    "reward-free-safe": RewardFreeSafeRL,
 }

@@ -1,4 +1,4 @@
-"""BPI-UCBVI (Menard et al. 2021) as the paper uses it: the optimistic policy, always."""
+"""BPI-UCBVI in the paper's form: EpsMix's optimistic policy, always. `BPIUCBVIMenard` has Menard's own constants."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self, final
@@ -26,9 +26,15 @@ def bpi_ucbvi(model: Model, bounds: Bounds) -> Plan:
 @final
 @dataclass(frozen=True, eq=False)
 class BPIUCBVI(WithoutFloor, SpliceAgent):
-    """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode."""
+    """Optimism without a floor: what StepMix and EpsMix are compared with. It promises nothing about any episode.
 
-    name = "BPI-UCBVI"
+    It is not Menard et al. 2021 to the letter. It is EpsMix's optimistic policy: with the paper's bounds delta' =
+    delta/4, and a lower bound with 22 H^2 beta/n, 2/H and <pi, Q_low>, where Menard et al. have delta/3, 14 H^2 beta/n,
+    1/H and max_a Q_low; the lower bound enters the upper one. `BPIUCBVIMenard` is theirs. With KL bounds, the default,
+    it is optimism over KL balls.
+    """
+
+    name = "BPI-UCBVI (paper form)"
     spliced = False
     mixes = False
 

@@ -14,7 +14,9 @@ from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.identity import floor_text, text_of
+from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
+from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray, Floats
@@ -214,9 +216,8 @@ def agent_text(agent: object) -> str:
         return f"{kind.__name__}({text_of(agent.problem)}, {_lp_agent_settings(agent)})"
     if ours and isinstance(agent, BPIUCBVI):
         return f"BPIUCBVI({text_of(agent.problem)}, {_shared_settings(agent)})"
-    if ours and isinstance(agent, UCBVI):
-        settings = f"episodes={agent.episodes}, delta={agent.delta:g}, scale={agent.scale:g}, pooled={agent.pooled}"
-        return f"UCBVI({text_of(agent.problem)}, {settings}, replan={text_of(agent.replan_rule)})"
+    if ours and isinstance(agent, UCBVI | BPIUCBVIMenard | RewardFreeSafeRL):
+        return f"{kind.__name__}({text_of(agent.problem)}, {_scaled_agent_settings(agent)})"
     return repr(agent)
 
 
@@ -249,6 +250,16 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     if value:
         settings.append(f"baseline_value={value}")
     return ", ".join(settings)
+
+
+def _scaled_agent_settings(agent: UCBVI | BPIUCBVIMenard | RewardFreeSafeRL) -> str:
+    settings = f"delta={agent.delta:g}, scale={agent.scale:g}, pooled={agent.pooled}"
+    if isinstance(agent, UCBVI):
+        settings = f"episodes={agent.episodes}, {settings}"
+    if isinstance(agent, RewardFreeSafeRL):
+        value = agent.rescaled_setting("baseline_value")
+        settings = f"floor={agent.level!r}, baseline_value={value!r}, accuracy={agent.accuracy!r}, {settings}"
+    return f"{settings}, replan={text_of(agent.replan_rule)}"
 
 
 def _lp_agent_settings(agent: LPAgent) -> str:

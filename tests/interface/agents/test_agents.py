@@ -37,11 +37,13 @@ def maker(name, world):
     value = float(sf.policy_value(world, baseline)[0, 0])
 
     def build(floor=2.0, **settings):
-        if kind is sf.BPIUCBVI:
+        if kind in (sf.BPIUCBVI, sf.BPIUCBVIMenard):
             return kind(world.problem, **settings)
         if kind is sf.UCBVI:
             return kind(world.problem, **{"episodes": K, **settings})
-        if not issubclass(kind, SpliceAgent):
+        if kind is sf.RewardFreeSafeRL:
+            settings = {"baseline_value": value, **settings}
+        elif not issubclass(kind, SpliceAgent):
             settings = {"baseline_value": value, "episodes": K, **settings}
         return kind(world.problem, baseline, floor, **settings)
 
@@ -147,6 +149,9 @@ def test_without_data_safety_is_trust(make, paper_world):
     plan = agent.plan(sf.Counts.zeros(paper_world.problem))
     if agent.floor is None:
         assert (plan.source, plan.safety) == ("optimistic", "no floor")
+    elif type(agent) is sf.RewardFreeSafeRL:  # it mixes from the first episode on, by what it is given: no less trust
+        assert (plan.source, plan.h, plan.safety) == ("mixture", paper_world.H, "trusted")
+        assert 0.0 < plan.rho < agent.kappa
     else:
         assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", paper_world.H, 0.0, "trusted")
         assert plan.lower < agent.floor
@@ -156,6 +161,9 @@ def test_without_data_safety_is_trust(make, paper_world):
 def test_with_data_safety_is_certified(make, paper_world, counts_of):
     agent = make()
     plan = agent.plan(informed(paper_world, counts_of))
+    if type(agent) is sf.RewardFreeSafeRL:  # its mixtures rest on what it is given; the policy it ends with does not
+        assert (plan.source, plan.safety) == ("mixture", "trusted")
+        plan = make(accuracy=1.0).plan(informed(paper_world, counts_of, 3 * 10**12))
     if agent.floor is not None:
         assert plan.source != "baseline" or isinstance(agent, sf.StepNoMix)
         assert plan.safety == "certified"
@@ -319,6 +327,8 @@ def test_an_agent_built_by_name_is_the_one_built_by_hand(family, scale):
         "optpess-lp": sf.OptPessLP(*three, bounds=box["optpess-lp"](scale), **knows),
         "budget-exploration": sf.BudgetExploration(*three, **given),
         "conservative-ucbvi": sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **given),
+        "bpi-ucbvi-menard": sf.BPIUCBVIMenard(world.problem, scale=scale, **common),
+        "reward-free-safe": sf.RewardFreeSafeRL(*three, baseline_value=value, scale=scale, **common),
     }
     assert by_hand.keys() == sf.AGENTS.keys()
     settings = AgentSettings(pi_b, 0.4, value, 300, certificate=certificate, **given)
@@ -343,7 +353,7 @@ def test_one_registration_is_enough(monkeypatch):
         parse_study(study, "study")
     monkeypatch.setitem(sf.AGENTS, "mine", Mine)
     runs = try_agents(sf.world("trap"), ["mine"], None, 0.1, sf.KL(), False, 20, 0)
-    assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI"]
+    assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI (paper form)"]
     assert parse_study(study, "study").cells[0].label == "Mine"
 
 

@@ -129,6 +129,23 @@ CASES = [
     (sf.BPIUCBVI, "plain", lambda kind: kind(WORLD.problem), None, None),
     (sf.BPIUCBVI, "scaled", lambda kind: kind(WORLD.problem, bounds=sf.KL(scale=0.1)), None, None),
     (sf.UCBVI, "plain", lambda kind: kind(WORLD.problem, episodes=1000), None, None),
+    (sf.BPIUCBVIMenard, "plain", lambda kind: kind(WORLD.problem), None, None),
+    (sf.BPIUCBVIMenard, "scaled", lambda kind: kind(WORLD.problem, scale=0.1), None, None),
+    (
+        sf.RewardFreeSafeRL,
+        "given",
+        lambda kind: build(kind, HIGH, baseline_value=VALUE),
+        "asserted by the user",
+        "asserted by the user",
+    ),
+    (
+        sf.RewardFreeSafeRL,
+        "floor of 0",
+        lambda kind: build(kind, 0.0, baseline_value=VALUE),
+        "none needed",
+        "none needed",
+    ),
+    (sf.RewardFreeSafeRL, "scaled", lambda kind: build(kind, HIGH, baseline_value=VALUE, scale=0.1), None, None),
 ]
 
 
@@ -265,11 +282,11 @@ def surefoot(*arguments):
 
 
 def test_try_prints_it():
-    names = [name for name in sf.AGENTS if name != "bpi-ucbvi"]
+    names = [name for name in sf.AGENTS if not name.startswith("bpi-ucbvi")]
     agents = [word for name in names for word in ("--agent", name)]
     table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
     found = {row["learner"]: row["promise"] for row in table["rows"]}
-    assert set(found) == {"baseline alone", *(kind.name for kind in sf.AGENTS.values())}
+    assert set(found) == {"baseline alone", sf.BPIUCBVI.name, *(sf.AGENTS[name].name for name in names)}
     assert all(graded(found[sf.AGENTS[name].name]) in GRADES for name in names)
     printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
     assert printed

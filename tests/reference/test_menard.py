@@ -1,0 +1,114 @@
+"""BPI-UCBVI with the constants of Menard et al. 2021, written a second time, pair by pair, from the formulas."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.agents.rivals.bpi_ucbvi_menard import EVENTS, bpi_ucbvi_menard
+from surefoot.bounds import Bernstein, Model
+
+DELTA = 0.1
+
+
+def slowly(n_sas, r, delta, low=14.0, share=1.0, of_policy=False, events=3):
+    """Both bounds of V* for every step and state, and the actions: one pair at a time, in Python's own numbers.
+
+    `low`, `share` and `of_policy` are the paper's form of the lower bound: 22, 2/H, and that of the action chosen.
+    """
+    H, S, A, _ = np.shape(n_sas)
+    V_up, V_low, actions = [[0.0] * S], [[0.0] * S], []
+    for h in reversed(range(H)):
+        up_here, low_here, best = [], [], []
+        for s in range(S):
+            Q_up, Q_low = [], []
+            for a in range(A):
+                row = [int(x) for x in n_sas[h][s][a]]
+                n = sum(row)
+                if n == 0:
+                    Q_up.append(float(H))
+                    Q_low.append(0.0)
+                    continue
+                p = [x / n for x in row]
+                log = math.log(events * S * A * H / delta)
+                beta, beta_star = log + S * math.log(8 * math.e * (n + 1)), log + math.log(8 * math.e * (n + 1))
+                above, below = (sum(x * v for x, v in zip(p, V[0], strict=True)) for V in (V_up, V_low))
+                variance = sum(x * (v - above) ** 2 for x, v in zip(p, V_up[0], strict=True))
+                root, X = 3 * math.sqrt(variance * beta_star / n), above - below
+                Q_up.append(min(H, r[h][s][a] + root + 14 * H**2 * beta / n + X / H + above))
+                Q_low.append(max(0.0, r[h][s][a] - root - low * H**2 * beta / n - share * X / H + below))
+            best.append(Q_up.index(max(Q_up)))
+            up_here.append(max(Q_up))
+            low_here.append(Q_low[best[-1]] if of_policy else max(Q_low))
+        V_up.insert(0, up_here)
+        V_low.insert(0, low_here)
+        actions.insert(0, best)
+    return np.array(V_up), np.array(V_low), np.array(actions)
+
+
+def tables(seed):
+    """Rewards, and counts of many sizes: some pairs were never seen."""
+    rng = np.random.default_rng(seed)
+    H, S, A = [(3, 2, 2), (3, 3, 2), (4, 2, 3), (1, 3, 2)][seed % 4]
+    n = rng.choice([0, 10**3, 10**5, 10**6, 10**7], size=(H, S, A), p=[0.05, 0.05, 0.3, 0.3, 0.3])
+    P = rng.dirichlet(np.ones(S), size=(H, S, A))
+    rows = [rng.multinomial(m, row) for m, row in zip(n.ravel(), P.reshape(-1, S), strict=True)]
+    return rng.random((H, S, A)), np.array(rows).reshape(H, S, A, S)
+
+
+def planned(seed):
+    """The agent's plan and both bounds."""
+    r, n_sas = tables(seed)
+    problem, counts = sf.Problem(r, s1=0), sf.Counts(n_sas)
+    values = bpi_ucbvi_menard(Model(problem, counts, DELTA / EVENTS), Bernstein())
+    return sf.BPIUCBVIMenard(problem, delta=DELTA).plan(counts), values, r, n_sas
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_it_is_the_formula(seed):
+    plan, values, r, n_sas = planned(seed)
+    V_up, V_low, actions = slowly(n_sas, r, DELTA)
+    np.testing.assert_allclose(values.V_up, V_up, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(values.V_low, V_low, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(plan.policy.argmax(axis=2), actions)
+    assert plan.upper == pytest.approx(V_up[0][0], abs=1e-10)
+    assert (plan.source, plan.lower, plan.safety) == ("optimistic", 0.0, "no floor")
+
+
+def test_each_of_the_differences_is_seen():
+    """Control: the paper's 22, its 2/H, its lower bound of the chosen action, and its delta/4, one by one."""
+    changes = ({"low": 22.0}, {"share": 2.0}, {"of_policy": True}, {"events": 4})
+    differ = np.zeros(len(changes), dtype=int)
+    for seed in range(16):
+        _, values, r, n_sas = planned(seed)
+        for i, change in enumerate(changes):
+            V_up, _, _ = slowly(n_sas, r, DELTA, **change)
+            differ[i] += np.abs(values.V_up - V_up).max() > 1e-9
+    assert differ.min() >= 3, differ
+
+
+def test_the_paper_form_is_the_other_one():
+    """The same second version, with all of the paper's constants, is `BPIUCBVI.paper`: they are two algorithms."""
+    apart = 0
+    for seed in range(16):
+        plan, _, r, n_sas = planned(seed)
+        problem, counts = sf.Problem(r, s1=0), sf.Counts(n_sas)
+        V_up, V_low, actions = slowly(n_sas, r, DELTA, low=22.0, share=2.0, of_policy=True, events=4)
+        ours = sf.BPIUCBVI.paper(problem, delta=DELTA).plan(counts)
+        assert ours.upper == pytest.approx(V_up[0][0], abs=1e-10)
+        assert ours.lower == pytest.approx(V_low[0][0], abs=1e-10)
+        np.testing.assert_array_equal(ours.policy.argmax(axis=2), actions)
+        apart += abs(plan.upper - ours.upper) > 1e-6
+    assert apart >= 5  # where unseen pairs do not make both as large as can be
+
+
+def test_pooled_counts_are_read_at_every_step():
+    """With log(3SAH/delta) as before: H stays inside."""
+    r, n_sas = tables(1)
+    summed = np.broadcast_to(n_sas.sum(axis=0), n_sas.shape)
+    V_up, _, actions = slowly(summed, r, DELTA)
+    problem = sf.Problem(r, s1=0, stationary=True)
+    plan = sf.BPIUCBVIMenard(problem, delta=DELTA, pooled=True).plan(sf.Counts(n_sas).pool())
+    assert plan.upper == pytest.approx(V_up[0][0], abs=1e-10)
+    np.testing.assert_array_equal(plan.policy.argmax(axis=2), actions)
