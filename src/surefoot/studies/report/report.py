@@ -292,8 +292,9 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
     if any(scenario.log is None for scenario in scenarios):
         lines.append(
             "The baseline is above the floor. That is trusted, not proved, until data certify it: before that an "
-            "agent plays the baseline alone. Beside each promise stands how well it is known beforehand: certified "
-            "by data, asserted by the user (somebody gave its value), or unknown."
+            "agent plays the baseline alone. Beside each promise stands how well the agent knows it beforehand: "
+            "certified by data, asserted by the user (somebody gave its value), or unknown. Whether it is true is known "
+            "here, because the simulator knows the world; no promise rests on that."
         )
     if any(scenario.log is not None for scenario in scenarios):
         lines.append(

@@ -9,7 +9,13 @@ from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
 from surefoot.studies.analysis.summary import Row
-from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
+from surefoot.studies.analysis.trials import (
+    UNCERTIFIED,
+    is_uncertified,
+    premise_is_false,
+    promise_beside_truth,
+    promises_of,
+)
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
@@ -189,8 +195,8 @@ def replan_in_words(choice: Choice) -> str:
 
 def _promises(trials: Sequence[Trial]) -> TableCell:
     """Return each promise once, with the number of its runs where there are several; red where nothing is promised."""
-    promises = promises_of(trials)
-    withdrawn = promises_of([trial for trial in trials if is_uncertified(trial) or premise_is_false(trial)])
+    promises = promises_of(trials, promise_beside_truth)
+    withdrawn = {promise_beside_truth(trial) for trial in trials if is_uncertified(trial) or premise_is_false(trial)}
     lines = []
     for promise, times in promises.items():
         count = f" ({times:,} {plural('run', times)})" if len(promises) > 1 else ""
