@@ -1,13 +1,16 @@
 """What the paper says, what it leaves open, what is chosen here, and what changes with another choice: one list.
 
 The report shows the rows that concern a study, and docs/reproduction/README.md shows all of them
-(tools/reproduction.py). Sections, equations and algorithms are numbered and named as in the paper's source. Of another
-choice only what is measured in docs/ or follows by proof is said; the rest is "not measured".
+(tools/reproduction.py).
 """
 
 from dataclasses import dataclass
 
 TITLE = "What the paper says, what it leaves open, what we chose, and what changes with another choice"
+SOURCES = (
+    "Sections, equations and algorithms are those of the paper's source, by number or label. Of another choice stands "
+    "what docs/ measures or what follows by proof; the rest is not measured."
+)
 HEADINGS = ("topic", "the paper", "our choice", "with another choice")
 
 ONLINE = ("online", "online-worlds")
