@@ -39,7 +39,12 @@ from surefoot.studies.spec.study import GROUPS, Study, packaged
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
 HOLDS = {True: ("✓ holds", "holds"), False: ("✗ does not hold", "fails"), None: ("? cannot be judged", "unsure")}
 SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}  # kind and symbol of a badge
-COLOURS = {"certified": "good", "uncertified": "bad", "broken": "bad", "nothing": ""}  # of the verdict, by its last badge
+COLOURS = {
+    "certified": "good",
+    "uncertified": "bad",
+    "broken": "bad",
+    "nothing": "",
+}  # of the verdict, by its last badge
 BROKEN = "PROMISE BROKEN"
 ALWAYS_PRESUMED = (
     "States, actions and steps are finite, and every episode has the same number H of steps.",
@@ -55,8 +60,8 @@ MEANING_OF_NUMBERS = (
 )
 WORDS = (
     "The floor is the lowest expected return that an episode may have.",
-    "The baseline is the policy that is there before learning, and is played until something better is known to be above "
-    "the floor.",
+    "The baseline is the policy that is there before learning, and is played until something better is known to be "
+    "above the floor.",
     "Regret is how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
     "policy.",
     "The optimistic policy is the one that is best if all that is not known yet is good.",
@@ -265,7 +270,12 @@ def _index(views: Sequence[StudyView]) -> Table:
             ]
         )
     headings = ("study", "claims that hold", "promises broken", "others below the floor")
-    return Table("The studies. Others are runs that promise no floor, or are NOT CERTIFIED.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
+    return Table(
+        "The studies. Others are runs that promise no floor, or are NOT CERTIFIED.",
+        headings,
+        frozenset({1, 2, 3}),
+        [RowGroup("", rows)],
+    )
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
@@ -332,8 +342,8 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
         lines.append(
             "The baseline is above the floor. That is trusted, not proved, until data certify it: before that an "
             "agent plays the baseline alone. Beside each promise stands how well the agent knows it beforehand: "
-            "certified by data, asserted by the user (somebody gave its value), or unknown. Whether it is true is known "
-            "here, because the simulator knows the world; no promise rests on that."
+            "certified by data, asserted by the user (somebody gave its value), or unknown. Whether it is true is "
+            "known here, because the simulator knows the world; no promise rests on that."
         )
     if any(scenario.log is not None for scenario in scenarios):
         lines.append(

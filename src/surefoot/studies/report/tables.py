@@ -208,13 +208,18 @@ def results_table(view: StudyView) -> Table:
     """Return the numbers of each agent in each scenario. Who knows V^b is a column where somebody does."""
     somebody_knows = any(row["told"] for row in view.rows)
     headings = (
-        *("agent", *(("knows V^b",) if somebody_knows else ()), "episodes below the floor", "runs ever below the floor"),
+        *(
+            "agent",
+            *(("knows V^b",) if somebody_knows else ()),
+            "episodes below the floor",
+            "runs ever below the floor",
+        ),
         *("regret", "return per episode", "off the baseline at", "optimistic at"),
     )
     caption = (
         "The results of each agent in each scenario: means per run, in units of return; of first episodes the median "
-        "over trials, and below it the earliest to the latest. Below regret and return: the 95 % t interval of the mean "
-        "over trials, and what the baseline alone would have had in the same trials."
+        "over trials, and below it the earliest to the latest. Below regret and return: the 95 % t interval of the "
+        "mean over trials, and what the baseline alone would have had in the same trials."
     )
     groups = []
     for scenario in view.study.scenarios:

@@ -44,7 +44,8 @@ CHOICES = (
         "Section 7 gives no K, and its pictures are not in the source.",
         "20 million; rivals 5 million, relative-floors 50 million, offline-violations 1 million.",
         "With 10 million, StepMix with eta = 5 and floor 2.2 ends on the baseline (online: it leaves at 10.8 "
-        "million); with 20 million, OptPess-LP leaves the baseline at 6.8 to 8.4 million in three worlds (rivals-tables).",
+        "million); with 20 million, OptPess-LP leaves the baseline at 6.8 to 8.4 million in three worlds "
+        "(rivals-tables).",
         PAPER,
     ),
     PaperChoice(
@@ -59,10 +60,10 @@ CHOICES = (
         "draw of the world",
         "Section 7.1: rewards uniform on [0, 1], each row of P uniform on the simplex; not how a world with V^b above "
         "the floor was found.",
-        "The first world is random_mdp(5, 5, 3, seed=1): V* = 2.672, V^b = 2.441 (eta 5) and 2.593 (eta 10), above both "
-        "floors.",
-        "In world 0 V^b is 2.233 and 2.419; in world 3 V^b of eta 5 is 2.181, below the floor of 2.2, and a study of it "
-        "is refused (sharp-tables).",
+        "The first world is random_mdp(5, 5, 3, seed=1): V* = 2.672, V^b = 2.441 (eta 5) and 2.593 (eta 10), above "
+        "both floors.",
+        "In world 0 V^b is 2.233 and 2.419; in world 3 V^b of eta 5 is 2.181, below the floor of 2.2, and a study of "
+        "it is refused (sharp-tables).",
         ONE_WORLD,
     ),
     PaperChoice(
@@ -122,11 +123,11 @@ CHOICES = (
     ),
     PaperChoice(
         "what counts as a violation of EpsMix",
-        "Eq. constraint is on the policy of episode k; Section 5 says that the policy that the coin selects may be below "
-        "the floor.",
+        "Eq. constraint is on the policy of episode k; Section 5 says that the policy that the coin selects may be "
+        "below the floor.",
         "The coin-averaged value is held against the floor.",
-        "Held against the policy that the coin selects, EpsMix would be below in every episode that plays an optimistic "
-        "policy whose value is below the floor: not measured.",
+        "Held against the policy that the coin selects, EpsMix would be below in every episode that plays an "
+        "optimistic policy whose value is below the floor: not measured.",
         EPSMIX,
     ),
     PaperChoice(
@@ -196,8 +197,8 @@ CHOICES = (
     ),
     PaperChoice(
         "what rivals are told",
-        "Section 7.2 maps the floor to a budget, and does not say that DOPE and OptPess-LP need V^b; Section 3: StepMix "
-        "does not need it.",
+        "Section 7.2 maps the floor to a budget, and does not say that DOPE and OptPess-LP need V^b; Section 3: "
+        "StepMix does not need it.",
         "DOPE and OptPess-LP are given V^b exactly, and tables say so.",
         "Without it they are not defined: V^b - floor is inside their bonus; their certificates do not rest on it "
         "(docs/rivals.md).",
@@ -273,16 +274,16 @@ CHOICES = (
     ),
     PaperChoice(
         "delta with a log",
-        "Algorithm 5 has iota = log(HSA/delta); Corollary off and the proof of Theorem offstep_appx have delta/2 for the "
-        "log and delta/2 for the agent.",
+        "Algorithm 5 has iota = log(HSA/delta); Corollary off and the proof of Theorem offstep_appx have delta/2 for "
+        "the log and delta/2 for the agent.",
         "Half of delta each.",
         "With the whole delta for both, the promise would hold with probability 1 - 2 delta only.",
         LOGS,
     ),
     PaperChoice(
         "number of trajectories",
-        "Corollary off asks for 16 c^2 iota'^2 H^5 SA/(V^mu - floor)^2, here 34 million (eta 10, delta 0.1); Section 7.1 "
-        "has 5,000 and 8,000.",
+        "Corollary off asks for 16 c^2 iota'^2 H^5 SA/(V^mu - floor)^2, here 34 million (eta 10, delta 0.1); Section "
+        "7.1 has 5,000 and 8,000.",
         "5,000 and 8,000: the learnt baseline is trusted, not certified, until data prove it.",
         "VI-LCB's certificate is 1.33 to 1.68 with so many, the floor is 2.2; a KL certificate of the same logs clears "
         "it in 10 of 10 (logs-tables).",
