@@ -143,20 +143,29 @@ def test_it_loads_nothing_and_all_of_it_is_seen(browser, report, width):
 SCREEN = 800  # px: the height of a small desk's window
 
 
-def test_the_first_picture_is_seen_at_once_and_claims_are_a_line_each(browser, results, tmp_path):
-    """Of one study: the whole picture within 1.2 screens, below the verdict; claims folded, and none of them wraps."""
-    path = write_report([results], tmp_path / "alone.html")
-    with opened(browser, path) as (tab, noted):
+@pytest.fixture(scope="module")
+def alone(results, tmp_path_factory):
+    return write_report([results], tmp_path_factory.mktemp("alone") / "report.html")
+
+
+def test_the_first_picture_is_seen_at_once(browser, alone):
+    """Of one study: the whole picture within 1.2 screens, below the verdict."""
+    with opened(browser, alone) as (tab, _):
         seen = tab.evaluate(LOOK)
+    assert seen["bottom"] < seen["first"] < 1.2 * SCREEN
+
+
+def test_claims_are_a_line_each_and_unfold_by_the_keyboard(browser, alone):
+    with opened(browser, alone) as (tab, noted):
+        seen = tab.evaluate(LOOK)
+        assert seen["claims"] == [False]
+        assert max(seen["lines"]) < 40
         numbers = "document.querySelector('.claims details li').checkVisibility()"
         assert not tab.evaluate(numbers)
         tab.focus(".claims summary")
         tab.keyboard.press("Enter")  # without a script
         assert tab.evaluate(numbers)
     assert noted == []
-    assert seen["bottom"] < seen["first"] < 1.2 * SCREEN
-    assert seen["claims"] == [False]
-    assert max(seen["lines"]) < 40
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
