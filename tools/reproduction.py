@@ -2,6 +2,7 @@
 
     surefoot run online --out out/full/online
     python tools/reproduction.py out/full
+    python tools/reproduction.py            (without results: the table of choices alone, in the page that is there)
 
 Everything but the times is made from the results alone; a note.txt in a folder (on how it was timed, say) comes along.
 """
@@ -16,6 +17,7 @@ from surefoot.studies.analysis.summary import summary
 from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
 from surefoot.studies.run.store import study_folders
+from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE
 
 PAGES = Path(__file__).parents[1] / "docs" / "reproduction"
 WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}
@@ -80,21 +82,42 @@ def section(folder):
     write_report([results], place / "report.html")
 
 
+def choices():
+    """The section of what the paper leaves open, which is the last of the page."""
+    yield f"## {TITLE}\n"
+    yield f"Written from `src/surefoot/studies/spec/choices.py`; the report of a study shows its rows. {SOURCES}\n"
+    headings = (*HEADINGS, "studies")
+    yield f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}"
+    for choice in CHOICES:
+        cells = (*choice.cells, ", ".join(choice.studies))
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def with_choices(page):
+    """The page with its last section written again."""
+    before = page.split(f"## {TITLE}\n")[0].rstrip()
+    return before + "\n\n" + "\n".join(choices()) + "\n"
+
+
 def main():
-    """Write the pages of all folders that are given."""
+    """Write the pages of all folders that are given, or the table of choices alone."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, help="a folder of folders of results")
+    parser.add_argument("results", type=Path, nargs="?", help="a folder of folders of results")
     given = parser.parse_args().results
+    page = PAGES / "README.md"
+    if given is None:
+        page.write_text(with_choices(page.read_text()))
+        return
     shutil.rmtree(PAGES, ignore_errors=True)
     lines = [
         "# The paper, run in full\n",
         "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
         "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
-        "from 0; medians over trials.\n",
+        "from 0; medians over trials. What the paper leaves open: the table at the end.\n",
     ]
     for folder in study_folders(given):
         lines += section(folder)
-    (PAGES / "README.md").write_text("\n".join(lines).rstrip() + "\n")
+    page.write_text(with_choices("\n".join(lines)))
 
 
 if __name__ == "__main__":

@@ -67,14 +67,28 @@ class Promise:
         return replace(self, details=details, baseline_value=None)
 
     def __str__(self) -> str:
-        text = self._text()
+        return self._text(str(self.premise))
+
+    def where_premise_is_true(self) -> str:
+        """Return the text for where true values are shown, and the baseline's is seen to be above the floor.
+
+        What the agent knew of it is said beside: it may have been unknown to the agent.
+        """
+        if self.premise is None or self.premise == "none needed":
+            return str(self)
+        known = "unknown to the agent" if self.premise == "unknown" else self.premise
+        return self._text(f"true in this world, {known}")
+
+    def _text(self, premise: str) -> str:
+        text = self._without_alarm(premise)
         if not self.alarm:
             return text
         return f"{text}; and the floor is {self.alarm}" if self.kind == "not certified" else f"{self.alarm}: {text}"
 
-    def _text(self) -> str:
+    def _without_alarm(self, premise: str) -> str:
         if self.kind == "certified":
-            return f"certified at delta = {self.delta:g} for {self._what()}; {self._premise()}"
+            where = "above the floor" if self.budget is None else "within the budget"
+            return f"certified at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
         if self.kind == "not certified":
             return self.details or f"NOT CERTIFIED: {self.why_uncertified}"
         if self.kind == "no floor":
@@ -94,10 +108,6 @@ class Promise:
             return what
         value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
         return f"{what}, given the baseline's value{value}"
-
-    def _premise(self) -> str:
-        where = "above the floor" if self.budget is None else "within the budget"
-        return f"baseline {where}: {self.premise}"
 
 
 NO_FLOOR = Promise("no floor")

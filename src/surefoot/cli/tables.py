@@ -131,8 +131,8 @@ def print_runs(runs: Sequence[Run]) -> None:
         table.add_row(*("–" if row[column.key] is None else column.shape.format(row[column.key]) for column in columns))
     console.print(table)
     console.print()
-    for promise in dict.fromkeys(run.promise for run in runs):
-        agents = ", ".join(run.agent for run in runs if run.promise == promise)
+    for promise in dict.fromkeys(run.promise_in_words for run in runs):
+        agents = ", ".join(run.agent for run in runs if run.promise_in_words == promise)
         console.print(f"{agents}: {promise}.", highlight=False, soft_wrap=True)
     if knows:
         console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.simulation.forecast import Waiting
 from surefoot.simulation.run import Run
@@ -163,9 +162,9 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         if value is not None:
             axes.axhline(value, color="#666666", ls=style, lw=1.0, zorder=0, label=f"{name} {value:.4g}")
 
-    promises: dict[Promise, dict[str, None]] = {}
+    promises: dict[str, dict[str, None]] = {}
     for run in runs:
-        promises.setdefault(run.promise, {})[run.agent] = None
+        promises.setdefault(run.promise_in_words, {})[run.agent] = None
     lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
     # Broken by hand: a line wider than the axes would leave the picture on both sides.
     broken = [line for text in lines_of_text for line in wrap(text, LINE if not title else LINE_OF_TWO)]

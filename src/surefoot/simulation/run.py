@@ -126,6 +126,11 @@ class Run(FrozenRecord):
         return min(firsts) if firsts else None
 
     @property
+    def promise_in_words(self) -> str:
+        """The promise for people. Where the true model is known, so is whether its premise is true: it says that."""
+        return str(self.promise) if self.optimum is None else self.promise.where_premise_is_true()
+
+    @property
     def mean_value(self) -> float:
         """Mean exact value per episode; without a true model, the mean observed return."""
         return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan

@@ -24,6 +24,11 @@ GRADES = ("certified by data", "asserted by the user", "unknown", "none needed")
 PROMISE = re.compile(
     rf"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
 )
+# Where true values are shown: that the premise is true stands first, then what the agent knew of it.
+BESIDE_TRUTH = re.compile(
+    r"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): true in this world, "
+    r"(certified by data|asserted by the user|unknown) ?(to the agent)?"
+)
 LINE = re.compile(rf"^Baseline (above the floor|within the budget): ({'|'.join(GRADES)})\.$", re.MULTILINE)
 NOTHING = ("NOT CERTIFIED", "no floor promised", "no promise: ", "no promise for this floor")
 
@@ -192,7 +197,11 @@ class TestEveryAgent:
         assert str(run.promise) in repr(run)
         assert rows([run])[-1]["promise"] == str(run.promise)
         print_runs([run])
-        assert f"{run.agent}: {run.promise}." in " ".join(capsys.readouterr().out.split())
+        printed = " ".join(capsys.readouterr().out.split())
+        assert f"{run.agent}: {run.promise_in_words}." in printed
+        if promised not in (None, "none needed"):  # a table with true values says that the premise is true, too
+            to_agent = "to the agent" if promised == "unknown" else None
+            assert BESIDE_TRUTH.search(printed).groups()[1:] == (promised, to_agent)
 
     def test_its_plan_says_it_where_it_promises(self, kind, make, promised, planned):
         plan = make(kind).plan(sf.Counts.zeros(WORLD.problem))
@@ -290,15 +299,17 @@ def test_try_prints_it():
     assert all(graded(found[sf.AGENTS[name].name]) in GRADES for name in names)
     printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
     assert printed
-    assert all(PROMISE.match(words) for words in printed)
+    assert all(BESIDE_TRUTH.match(words) for words in printed)
 
 
 def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
     short = ("--episodes", 20, "--paper-episodes", 20, "--out", tmp_path / "f.svg")
     printed = promises_in(surefoot("demo", *short))
     assert len(printed) == 4  # StepMix and EpsMix, by two families of bounds
-    assert all(PROMISE.match(words)[2] == "unknown" for words in printed)
-    assert "baseline above the floor: unknown" in promises_of_svg((tmp_path / "f.svg").read_text())
+    assert all(BESIDE_TRUTH.match(words).groups()[1:] == ("unknown", "to the agent") for words in printed)
+    drawn = promises_of_svg((tmp_path / "f.svg").read_text())
+    assert "baseline above the floor: true in this world, unknown to the agent" in drawn
+    assert "above the floor: unknown" not in drawn  # below a baseline that is drawn above the floor
 
 
 def promises_of_svg(text):
@@ -341,8 +352,8 @@ def test_the_report_of_a_study_has_it(tmp_path):
     (tmp_path / "grades.toml").write_text(STUDY)
     printed = promises_in(surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1))
     written = promises_in((tmp_path / "out" / "report.html").read_text())
-    assert {PROMISE.match(words)[2] for words in printed} == {"unknown", "asserted by the user"}
-    assert {PROMISE.match(words)[2] for words in written} == {"unknown", "asserted by the user"}
+    for promises in (printed, written):
+        assert {BESIDE_TRUTH.match(words)[2] for words in promises} == {"unknown", "asserted by the user"}
     assert "NOT CERTIFIED" in (tmp_path / "out" / "report.html").read_text()
 
 

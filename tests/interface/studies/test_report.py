@@ -27,6 +27,7 @@ from surefoot.studies.report.report import as_toml, command, page, write_report
 from surefoot.studies.report.svg import compact, with_shared_letters
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
+from surefoot.studies.spec.choices import CHOICES, HEADINGS, TITLE, choices_for
 from surefoot.studies.spec.study import GROUPS, find_studies, parse_study
 
 TINY = {
@@ -299,14 +300,81 @@ def test_claims_have_words_and_symbols(results):
         Verdict("Who knows?", None, "nothing <here>"),
     ]
     text = page([analyse(results)._replace(verdicts=verdicts)])
-    rows = [row for row in Reader(text).of_tag("tr") if "✓ holds" in row or "✗ does" in row or "? cannot" in row]
-    assert [re.sub(r"\s+", " ", row).strip() for row in rows] == [
-        "It is so.✓ holds3 of 3",
-        "It is not.✗ does not hold0 of 3or 1 of 3",
-        "Who knows?? cannot be judgednothing <here>",
+    assert lines_of_claims(text) == [
+        ("✓ holds It is so.", ["3 of 3"]),
+        ("✗ does not hold It is not.", ["0 of 3", "or 1 of 3"]),
+        ("? cannot be judged Who knows?", ["nothing <here>"]),
     ]
     assert "1 of 3 claims hold, 1 does not, 1 cannot be judged" in verdict_of(text)
-    assert 'id="claims"' not in page([analyse(results)._replace(verdicts=[])])
+    assert 'id="study-1-claims"' in text
+    assert 'id="study-1-claims"' not in page([analyse(results)._replace(verdicts=[])])
+
+
+def lines_of_claims(text):
+    """Each claim's line, and the numbers that are folded below it: closed, and without a script."""
+    found = re.search(r'<ul class="claims">(.*?)\n</ul>\n', text, re.DOTALL)[1]
+    claims = []
+    for folded in re.findall(r"<details>(.*?)</details>", found, re.DOTALL):
+        read = Reader(folded)
+        claims.append((read.of_tag("summary")[0].strip(), read.of_tag("li")))
+    return claims
+
+
+def places(text, *parts):
+    """Where each part of a page begins, in the order in which they are given."""
+    found = [text.index(part) for part in parts]
+    assert len(found) == len(set(found))
+    return found
+
+
+def test_the_page_shows_before_it_tells(results):
+    """The verdict, the first figure, the claims, the other figures, tables, premises, what is left open, versions."""
+    study = replace(results.study, figures=("ribbon", "coverage"), name="online", title="One")
+    shown = replace(results, study=study)
+    text = page([shown])
+    parts = ('aria-label="Verdict"', "Figure 1.</strong>", 'id="study-1-claims"', "Figure 2.</strong>")
+    tables = ("The agents over", "The results of each", "Agents side by side.", "The scenarios.", "The agents.")
+    after = ('id="premises"', 'id="words"', 'id="choices"', 'id="again"', 'id="files"')
+    found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
+    assert found == sorted(found)
+    assert "<table" not in text[: found[2]]  # nothing but words and the verdict before the first figure
+    both = page([shown, replace(shown, study=replace(study, name="offline", title="Two"))])
+    index, first, second = places(both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"')
+    assert index < first < second < both.index('id="premises"')
+    for i, text in enumerate((both[first:second], both[second:]), 1):
+        found = places(text, "✓</span> CERTIFIED", *(part.replace("study-1", f"study-{i}") for part in parts[1:]))
+        assert found == sorted(found)
+
+
+def test_what_the_paper_leaves_open_stands_by_the_studies_that_it_concerns(results):
+    """Folded, the rows of all studies of the page once each; a study of one's own has none."""
+
+    def rows_of(*names):
+        text = page([replace(results, study=replace(results.study, name=name)) for name in names])
+        tables = [
+            table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if '<th scope="col">topic' in table
+        ]
+        return [Reader(table).of_tag("th")[len(HEADINGS) :] for table in tables]
+
+    assert rows_of("tiny") == []
+    assert rows_of("rivals") == [[choice.topic for choice in choices_for("rivals")]]
+    assert rows_of("rivals", "tiny", "offline") == [
+        [choice.topic for choice in CHOICES if {"rivals", "offline"} & {*choice.studies}]
+    ]
+    text = page([replace(results, study=replace(results.study, name="rivals"))])
+    assert f"<details>\n<summary>{TITLE}</summary>" in text
+    assert "V^b - 0.2 = 1.366." in text
+
+
+def test_every_choice_is_a_whole_row():
+    """What it concerns is a study that exists; every study of the paper has rows; no cell is empty."""
+    added_elsewhere = {"online-worlds"}
+    for choice in CHOICES:
+        assert set(choice.studies) <= {*GROUPS["all"], *added_elsewhere}
+        assert all(cell and cell[-1] == "." for cell in choice.cells[1:])
+        assert not choice.topic.endswith(".")
+    assert len({choice.topic for choice in CHOICES}) == len(CHOICES) >= 20
+    assert all(len(choices_for(name)) >= 10 for name in GROUPS["paper"])
 
 
 NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"
@@ -446,10 +514,10 @@ def numbers_of(text):
     return re.findall(r"-?(?:\d+\.?\d*|\.\d+)", text)
 
 
-def test_several_studies_have_a_table_of_contents_and_one_has_none(results, illustrated):
+def test_several_studies_have_an_index_and_one_has_none(results, illustrated):
     _, text = illustrated
     links = [attrs["href"] for tag, attrs in Reader(text).elements if tag == "a"]
-    assert {"#study-1", "#study-2", "#premises", "#again", "#files"} <= set(links)
+    assert {"#study-1", "#study-2", "#study-2-claims", "#premises", "#words", "#again", "#files"} <= set(links)
     assert "<nav" in text
     assert "<nav" not in page([results])
     with pytest.raises(InvalidSetting, match="no results"):

@@ -37,6 +37,11 @@ LOOK = """() => {
         letters: uses.filter((use) => use.getAttribute('href').startsWith('#L')).filter(shown).length,
         tables: all('table'),
         alarm: colour('.alarm'),
+        first: document.querySelector('figure svg')?.getBoundingClientRect().bottom,
+        claims: [...document.querySelectorAll('.claims details')].map((one) => one.open),
+        lines: [...document.querySelectorAll('.claims summary')].map((one) => one.getBoundingClientRect().height),
+        cut: [...document.querySelectorAll('.scroll:has(> table)')]
+            .filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.getAttribute('aria-label')),
         links: [...document.querySelectorAll('a')].every((a) => document.querySelector(a.getAttribute('href'))),
     };
 }"""
@@ -70,9 +75,13 @@ def opened(browser, path, width=DESK, scheme="light"):
         context.close()
 
 
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+
+
 def troubles(browser, path, width):
-    """What is wrong with a page at this width."""
+    """What is wrong with a page at this width, once all of it is unfolded."""
     with opened(browser, path, width) as (tab, noted):
+        tab.evaluate(UNFOLD)
         seen = tab.evaluate(LOOK)
     wrong = list(noted)
     if seen["width"] > width:
@@ -80,6 +89,8 @@ def troubles(browser, path, width):
     for what in ("badges", "figures", "tables"):
         if not seen[what] or not all(seen[what]):
             wrong.append(f"{what} are not shown")
+    if width >= DESK:
+        wrong += [f"cut off: {table}" for table in seen["cut"]]
     if not seen["marks"]:
         wrong.append("a mark or letter of a figure is not defined")
     if not seen["links"]:
@@ -129,6 +140,59 @@ def test_it_loads_nothing_and_all_of_it_is_seen(browser, report, width):
     assert len(seen["tables"]) >= 8
 
 
+SCREEN = 800  # px: the height of a small desk's window
+
+
+@pytest.fixture(scope="module")
+def alone(results, tmp_path_factory):
+    return write_report([results], tmp_path_factory.mktemp("alone") / "report.html")
+
+
+def test_the_first_picture_is_seen_at_once(browser, alone):
+    """Of one study: the whole picture within 1.2 screens, below the verdict."""
+    with opened(browser, alone) as (tab, _):
+        seen = tab.evaluate(LOOK)
+    assert seen["bottom"] < seen["first"] < 1.2 * SCREEN
+
+
+def test_claims_are_a_line_each_and_unfold_by_the_keyboard(browser, alone):
+    with opened(browser, alone) as (tab, noted):
+        seen = tab.evaluate(LOOK)
+        assert seen["claims"] == [False]
+        assert max(seen["lines"]) < 40
+        numbers = "document.querySelector('.claims details li').checkVisibility()"
+        assert not tab.evaluate(numbers)
+        tab.focus(".claims summary")
+        tab.keyboard.press("Enter")  # without a script
+        assert tab.evaluate(numbers)
+    assert noted == []
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_wide_tables_fit_a_desk_and_scroll_in_their_box_on_a_phone(browser, results, width, tmp_path):
+    """Numbers in hundreds of millions, long labels, agents that know V^b, and all that the paper leaves open."""
+    large = {"regret": 123_456_789.0, "violations": 12_345_678, "off_baseline": 345_678_901, "told": True}
+    trials = {
+        cell: tuple(replace(one, **{**large, "regret": large["regret"] * (one.trial + 1)}) for one in some)
+        for cell, some in results.trials.items()
+    }
+    study = replace(results.study, name="rivals", title="The rivals, with large numbers and " * 3, figures=("return",))
+    path = write_report([replace(results, study=study, trials=trials), results], tmp_path / "wide.html")
+    assert troubles(browser, path, width) == []
+    with opened(browser, path, width) as (tab, _):
+        tab.evaluate(UNFOLD)
+        assert bool(tab.evaluate(LOOK)["cut"]) is (width == PHONE)
+
+
+def test_what_is_folded_is_printed(browser, report):
+    """Also where it was never unfolded."""
+    folded = "[...document.querySelectorAll('details > :not(summary)')].map((one) => one.checkVisibility())"
+    with opened(browser, report) as (tab, _):
+        assert not any(tab.evaluate(folded))  # control: on the screen it is folded
+        tab.emulate_media(media="print")
+        assert all(tab.evaluate(folded))
+
+
 def test_a_broken_promise_is_red_in_light_and_in_dark(browser, results, tmp_path):
     first, *rest = results.trials["trap/stepmix"]
     broken = replace(results, trials={**results.trials, "trap/stepmix": (replace(first, violations=5), *rest)})
@@ -159,6 +223,9 @@ CONTROLS = {
     "figures are not shown": "<figure><svg width='0' height='0'></svg></figure>",
     "tables are not shown": "<style>table { display: none }</style>",
     "letter of a figure is not": '<figure><svg width="9" height="9"><use href="#nobody"/></svg></figure>',
+    "cut off: wide": '<div class="scroll" aria-label="wide" style="width: 50px; overflow: auto"><table><tr><td>'
+    + "x" * 99
+    + "</td></tr></table></div>",
     "a link leads nowhere": '<a href="#nobody">there</a>',
 }
 

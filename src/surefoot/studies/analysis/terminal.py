@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import Row, Rows, summary
-from surefoot.studies.analysis.trials import UNCERTIFIED
+from surefoot.studies.analysis.trials import UNCERTIFIED, promise_beside_truth, promises_of
 from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.run.store import Results
 
@@ -51,8 +51,8 @@ def print_summary(results: Results, rows: Rows | None = None) -> None:
             continue
         _print_scenario(console, mine)
     promises: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for words in row["promises"] or {}:
+    for cell, row in zip(results.study.cells, rows, strict=True):
+        for words in promises_of(results.trials.get(cell.id, ()), promise_beside_truth):
             promises.setdefault(words, {})[row["label"]] = None
     for words, labels in promises.items():
         console.print(f"{', '.join(labels)}: {words}.", highlight=False, markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ Trial i of all cells draws from the same seed, so agents and scenarios are compa
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -71,13 +72,19 @@ def certificate_is_false(trial: Trial) -> bool:
     return trial.log_lower is not None and trial.log_lower > trial.baseline + VIOLATION_TOLERANCE
 
 
-def promises_of(trials: Sequence[Trial]) -> dict[str, int]:
-    """Return the promises in words, without numbers that differ from trial to trial, and how many trials have each."""
-    counted: dict[str, int] = {}
-    for trial in trials:
-        words = str(trial.promise.in_general())
-        counted[words] = counted.get(words, 0) + 1
-    return counted
+def promise_of(trial: Trial) -> str:
+    """Return the promise in words, without numbers that differ from trial to trial: all that the agent knows."""
+    return str(trial.promise.in_general())
+
+
+def promise_beside_truth(trial: Trial) -> str:
+    """Return the same, and that its premise is true: a study knows the world, and the agent does not."""
+    return promise_of(trial) if baseline_is_below(trial) else trial.promise.in_general().where_premise_is_true()
+
+
+def promises_of(trials: Sequence[Trial], said: Callable[[Trial], str] = promise_of) -> dict[str, int]:
+    """Return the promises in words, and how many trials have each."""
+    return dict(Counter(map(said, trials)))
 
 
 def keeps_floor(trial: Trial) -> bool:

@@ -1,7 +1,8 @@
 """One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the same results.
 
-The page begins with the verdict and the claims, then shows each study, and ends with what the promise presumes, how to
-run the studies again, and their files. Here is what it says; page.html.jinja and style.css say how it looks.
+The page shows before it tells: the verdict, then of each study its first figure, its claims (a line each, the numbers
+folded), its other figures and its tables; then what the promise presumes, what the paper leaves open, how to run the
+studies again, and their files. Here is what it says; page.html.jinja and style.css say how it looks.
 """
 
 import re
@@ -16,7 +17,7 @@ from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import Analysis, Verdict, analyse
 from surefoot.studies.analysis.trials import UNCERTIFIED
-from surefoot.studies.analysis.verdict import CERTIFIED, glance, overall_verdict
+from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
 from surefoot.studies.report.svg import labelled, with_shared_letters
 from surefoot.studies.report.tables import (
     Note,
@@ -32,15 +33,18 @@ from surefoot.studies.report.tables import (
     scenarios_table,
 )
 from surefoot.studies.run.store import Results
+from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE, choices_for
 from surefoot.studies.spec.study import GROUPS, Study, packaged
 
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
-HOLDS = {
-    True: TableCell("✓ holds", kind="holds"),
-    False: TableCell("✗ does not hold", kind="fails"),
-    None: TableCell("? cannot be judged", kind="unsure"),
-}
-BADGES = {CERTIFIED: ("certified", "✓", "good"), UNCERTIFIED: ("uncertified", "✗", "bad")}  # kind, symbol, colour
+HOLDS = {True: ("✓ holds", "holds"), False: ("✗ does not hold", "fails"), None: ("? cannot be judged", "unsure")}
+SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}  # kind and symbol of a badge
+COLOURS = {
+    "certified": "good",
+    "uncertified": "bad",
+    "broken": "bad",
+    "nothing": "",
+}  # of the verdict, by its last badge
 BROKEN = "PROMISE BROKEN"
 ALWAYS_PRESUMED = (
     "States, actions and steps are finite, and every episode has the same number H of steps.",
@@ -53,6 +57,16 @@ MEANING_OF_NUMBERS = (
     "delta is for each run of each agent by itself: of many runs together, more may fail.",
     "Violations, regret and returns are exact because the simulator knows the world. Agents never see it: they see "
     "counts.",
+)
+WORDS = (
+    "The floor is the lowest expected return that an episode may have.",
+    "The baseline is the policy that is there before learning, and is played until something better is known to be "
+    "above the floor.",
+    "Regret is how much more the best policy would have brought. V^b is the value of the baseline, V* that of the best "
+    "policy.",
+    "The optimistic policy is the one that is best if all that is not known yet is good.",
+    "A candidate plays the baseline for h0 steps, then the optimistic policy; a mixture combines two neighbouring "
+    "candidates.",
 )
 HOW_COMPUTED = (
     "Trial i draws from child i of the study's seed and from nothing else: the number of workers, their order, and "
@@ -83,20 +97,33 @@ class Figure(NamedTuple):
     caption: str
 
 
+class JudgedClaim(NamedTuple):
+    """A claim in one line, and the numbers that decide it."""
+
+    verdict: str
+    kind: str  # of the verdict, a class of the style sheet
+    sentence: str  # with who says it
+    numbers: list[str]
+
+
 class StudySection(NamedTuple):
-    """What the page shows of one study."""
+    """What the page shows of one study, in the order of the page."""
 
     anchor: str
     name: str
     title: str
     question: str
+    badges: list[Badge]
+    found: str
+    judged: str
+    figures: list[Figure]  # the first stands before the claims
+    claims: list[JudgedClaim]
     glance: Table
+    results: Table
+    comparisons: Table | None
     setting: str
     scenarios: Table
     agents: Table
-    results: Table
-    figures: list[Figure]
-    comparisons: Table | None
     toml: str
 
 
@@ -120,8 +147,8 @@ def page(studies: Sequence[Results | Analysis]) -> str:
     ]
     alone = len(views) == 1
     verdict = overall_verdict(results, [one.rows for one in analysed])
-    kind, symbol, colour = BADGES.get(verdict.word, ("nothing", "○", ""))
-    broken = [Badge("broken", "✗", BROKEN)] if verdict.alarms else []
+    badges = _badges(verdict)
+    choices = _choices(views)
     here = files("surefoot.studies.report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -136,36 +163,63 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         title=results[0].study.title if alone else f"{len(results)} studies of learning above a floor",
         alone=alone,
         verdict=verdict,
-        badges=[Badge(kind, symbol, verdict.word), *broken],
-        colour="bad" if broken else colour,
+        badges=badges,
+        colour=COLOURS[badges[-1].kind],
         meaning_first=verdict.word == UNCERTIFIED,  # what is not certified is said before anything that was found
         judged=_counted([one for view in views for one in view.verdicts]),
-        glance=_agents_at_a_glance(views[0]) if alone else _studies_at_a_glance(views),
-        claims=_claims(views),
+        index=_index(views),
         studies=[_section(view) for view in views],
+        after=_after(alone, choices is not None),
         premises=_premises(views),
+        words=WORDS,
+        choices=choices,
+        choices_title=TITLE,
         provenance=_provenance(views),
         how_computed=HOW_COMPUTED,
-        files_heading="The study's file" if alone else "The studies' files",
     )
     return with_shared_letters(text)
 
 
+def _badges(verdict: OverallVerdict) -> list[Badge]:
+    """Return the word of a verdict with its symbol, and whether a promise was broken."""
+    kind, symbol = SYMBOLS.get(verdict.word, ("nothing", "○"))
+    return [Badge(kind, symbol, verdict.word), *([Badge("broken", "✗", BROKEN)] if verdict.alarms else [])]
+
+
+def _after(alone: bool, choices: bool) -> dict[str, str]:
+    """Return the headings of what follows the studies, by anchor."""
+    headings = {
+        "premises": "What the promise presumes",
+        "words": "What the words mean",
+        "choices": "What the paper leaves open",
+        "again": "To run it again",
+        "files": "The study's file" if alone else "The studies' files",
+    }
+    return {anchor: heading for anchor, heading in headings.items() if choices or anchor != "choices"}
+
+
 def _section(view: StudyView) -> StudySection:
-    """Return what the page shows of one study: its setting, its results, its figures."""
+    """Return what the page shows of one study: its verdict, its figures, its claims, its tables."""
     study = view.study
+    verdict = overall_verdict([view.results], [view.rows])
     return StudySection(
         anchor=view.anchor,
         name=study.name,
         title=study.title,
         question=study.question,
+        badges=_badges(verdict),
+        found=" ".join(verdict.found),
+        judged=_counted(view.verdicts),
+        figures=_figures(view),
+        claims=[
+            JudgedClaim(*HOLDS[one.holds], sentence=one.claim, numbers=one.numbers.split("; ")) for one in view.verdicts
+        ],
         glance=_agents_at_a_glance(view),
+        results=results_table(view),
+        comparisons=comparisons_table(view),
         setting=_setting(view),
         scenarios=scenarios_table(view),
         agents=agents_table(view),
-        results=results_table(view),
-        figures=_figures(view),
-        comparisons=comparisons_table(view),
         toml=as_toml(study),
     )
 
@@ -195,8 +249,8 @@ def _agents_at_a_glance(view: StudyView) -> Table:
     return Table(f"The agents over {over}.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
 
 
-def _studies_at_a_glance(views: Sequence[StudyView]) -> Table:
-    """Return each study in a line of the verdict."""
+def _index(views: Sequence[StudyView]) -> Table:
+    """Return each study in a line, which leads to it."""
     rows: list[TableRow] = []
     for view in views:
         verdict = overall_verdict([view.results], [view.rows])
@@ -210,13 +264,18 @@ def _studies_at_a_glance(views: Sequence[StudyView]) -> Table:
         rows.append(
             [
                 TableCell(view.study.title, tags=tuple(tags), anchor=view.anchor),
-                f"{holds} of {len(view.verdicts)}" if view.verdicts else "–",
+                TableCell(f"{holds} of {len(view.verdicts)}", anchor=f"{view.anchor}-claims") if view.verdicts else "–",
                 f"{broken:,} of {certified:,}" if certified else "–",
                 f"{below:,} of {runs:,}" if runs else "–",
             ]
         )
-    headings = ("study", "claims that hold", "promises broken", "below the floor without a promise")
-    return Table("The studies.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
+    headings = ("study", "claims that hold", "promises broken", "others below the floor")
+    return Table(
+        "The studies. Others are runs that promise no floor, or are NOT CERTIFIED.",
+        headings,
+        frozenset({1, 2, 3}),
+        [RowGroup("", rows)],
+    )
 
 
 def _counted(verdicts: Sequence[Verdict]) -> str:
@@ -233,22 +292,12 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(words)
 
 
-def _claims(views: Sequence[StudyView]) -> Table | None:
-    """Return each claim with its verdict and numbers; None where nothing was claimed."""
-    groups = []
-    for view in views:
-        rows: list[TableRow] = [
-            [one.claim, HOLDS[one.holds], TableCell(lines=tuple(Note(part) for part in one.numbers.split("; ")))]
-            for one in view.verdicts
-        ]
-        groups.append(RowGroup(view.study.title if len(views) > 1 else "", rows))
-    if not any(group.rows for group in groups):
-        return None
-    caption = (
-        "What must come out if the paper (Li, Huang, Shen and Yang, Near-optimal Conservative Exploration in "
-        "Reinforcement Learning under Episode-wise Constraints, 2023) is right, each judged by code from these results."
-    )
-    return Table(caption, ("claim", "verdict", "what was found"), frozenset(), groups, stacks=True)
+def _choices(views: Sequence[StudyView]) -> Table | None:
+    """Return what the paper leaves open and concerns these studies; None where nothing does."""
+    mine = {choice for view in views for choice in choices_for(view.study.name)}
+    rows: list[TableRow] = [choice.cells for choice in CHOICES if choice in mine]
+    wide = frozenset(range(1, len(HEADINGS)))
+    return Table(SOURCES, HEADINGS, frozenset(), [RowGroup("", rows)], wide, stacks=True) if rows else None
 
 
 def _setting(view: StudyView) -> str:
@@ -292,8 +341,9 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
     if any(scenario.log is None for scenario in scenarios):
         lines.append(
             "The baseline is above the floor. That is trusted, not proved, until data certify it: before that an "
-            "agent plays the baseline alone. Beside each promise stands how well it is known beforehand: certified "
-            "by data, asserted by the user (somebody gave its value), or unknown."
+            "agent plays the baseline alone. Beside each promise stands how well the agent knows it beforehand: "
+            "certified by data, asserted by the user (somebody gave its value), or unknown. Whether it is true is "
+            "known here, because the simulator knows the world; no promise rests on that."
         )
     if any(scenario.log is not None for scenario in scenarios):
         lines.append(

@@ -9,7 +9,13 @@ from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
 from surefoot.studies.analysis.summary import Row
-from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, premise_is_false, promises_of
+from surefoot.studies.analysis.trials import (
+    UNCERTIFIED,
+    is_uncertified,
+    premise_is_false,
+    promise_beside_truth,
+    promises_of,
+)
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
@@ -190,8 +196,8 @@ def replan_in_words(choice: Choice) -> str:
 
 def _promises(trials: Sequence[Trial]) -> TableCell:
     """Return each promise once, with the number of its runs where there are several; red where nothing is promised."""
-    promises = promises_of(trials)
-    withdrawn = promises_of([trial for trial in trials if is_uncertified(trial) or premise_is_false(trial)])
+    promises = promises_of(trials, promise_beside_truth)
+    withdrawn = {promise_beside_truth(trial) for trial in trials if is_uncertified(trial) or premise_is_false(trial)}
     lines = []
     for promise, times in promises.items():
         count = f" ({times:,} {plural('run', times)})" if len(promises) > 1 else ""
@@ -200,32 +206,38 @@ def _promises(trials: Sequence[Trial]) -> TableCell:
 
 
 def results_table(view: StudyView) -> Table:
-    """Return the numbers of each agent in each scenario."""
+    """Return the numbers of each agent in each scenario. Who knows V^b is a column where somebody does."""
+    somebody_knows = any(row["told"] for row in view.rows)
     headings = (
-        *("agent", "knows V^b", "trials", "episodes below the floor, mean per run", "runs ever below the floor"),
-        *("regret, mean (units of return)", "return per episode, mean", "first episode off the baseline, median"),
-        "first optimistic episode, median",
+        *(
+            "agent",
+            *(("knows V^b",) if somebody_knows else ()),
+            "episodes below the floor",
+            "runs ever below the floor",
+        ),
+        *("regret", "return per episode", "off the baseline at", "optimistic at"),
     )
     caption = (
-        "The results of each agent in each scenario. Below a first episode: from the earliest to the latest trial. "
-        "Below regret and return: the 95 % t interval of the mean over trials, and what the baseline alone would have "
-        "had in the same trials."
+        "The results of each agent in each scenario: means per run, in units of return; of first episodes the median "
+        "over trials, and below it the earliest to the latest. Below regret and return: the 95 % t interval of the "
+        "mean over trials, and what the baseline alone would have had in the same trials."
     )
     groups = []
     for scenario in view.study.scenarios:
         mine = [row for row in view.rows if row["panel"] == scenario.id]
-        groups.append(RowGroup(mine[0]["panel_title"], [_result(row) for row in mine]))
-    return Table(caption, headings, frozenset({2, 3, 5, 6, 7, 8}), groups, frozenset({4}))
+        groups.append(RowGroup(mine[0]["panel_title"], [_result(row, somebody_knows) for row in mine]))
+    below = headings.index("runs ever below the floor")
+    return Table(caption, headings, frozenset(range(below - 1, len(headings))) - {below}, groups, frozenset({below}))
 
 
-def _result(row: Row) -> TableRow:
+def _result(row: Row, somebody_knows: bool) -> TableRow:
     trials, wanted = row["trials"], row["trials_wanted"]
+    missing = (Note(f"{trials} of {wanted} trials"),) if trials < wanted else ()
     if not trials:
-        return [row["label"], "–", f"0 of {wanted}", *["–"] * 6]
+        return [TableCell(row["label"], tags=missing), *(["–"] if somebody_knows else []), *["–"] * 6]
     return [
-        TableCell(row["label"], tags=_tags(row)),
-        "yes" if row["told"] else "no",
-        str(trials) if trials == wanted else f"{trials} of {wanted}",
+        TableCell(row["label"], tags=(*_tags(row), *missing)),
+        *(["yes" if row["told"] else "no"] if somebody_knows else []),
         TableCell(amount(row["violations"]), small=(f"baseline {amount(row['baseline_violations'])}",)),
         TableCell(count_in_words(row["runs_below"], trials, "run"), small=(bound_in_words(row["runs_below"], trials),)),
         _interval(row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
