@@ -85,7 +85,7 @@ class Series(NamedTuple):
 
 def not_optimistic(trial: Trial) -> float:
     """Return |N|: the episodes on the baseline or on mixtures; inf where the run never became optimistic."""
-    return math.inf if trial.first_optimistic is None else trial.on_baseline + trial.on_mixture
+    return math.inf if trial.first_optimistic is None else float(trial.on_baseline + trial.on_mixture)
 
 
 def setting_of(cell: Cell, trials: Sequence[Trial]) -> theorem.Setting:
@@ -208,7 +208,8 @@ def by_k(results: Results) -> Iterator[Growth]:
     for _, cells in _cells(results, MIXERS):
         families: dict[tuple[str, int], list[Cell]] = {}
         for cell in cells:
-            families.setdefault((str(cell.scenario.world["name"]), cell.episodes), []).append(cell)
+            K = results.trials[cell.id][0].episodes
+            families.setdefault((str(cell.scenario.world["name"]), K), []).append(cell)
         for (name, K), some in families.items():
             several = [results.trials[cell.id] for cell in some]
             width = int(several[0][0].curve_episodes[0])
@@ -251,7 +252,7 @@ def _additive_constant(results: Results) -> Iterator[Found]:
         for cell in cells:
             other = free.get(cell.scenario.id, ())
             pairs = common(results.trials[cell.id], other)
-            K = cell.episodes
+            K = results.trials[cell.id][0].episodes
             if not pairs or other[0].episodes != K or any(10 * optimistic_at(mine) > K for mine, _ in pairs):
                 continue
             mine, its = ([pair[i] for pair in pairs] for i in (0, 1))
@@ -341,7 +342,7 @@ def _gamma_zero(results: Results) -> Iterator[Found]:
             mine, its = results.trials[cell.id], free[cell.scenario.id].trials
             if not common(mine, its) or mine[0].episodes != its[0].episodes:
                 continue
-            others = max(trial.on_baseline + trial.on_mixture for trial in mine)
+            others = max(int(trial.on_baseline + trial.on_mixture) for trial in mine)
             regret, free_regret = median(mine, regret_of), median(its, regret_of)
             it = setting_of(cell, mine)
             numbers = (
@@ -349,7 +350,8 @@ def _gamma_zero(results: Results) -> Iterator[Found]:
                 f"{number(regret)}, BPI-UCBVI {number(free_regret)}; the corollary's bound is "
                 f"{scientific(theorem.optimistic_regret_bound(it))}{_beside(results, agent)}"
             )
-            yield Found(others == 0 and abs(regret - free_regret) <= SAME * free_regret, numbers)
+            same = abs(regret - free_regret) <= SAME * free_regret
+            yield Found(others == 0 and bool(same), numbers)
 
 
 def _beside(results: Results, agent: AgentSpec) -> str:
@@ -381,7 +383,7 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
                 f"{label_of(trials)} keeps {keeps}{'' if stated is None else f' (Table 1: {stated.constraint})'}"
                 f"{', knows V^b' if trials[0].told else ''}: single episodes below in {below} of {len(trials)} runs, "
                 f"the sum in {in_sum}; off the baseline {_when(trials)}; regret {number(median(trials, regret_of))} "
-                f"of K = {number(cell.episodes)}"
+                f"of K = {number(trials[0].episodes)}"
             )
             if stated is not None:
                 order = theorem.stated_order(agent.agent, setting_of(cell, trials))
