@@ -258,11 +258,11 @@ def _additive_constant(results: Results) -> Iterator[Found]:
             mine, its = ([pair[i] for pair in pairs] for i in (0, 1))
             early, late = (regret_at(mine, np.array([K / 10, K])) - regret_at(its, np.array([K / 10, K]))).tolist()
             it = setting_of(cell, mine)
-            spent = float(np.median([regret_at([trial], np.array([optimistic_at(trial)]))[0] for trial in mine]))
+            waits = median(mine, not_optimistic)
             numbers = (
                 f"{cell.scenario.heading}, {label_of(mine)}: {number(early)} more than BPI-UCBVI by K/10, "
-                f"{number(late)} by K = {number(K)}; {number(spent)} spent before it was optimistic; the theorem's "
-                f"additive term is {scientific(theorem.most_not_optimistic(it) * it.Delta_0)}"
+                f"{number(late)} by K = {number(K)}; |N| Delta_0 = {number(waits * it.Delta_0)}, of which the theorem "
+                f"allows {scientific(theorem.most_not_optimistic(it) * it.Delta_0)}"
             )
             yield Found(late - early <= SAME * abs(early), numbers)
 
