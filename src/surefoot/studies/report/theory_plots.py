@@ -89,6 +89,8 @@ def _draw_fit(axes: "Axes", x: np.ndarray, fit: PowerLaw, colour: str) -> None:
 
 def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure", "list[Axes]"]:
     """Return logarithmic axes, two per row, one for each title."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     columns = min(2, len(titles))
     rows = math.ceil(len(titles) / columns)
     figure = new_figure(results, 0.3 + rows * 3.8)
@@ -101,8 +103,10 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
         axes.set_yscale("log")
         axes.tick_params(labelsize=SMALL)
         axes.spines[["top", "right"]].set_visible(False)
-        thousands(axes.yaxis)
-        thousands(axes.xaxis)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
+            axis.set_minor_formatter(NullFormatter())
+            thousands(axis)
         if i % columns == 0:
             axes.set_ylabel(ylabel, fontsize=MEDIUM)
     return figure, grid[: len(titles)]
