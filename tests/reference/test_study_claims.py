@@ -17,6 +17,7 @@ import pytest
 from surefoot.agents import AGENTS
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.studies.analysis.claims import JUDGES, Verdict, judge, judges
+from surefoot.studies.analysis.theorem import Setting, most_not_optimistic, regret_bound
 from surefoot.studies.analysis.trials import at_the_end, is_flat, number
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
@@ -198,6 +199,70 @@ def sharp() -> Results:
     return played(packaged("sharp", 3), lambda cell, i: (20 if cell.agent.bounds == "kl" else 800) + i)
 
 
+def waited(trial: Trial, episodes: float, kappa: float, gap: float) -> Trial:
+    """So many episodes not optimistic, with a floor kappa below the baseline and an optimum gap above it."""
+    floor, best = trial.baseline - kappa, trial.baseline + gap
+    return replace(trial, on_baseline=round(episodes), on_mixture=0, floor=floor, optimum=best)
+
+
+@cache
+def regret_in_K() -> Results:
+    def run(cell: Cell, i: int) -> Trial:
+        if cell.agent.agent == "bpi-ucbvi":
+            return replace(made(cell, i, 0, 0), violations=40 + i)
+        return made(cell, i, 10 + 10 * i, 80 + i)
+
+    study = packaged("regret-in-K", 3)
+    return results_of(study, [run(cell, i) for cell in study.cells for i in range(study.trials)])
+
+
+def kappa_of(trial: Trial) -> float:
+    return float(trial.panel.partition("kappa")[2])
+
+
+@cache
+def regret_in_kappa() -> Results:
+    def run(trial: Trial) -> Trial:
+        if trial.panel.startswith("eta5-"):
+            return waited(trial, 5000.0, kappa_of(trial), 0.5)
+        return waited(trial, 1e6 * kappa_of(trial) ** -1.25, kappa_of(trial), 1e-4)
+
+    return retold(played(packaged("regret-in-kappa", 3)), is_run(), run)
+
+
+def sizes_of(trial: Trial) -> list[int]:
+    return [int(part[1:]) for part in trial.panel.split("-")[:3]]
+
+
+@cache
+def scaling() -> Results:
+    return retold(played(packaged("scaling", 3)), is_run(), by_sizes(1.5, 0.5, 2.5))
+
+
+@cache
+def gamma_zero() -> Results:
+    def run(cell: Cell, i: int) -> Trial:
+        if cell.agent.agent == "bpi-ucbvi":
+            return replace(made(cell, i, 0, 0), violations=40 + i)
+        return made(cell, i, 0, 0) if cell.scenario.id == "floor0" else made(cell, i, 300 + i)
+
+    study = packaged("gamma-zero", 3)
+    return results_of(study, [run(cell, i) for cell in study.cells for i in range(study.trials)])
+
+
+TABLE_1_REGRETS = {"budget-exploration": 10.0, "stepmix": 20.0, "epsmix": 20.0, "dope": 30.0, "optpess-lp": 40.0}
+SUMS = ("budget-exploration", "conservative-ucbvi")
+
+
+@cache
+def budgets() -> Results:
+    def regretted(trial: Trial) -> Trial:
+        return replace(trial, regret=TABLE_1_REGRETS[trial.learner] + 0.1 * trial.trial)
+
+    told = retold(played(packaged("budgets", 3)), lambda trial: trial.learner in TABLE_1_REGRETS, regretted)
+    return changed(told, lambda trial: trial.learner in SUMS, violations=7)
+
+
 AS_THE_PAPER_SAYS: dict[str, Callable[[], Results]] = {
     "online": online,
     "online-worlds": lambda: online("online-worlds"),
@@ -208,6 +273,11 @@ AS_THE_PAPER_SAYS: dict[str, Callable[[], Results]] = {
     "step-no-mix": step_no_mix,
     "offline-violations": offline_violations,
     "sharp": sharp,
+    "regret-in-K": regret_in_K,
+    "regret-in-kappa": regret_in_kappa,
+    "scaling": scaling,
+    "gamma-zero": gamma_zero,
+    "budgets": budgets,
 }
 
 
@@ -274,6 +344,35 @@ def bumped(trial: Trial, where: slice, by: float) -> Trial:
     curve = trial.curve_mean.copy()
     curve[where] += by
     return replace(trial, curve_mean=curve)
+
+
+MIXERS = ("stepmix", "epsmix")
+
+
+def growing(exponent: float, of: tuple[str, ...] = MIXERS) -> Callable[[Trial], Trial]:
+    """The regret of so many episodes is ten times a power of them."""
+
+    def run(trial: Trial) -> Trial:
+        curve = 10.0 * (trial.curve_episode + trial.curve_episodes) ** exponent
+        return replace(trial, curve_regret=curve, regret=curve[-1]) if trial.learner in of else trial
+
+    return run
+
+
+def by_kappa(exponent: float, gap: float = 1e-4) -> Callable[[Trial], Trial]:
+    return lambda trial: waited(trial, 1e6 * kappa_of(trial) ** -exponent, kappa_of(trial), gap)
+
+
+def of_family(begins: str) -> Choose:
+    return lambda trial: trial.panel.startswith(begins)
+
+
+def by_sizes(in_S: float, in_A: float, in_H: float) -> Callable[[Trial], Trial]:
+    def run(trial: Trial) -> Trial:
+        S, A, H = sizes_of(trial)
+        return waited(trial, 1e6 * S**in_S * A**in_A * H**in_H, 0.2, 0.1)
+
+    return run
 
 
 # claim -> (study, what is wrong, the results with that wrong)
@@ -427,6 +526,51 @@ CONTROLS: dict[str, list[Control]] = {
         ("sharp", "never in one world", lambda r: again(r, is_run("river-swim", "stepmix-kl"), NEVER)),
         ("sharp", "nobody in one world", lambda r: again(r, is_run("river-swim"), NEVER)),
     ],
+    "regret-root-k": [
+        ("regret-in-K", "like K in one world", lambda r: retold(r, is_run("random", "epsmix"), growing(1.0))),
+        ("regret-in-K", "like K^0.6", lambda r: retold(r, is_run("random", "stepmix"), growing(0.6))),
+        ("regret-in-K", "like K in the worst of a family", lambda r: retold(r, is_run("gap0.01"), growing(1.0))),
+    ],
+    "additive-constant": [
+        ("regret-in-K", "goes on growing", lambda r: retold(r, is_run("random", "epsmix"), growing(0.2))),
+        ("regret-in-K", "goes on growing elsewhere", lambda r: retold(r, is_run("gap0.1"), growing(0.5))),
+    ],
+    "waiting-in-kappa": [
+        ("regret-in-kappa", "like 1/kappa^3", lambda r: retold(r, is_run(learner="stepmix"), by_kappa(3.0))),
+        ("regret-in-kappa", "like 1/kappa^2.1 here", lambda r: retold(r, of_family("tie-"), by_kappa(2.1))),
+    ],
+    "waiting-between": [
+        ("regret-in-kappa", "like a constant", lambda r: retold(r, of_family("eta50-"), by_kappa(0.0))),
+        ("regret-in-kappa", "like 1/kappa^2.5", lambda r: retold(r, of_family("tie-"), by_kappa(2.5))),
+    ],
+    "waiting-saturates": [
+        ("regret-in-kappa", "like 1/kappa", lambda r: retold(r, of_family("eta5-"), by_kappa(1.0, gap=0.5))),
+        ("regret-in-kappa", "like kappa", lambda r: retold(r, of_family("eta5-"), by_kappa(-1.0, gap=0.5))),
+    ],
+    "waiting-in-sizes": [
+        ("scaling", "like H^4", lambda r: retold(r, is_run(), by_sizes(1.0, 0.5, 4.0))),
+        ("scaling", "like S^2.2", lambda r: retold(r, is_run(), by_sizes(2.2, 0.5, 2.0))),
+        ("scaling", "like A^1.2", lambda r: retold(r, is_run(), by_sizes(1.0, 1.2, 2.0))),
+    ],
+    "gamma-zero": [
+        ("gamma-zero", "one mixture", lambda r: changed(r, is_run("floor0", "stepmix", 1), on_mixture=1)),
+        ("gamma-zero", "on the baseline", lambda r: again(r, is_run("floor0", "epsmix"), 300)),
+        ("gamma-zero", "more regret", lambda r: changed(r, is_run("floor0", "stepmix"), regret=50.0)),
+    ],
+    "table-1-constraints": [
+        ("budgets", "one episode of one run", lambda r: changed(r, is_run(learner="dope", trial=1), violations=1)),
+        ("budgets", "the sum", lambda r: changed(r, is_run(learner="budget-exploration"), min_cumulative=-1.0)),
+        ("budgets", "another constraint", lambda r: changed(r, is_run(learner="stepmix"), promise=NO_FLOOR)),
+    ],
+    "sums-fall-below": [
+        ("budgets", "none is", lambda r: changed(r, lambda trial: trial.learner in SUMS, violations=0)),
+        ("budgets", "not in every run", lambda r: changed(r, is_run(trial=1), violations=0)),
+    ],
+    "table-1-regret": [
+        ("budgets", "DOPE less than StepMix", lambda r: changed(r, is_run(learner="dope"), regret=5.0)),
+        ("budgets", "OptPess-LP as much as DOPE", lambda r: changed(r, is_run(), regret=30.0)),
+        ("budgets", "more by chance", lambda r: changed(r, is_run(learner="optpess-lp", trial=0), regret=1.0)),
+    ],
 }
 
 
@@ -524,6 +668,17 @@ class TestEveryClaim:
             ("mixing-leaves-sooner", "step-no-mix", is_run(learner="stepmix")),
             ("fewer-violations-with-more-data", "offline-violations", is_run("n30")),
             ("fewer-violations-with-more-data", "online", is_run()),
+            ("regret-root-k", "regret-in-K", is_run(learner="bpi-ucbvi")),
+            ("additive-constant", "regret-in-K", lambda trial: trial.learner != "bpi-ucbvi"),
+            ("additive-constant", "gamma-zero", is_run("floor2")),
+            ("waiting-in-kappa", "regret-in-kappa", lambda trial: kappa_of(trial) == 0.1),
+            ("waiting-between", "regret-in-kappa", of_family("eta5-")),
+            ("waiting-saturates", "regret-in-kappa", lambda trial: not trial.panel.startswith("eta5-")),
+            ("waiting-in-sizes", "scaling", lambda trial: trial.panel.startswith("S4-A4-H3")),
+            ("gamma-zero", "gamma-zero", lambda trial: trial.panel != "floor0"),
+            ("gamma-zero", "gamma-zero", lambda trial: trial.learner != "bpi-ucbvi"),
+            ("sums-fall-below", "budgets", lambda trial: trial.learner not in SUMS),
+            ("table-1-regret", "budgets", is_run(learner="stepmix")),
             ("sharp-leaves-sooner", "sharp", lambda trial: "paper" in trial.learner),
             ("sharp-leaves-sooner", "sharp", lambda trial: trial.learner in ("stepmix-kl", "epsmix-paper")),
         ],
@@ -1138,3 +1293,44 @@ class TestNotTooEasy:
         results = played(with_panels(study, less, replace(more, floor=2.3)))
         verdict = said("higher-floor-delays", results)
         assert verdict.holds is None
+
+
+# -- the theory -------------------------------------------------------------------------------------------------------
+
+
+class TestTheory:
+    """The numbers beside the verdicts: exponents with their intervals, and the theorems' bounds."""
+
+    def test_the_regret_is_told_with_its_exponent_and_the_bound(self):
+        """In trial 1 on the baseline until 20, 0.27 each; on mixtures until 81, 0.135 each: 13.635, the median."""
+        first = said("regret-root-k", regret_in_K()).numbers
+        assert first.startswith("random, StepMix: exponent 0.00 (")
+        assert "to 1,000, where the regret is 13.6" in first
+        it = Setting(H, S, A, K, 2.4 - FLOOR, BEST - 2.4, 0.1 / (3 * (H + 1)))
+        assert f"the theorem's bound is {regret_bound(it):.1e}, above K H = 3.0e+03, which nothing exceeds" in first
+
+    def test_too_short_to_tell(self):
+        """One floor at which the agent never becomes optimistic: its waiting is not known, whatever the others say."""
+        short = changed(regret_in_kappa(), is_run("tie-kappa0.0003", "stepmix"), first_optimistic=None)
+        verdict = said("waiting-in-kappa", short)
+        assert verdict.holds is None
+        assert "trap-near-tie, StepMix: not optimistic by the end in 1 of 6" in verdict.numbers
+
+    def test_an_exponent_that_may_be_at_the_limit_is_not_judged(self):
+        """Three points beside a line of exponent 2: its interval has 2 inside."""
+        twice = retold(regret_in_kappa(), of_family("eta5-"), by_kappa(2.0, gap=0.5))
+        beside = retold(twice, is_run("eta5-kappa0.025"), lambda trial: replace(trial, on_baseline=10**10))
+        verdict = said("waiting-in-kappa", beside)
+        assert verdict.holds is None
+        assert "(the difference to 2 may be chance)" in verdict.numbers
+
+    def test_ends_and_bounds_in_kappa(self):
+        numbers = said("waiting-in-kappa", regret_in_kappa()).numbers
+        assert "exponent of 1/kappa 1.25 (1.25 to 1.25), from 1.25 at the large to 1.25 at the small end" in numbers
+        it = Setting(H, S, A, K, 0.025, 1e-4, 0.1 / (3 * (H + 1)))
+        assert f"Lemma finite allows {most_not_optimistic(it):.1e}" in numbers
+
+    def test_table_1_says_who_keeps_what(self):
+        rows = said("table-1-constraints", budgets()).numbers.split("; Budget-Exploration ")[1]
+        assert rows.startswith("keeps the sum (Table 1: the sum)")
+        assert "single episodes below in 3 of 3 runs, the sum in 0" in rows

@@ -54,7 +54,7 @@ def studies(
         typer.echo(json.dumps([study.as_json() for study in find_studies("all")], indent=2))
         return
     if name is None:
-        for group in ("paper", "ours"):
+        for group in ("paper", "ours", "theory"):
             for study in find_studies(group):
                 typer.echo(f"{study.name:20s} {study.title}")
         typer.echo(f"\nGroups: {', '.join(GROUPS)}. Run one: surefoot run online --quick")

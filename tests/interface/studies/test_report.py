@@ -368,9 +368,8 @@ def test_what_the_paper_leaves_open_stands_by_the_studies_that_it_concerns(resul
 
 def test_every_choice_is_a_whole_row():
     """What it concerns is a study that exists; every study of the paper has rows; no cell is empty."""
-    added_elsewhere = {"online-worlds"}
     for choice in CHOICES:
-        assert set(choice.studies) <= {*GROUPS["all"], *added_elsewhere}
+        assert set(choice.studies) <= {*GROUPS["all"]}
         assert all(cell and cell[-1] == "." for cell in choice.cells[1:])
         assert not choice.topic.endswith(".")
     assert len({choice.topic for choice in CHOICES}) == len(CHOICES) >= 20

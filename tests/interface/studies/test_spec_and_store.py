@@ -154,6 +154,32 @@ IDS = {
         ("random", "random-sparse", "trap", "offers", "dosing", "river-swim"),
         ("stepmix-kl", "epsmix-kl", "stepmix-paper", "epsmix-paper"),
     ),
+    "regret-in-K": (("random", "gap0.1", "gap0.01", "gap0.001", "gap0.0003"), ("stepmix", "epsmix", "bpi-ucbvi")),
+    "regret-in-kappa": (
+        (
+            *(f"eta50-kappa{kappa}" for kappa in ("1.6", "0.4", "0.1", "0.025")),
+            *(f"eta5-kappa{kappa}" for kappa in ("0.1", "0.025", "0.00625")),
+            *(f"tie-kappa{kappa}" for kappa in ("0.32", "0.08", "0.02", "0.005", "0.00125", "0.0003")),
+        ),
+        ("stepmix", "epsmix"),
+    ),
+    "scaling": (
+        tuple(
+            f"S{S}-A{A}-H{H}-seed{seed}"
+            for S, A, H in (
+                *((4, 4, H) for H in (3, 2, 4, 6)),
+                *((S, 4, 3) for S in (2, 8, 12)),
+                *((4, A, 3) for A in (2, 8, 12)),
+            )
+            for seed in (0, 1)
+        ),
+        ("stepmix",),
+    ),
+    "gamma-zero": (("floor0", "floor1", "floor2"), ("stepmix", "epsmix", "bpi-ucbvi")),
+    "budgets": (
+        ("stationary",),
+        ("bpi-ucbvi", "budget-exploration", "conservative-ucbvi", "stepmix", "epsmix", "dope", "optpess-lp"),
+    ),
 }
 
 

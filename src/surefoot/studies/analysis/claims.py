@@ -7,11 +7,13 @@ themselves, a sentence each, are in spec/claims.py.
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from surefoot.agents import AGENTS
+from surefoot.studies.analysis import theory
+from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
 from surefoot.studies.analysis.stats import bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
 from surefoot.studies.analysis.trials import (
@@ -53,7 +55,6 @@ from surefoot.studies.spec.claims import CLAIMS
 from surefoot.studies.spec.study import AgentSpec, Scenario
 
 FAR = 0.9  # of the gap between baseline and optimum, median over trials: who closed that much has risen to the optimum
-MIXERS = ("stepmix", "epsmix")
 
 
 class Verdict(NamedTuple):
@@ -70,25 +71,6 @@ class Analysis(NamedTuple):
     results: Results
     rows: Rows
     verdicts: list[Verdict]
-
-
-Judge = Callable[[Results], Iterator[Found]]
-
-
-JUDGES: dict[str, Judge] = {}  # by the claim's name
-
-
-def judges(name: str) -> Callable[[Judge], Judge]:
-    """Register the function that judges a claim."""
-
-    def register(function: Judge) -> Judge:
-        if name not in CLAIMS or name in JUDGES:
-            reason = "is judged twice" if name in CLAIMS else "is not in spec/claims.py"
-            raise ValueError(f"The claim {name!r} {reason}.")
-        JUDGES[name] = function
-        return function
-
-    return register
 
 
 def judge(results: Results) -> list[Verdict]:
@@ -426,5 +408,6 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
                 yield Found(later(mine, its, left_at), f"{scenario.heading}, {label_of(mine)} {numbers}")
 
 
+assert theory  # the claims of the theorems are judged there
 if CLAIMS.keys() != JUDGES.keys():
     raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")

@@ -33,6 +33,42 @@ class Paired(NamedTuple):
     p: float  # the exact sign test: the probability of so unequal wins and losses, or more, if neither is better
 
 
+class PowerLaw(NamedTuple):
+    """y = factor x^exponent, fitted to n points, with a confidence interval of the exponent; two points have none: nan.
+
+    The interval is that of a straight line through logarithms: it is wide where the points do not lie on one.
+    """
+
+    exponent: float
+    low: float
+    high: float
+    factor: float
+    n: int
+
+    def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.exponent:.2f}"
+        return f"{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def power_law(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> PowerLaw:
+    """Fit y = factor x^exponent by ordinary least squares on logarithms, with Student's interval of the exponent."""
+    one, two = (as_floats(name, some, InvalidSetting) for name, some in (("x", x), ("y", y)))
+    if one.shape != two.shape or one.ndim != 1 or len(np.unique(one)) < 2:
+        raise InvalidSetting(f"x has shape {one.shape} and y {two.shape}, expected points of at least two different x.")
+    if not ((one > 0.0) & (two > 0.0)).all():
+        raise InvalidSetting("x or y has numbers that are not above 0, which have no logarithm.")
+    u, v, n = np.log(one), np.log(two), len(one)
+    spread = float(((u - u.mean()) ** 2).sum())
+    exponent = float(((u - u.mean()) * (v - v.mean())).sum()) / spread
+    at_0 = float(v.mean()) - exponent * float(u.mean())
+    half = math.nan
+    if n > 2:
+        left = float(((v - at_0 - exponent * u) ** 2).sum())
+        half = t_quantile(0.5 + 0.5 * _share("level", level), n - 2) * math.sqrt(left / (n - 2) / spread)
+    return PowerLaw(exponent, exponent - half, exponent + half, math.exp(at_0), n)
+
+
 def t_quantile(p: float, dof: int) -> float:
     """Return the quantile of Student's t: the value that is not exceeded with probability p."""
     from scipy.special import stdtrit

@@ -180,9 +180,11 @@ def median(trials: Sequence[Trial], of: Callable[[Trial], float]) -> float:
 
 
 def number(value: float) -> str:
-    """Return a number for people, in millions where it is that large."""
+    """Return a number for people, in millions where it is that large, or in billions."""
     if math.isinf(value):
         return "never"
+    if abs(value) >= 1e9:
+        return f"{value / 1e9:.3g} billion"
     if abs(value) >= 1e6:
         return f"{value / 1e6:.3g} million"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"

@@ -54,6 +54,7 @@ from surefoot.studies.report.axes import (
     with_floor,
     with_violations,
 )
+from surefoot.studies.report.theory_plots import plot_exponents, plot_growth
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
@@ -469,5 +470,16 @@ FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
         plot_violations,
         "Episodes below the floor in a run, and how many runs have any, where the baseline was learnt from a log of so "
         "many episodes. Bars are exact binomial 95 % bounds.",
+    ),
+    "growth": StudyFigure(
+        plot_growth,
+        "Regret against K from where the first world is optimistic, on logarithmic axes: medians over trials, of "
+        "several worlds of a family the worst at each K, with the power law fitted to them. The dashed line is "
+        "the theorem's order without its constants; with them the bound is the number in the legend.",
+    ),
+    "exponents": StudyFigure(
+        plot_exponents,
+        "Episodes that are not optimistic, on logarithmic axes: medians over trials, with the power law fitted to "
+        "them. Grey lines through the first point have the exponents of Lemma finite, which bounds from above.",
     ),
 }

@@ -53,9 +53,10 @@ PAPER = (
     "offline-violations",
 )
 OURS = ("sharp",)
-GROUPS = {"paper": PAPER, "ours": OURS, "all": (*PAPER, *OURS)}
+THEORY = ("regret-in-K", "regret-in-kappa", "scaling", "gamma-zero", "budgets")
+GROUPS = {"paper": PAPER, "ours": OURS, "theory": THEORY, "all": (*PAPER, *OURS, *THEORY)}
 # What each figure is: plots.py in the report, where a figure of every name is drawn and of no other (a test compares).
-FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations")
+FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations", "growth", "exponents")
 USUAL_FIGURES = ("return", "regret", "ribbon", "certificates", "coverage")
 AXES = ("linear", "log")
 LARGEST_FILE = 1_000_000  # bytes of a study's file: it is written by hand

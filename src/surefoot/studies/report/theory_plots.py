@@ -1,0 +1,112 @@
+"""Pictures of the theory: what was measured, its fitted power law, and the theorem's order, on logarithmic axes."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surefoot.simulation.figures import COLOURS
+from surefoot.studies.analysis import theorem
+from surefoot.studies.analysis.stats import PowerLaw
+from surefoot.studies.analysis.theory import SIZES, Series, by_k, by_kappa, by_size
+from surefoot.studies.report.axes import (
+    GREY,
+    LARGE,
+    MEDIUM,
+    SMALL,
+    figure_of_nothing,
+    finished,
+    in_lines,
+    legend_below,
+    new_figure,
+    thousands,
+)
+from surefoot.studies.run.store import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_growth(results: Results) -> "Figure":
+    """Draw regret against K on logarithmic axes, from where it is optimistic, with the fit and sqrt(H^3 S A K)."""
+    several = [one for one in by_k(results) if (one.regret > 0.0).all()]
+    if not several:
+        return figure_of_nothing(results, "No run became optimistic early enough to see its regret grow.")
+    titles = list(dict.fromkeys(one.title for one in several))
+    figure, grid = _axes(results, titles, "regret so far, in return")
+    for title, axes in zip(titles, grid, strict=True):
+        mine = [one for one in several if one.title == title]
+        for i, one in enumerate(mine):
+            label = f"{one.label}: exponent {one.fit}"
+            axes.plot(one.k, one.regret, "o", color=COLOURS[i], ms=3.5, label=label)
+            _draw_fit(axes, one.k, one.fit, COLOURS[i])
+        it = mine[0].setting
+        order = [theorem.leading_order(it._replace(K=int(k))) for k in mine[0].k]
+        axes.plot(mine[0].k, order, color=GREY, ls="--", lw=1.0, label="sqrt(H^3 S A K), exponent 0.5")
+        axes.plot([], [], " ", label=f"the theorem's bound at the end: {theorem.regret_bound(it):.0e}")
+        axes.set_xlabel("K", fontsize=MEDIUM)
+        legend_below(axes, len(mine))
+    return finished(figure)
+
+
+def plot_exponents(results: Results) -> "Figure":
+    """Draw the episodes that are not optimistic against 1/kappa, H, S or A, with fits and the theorem's exponents."""
+    drawn: dict[tuple[str, str], list[Series]] = {}
+    for series in by_kappa(results):
+        drawn.setdefault(("1/kappa", series.title), []).append(series)
+    for size, series in by_size(results):
+        drawn.setdefault((size, f"{series.title}, {size} varied"), []).append(series)
+    drawn = {key: known for key, some in drawn.items() if (known := [series for series in some if series.known])}
+    if not drawn:
+        return figure_of_nothing(results, "No three cells that differ in one thing became optimistic.")
+    figure, grid = _axes(results, [title for _, title in drawn], "episodes that are not optimistic")
+    for (varied, several), axes in zip(((key[0], some) for key, some in drawn.items()), grid, strict=True):
+        for i, series in enumerate(several):
+            x, y = (np.array([getattr(point, name) for point in series.points]) for name in ("x", "waited"))
+            axes.plot(x, y, "o", color=COLOURS[i], ms=3.5, label=f"{series.label}: exponent {series.fit}")
+            _draw_fit(axes, x, series.fit, COLOURS[i])
+        exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
+        _draw_exponents(axes, several[0], exponents)
+        axes.set_xlabel(varied, fontsize=MEDIUM)
+        legend_below(axes, len(several))
+    return finished(figure)
+
+
+def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) -> None:
+    """Draw lines with the theorem's exponents through the first point: its constants would be far above."""
+    first, last = series.points[0], series.points[-1]
+    for exponent, style in zip(exponents, ("--", ":"), strict=False):
+        ends = first.waited, first.waited * (last.x / first.x) ** exponent
+        axes.plot([first.x, last.x], ends, color=GREY, ls=style, lw=1.0, label=f"Lemma finite: exponent {exponent:g}")
+
+
+def _draw_fit(axes: "Axes", x: np.ndarray, fit: PowerLaw, colour: str) -> None:
+    ends = np.array([x.min(), x.max()])
+    axes.plot(ends, fit.factor * ends**fit.exponent, color=colour, lw=1.2)
+
+
+def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure", "list[Axes]"]:
+    """Return logarithmic axes, two per row, one for each title."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    columns = min(2, len(titles))
+    rows = math.ceil(len(titles) / columns)
+    figure = new_figure(results, 0.3 + rows * 3.8)
+    grid = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for axes in grid[len(titles) :]:
+        axes.remove()
+    for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
+        axes.set_title("\n".join(in_lines(title, 120 // columns)), fontsize=LARGE)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.tick_params(labelsize=SMALL)
+        axes.spines[["top", "right"]].set_visible(False)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
+            axis.set_minor_formatter(NullFormatter())
+            thousands(axis)
+        if i % columns == 0:
+            axes.set_ylabel(ylabel, fontsize=MEDIUM)
+    return figure, grid[: len(titles)]
