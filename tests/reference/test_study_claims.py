@@ -22,7 +22,8 @@ from surefoot.studies.analysis.trials import at_the_end, is_flat, number
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.claims import CLAIMS
-from surefoot.studies.spec.study import GROUPS, AgentSpec, Cell, Scenario, Study, find_studies
+from surefoot.studies.spec.library import GROUPS, find_studies
+from surefoot.studies.spec.study import AgentSpec, Cell, Scenario, Study
 
 K, WIDTH, H, S, A = 1000, 10, 3, 5, 5
 BEST, FLOOR = 2.67, 2.2

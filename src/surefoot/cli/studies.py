@@ -38,7 +38,8 @@ def studies(
 ) -> None:
     """List the studies there are, the paper's and ours; or describe one; or say how a study's file is written."""
     from surefoot.studies.spec.fields import REQUIRED
-    from surefoot.studies.spec.study import GROUPS, TABLES, find_studies, source
+    from surefoot.studies.spec.library import GROUPS, find_studies, source
+    from surefoot.studies.spec.study import TABLES
 
     if fields:
         for table, entries in TABLES.items():
@@ -98,7 +99,7 @@ def run(
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.runner import check_workers, run_study
     from surefoot.studies.run.store import create, prepare, read_results
-    from surefoot.studies.spec.study import GROUPS, find_studies
+    from surefoot.studies.spec.library import GROUPS, find_studies
 
     chosen = [study for one in asked for study in find_studies(one)]
     several = len(chosen) > 1 or asked[0] in GROUPS

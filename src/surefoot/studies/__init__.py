@@ -9,7 +9,7 @@ from surefoot.studies.run.store import begin as begin
 from surefoot.studies.run.store import read_results as read_results
 from surefoot.studies.run.trial import Trial as Trial
 from surefoot.studies.run.trial import run_trial as run_trial
+from surefoot.studies.spec.library import find_studies as find_studies
 from surefoot.studies.spec.study import Study as Study
-from surefoot.studies.spec.study import find_studies as find_studies
 from surefoot.studies.spec.study import parse_study as parse_study
 from surefoot.studies.spec.study import read_study as read_study

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from surefoot.cli.main import app, main
 from surefoot.studies.analysis.summary import COLUMNS
 from surefoot.studies.run.store import read_results
-from surefoot.studies.spec.study import GROUPS, parse_study
+from surefoot.studies.spec.library import GROUPS
+from surefoot.studies.spec.study import parse_study
 
 RUNNER = CliRunner()
 STUDY = """
@@ -66,7 +67,7 @@ def test_the_studies_are_listed_and_described():
         assert name in listed
     one = surefoot("studies", "rivals").stdout
     assert "stationary/optpess-lp" in one
-    assert "scenarios x agents x trials = 1 x 5 x 10" in one
+    assert "scenarios x agents x trials = 1 x 6 x 10" in one
     assert tomllib.loads(surefoot("studies", "online", "--toml").stdout)["name"] == "online"
     table = json.loads(surefoot("studies", "online", "--json").stdout)
     assert parse_study(table, "x").name == "online"

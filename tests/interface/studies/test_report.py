@@ -28,7 +28,8 @@ from surefoot.studies.report.svg import compact, with_shared_letters
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, TITLE, choices_for
-from surefoot.studies.spec.study import GROUPS, find_studies, parse_study
+from surefoot.studies.spec.library import GROUPS, find_studies
+from surefoot.studies.spec.study import parse_study
 
 TINY = {
     "name": "tiny",

@@ -213,7 +213,8 @@ def finished(figure: "Figure") -> "Figure":
 
 
 def figure_of_nothing(results: Results, why: str) -> "Figure":
-    """Return a picture that says why there is nothing to draw."""
+    """Return a picture that says why there is nothing to draw, in results that have trials."""
+    drawn_cells(results)  # it refuses results without any
     figure = new_figure(results, 0.8)
     figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
     return finished(figure)

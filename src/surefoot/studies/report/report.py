@@ -34,7 +34,8 @@ from surefoot.studies.report.tables import (
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE, choices_for
-from surefoot.studies.spec.study import GROUPS, Study, packaged
+from surefoot.studies.spec.library import GROUPS, packaged
+from surefoot.studies.spec.study import Study
 
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
 HOLDS = {True: ("✓ holds", "holds"), False: ("✗ does not hold", "fails"), None: ("? cannot be judged", "unsure")}

@@ -34,7 +34,8 @@ from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.studies.run.former_promise import promise_from
 from surefoot.studies.run.trial import Trial, check_study_cells
-from surefoot.studies.spec.study import GROUPS, Cell, Study, parse_study
+from surefoot.studies.spec.library import GROUPS
+from surefoot.studies.spec.study import Cell, Study, parse_study
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +40,6 @@ from surefoot.studies.spec.fields import (
 )
 from surefoot.worlds.registry import family
 
-# In the order of the paper: its figures, then those of its drafts.
-PAPER = (
-    "online",
-    "online-worlds",
-    "offline",
-    "rivals",
-    "relative-floors",
-    "episodes-per-step",
-    "step-no-mix",
-    "offline-violations",
-)
-OURS = ("sharp",)
-THEORY = ("regret-in-K", "regret-in-kappa", "scaling", "gamma-zero", "budgets")
-GROUPS = {"paper": PAPER, "ours": OURS, "theory": THEORY, "all": (*PAPER, *OURS, *THEORY)}
 # What each figure is: plots.py in the report, where a figure of every name is drawn and of no other (a test compares).
 FIGURES = ("return", "regret", "ribbon", "certificates", "coverage", "by-h", "violations", "growth", "exponents")
 USUAL_FIGURES = ("return", "regret", "ribbon", "certificates", "coverage")
@@ -485,27 +470,3 @@ def read_study(path: str | Path) -> Study:
     except (ValueError, RecursionError) as reason:  # among them tomllib's own, and numbers of thousands of digits
         raise InvalidStudy(f"{path} is not TOML: {reason}") from None
     return parse_study(given, str(path))
-
-
-def packaged(name: str) -> Study:
-    """Return a study of the package by name."""
-    return parse_study(tomllib.loads(source(name)), f"{name}.toml")
-
-
-def source(name: str) -> str:
-    """Return the file of a study of the package, to copy and change."""
-    if name not in GROUPS["all"]:
-        raise InvalidStudy(f"There is no study {name!r}. There are: {', '.join(GROUPS['all'])}.")
-    return files("surefoot.studies.spec").joinpath("packaged", f"{name}.toml").read_text(encoding="utf-8")
-
-
-def find_studies(asked: str) -> tuple[Study, ...]:
-    """Return the studies of this name, of the group of this name, or of the file at this path."""
-    if asked in GROUPS:
-        return tuple(packaged(name) for name in GROUPS[asked])
-    if asked in GROUPS["all"]:
-        return (packaged(asked),)
-    if asked.endswith(".toml") or Path(asked).is_file():
-        return (read_study(asked),)
-    there = ", ".join([*GROUPS["all"], *GROUPS])
-    raise InvalidStudy(f"There is no study {asked!r}. There are: {there}; or give the path of a .toml file.")
