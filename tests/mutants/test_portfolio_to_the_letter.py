@@ -1,4 +1,4 @@
-"""The portfolio bound, line by line: small portfolios of round numbers, and the real one against logarithms of its own."""
+"""The portfolio bound, line by line: small portfolios of round numbers, and the real one beside plain logarithms."""
 
 import math
 
@@ -132,7 +132,9 @@ def test_the_tables():
                 if factor == 0.0:
                     assert logs[i, k, j] == -(2.0**60) - 2.0**-50 * (1.0 + 2.0**60)
                     continue
-                assert logs[i, k, j] == pytest.approx(math.log(factor) - 2.0**-50 * (1.0 + abs(math.log(factor))), abs=3e-16, rel=3e-16)
+                assert logs[i, k, j] == pytest.approx(
+                    math.log(factor) - 2.0**-50 * (1.0 + abs(math.log(factor))), abs=3e-16, rel=3e-16
+                )
     assert portfolio_tables()[1] is logs and not any(table.flags.writeable for table in (inverse, logs, log_weights))
     made, other = portfolio_from(), portfolio_from()
     assert made.logs is logs and made.scratch.shape == (3, 16) and not made.scratch.any()
@@ -151,7 +153,7 @@ ONE = np.array([EPISODE, 0])
 
 
 def test_the_bound_between_two_means():
-    """One stake of capitals 8, 4 and -4 at u = 1/m = 4, 2, 1: the line between them reaches 6 at u = 3, and 0 at 1.5."""
+    """Capitals of one stake 8, 4 and -4 at u = 1/m = 4, 2, 1: the line reaches 6 at u = 3, and 0 at 1.5."""
     portfolio = line([8.0], [4.0], [-4.0])
     for log_inverse, u in ((6.0, 3.0), (5.0, 2.5), (0.0, 1.5), (-2.0, 1.25)):
         assert mean_lower(portfolio, ONE, 1, log_inverse) == pytest.approx(1.0 / u, rel=1e-12)
@@ -220,5 +222,8 @@ def test_the_bound_of_the_real_portfolio(episodes, sign):
     for node, n in episodes.items():
         weights[node] = n * EPISODE
     for log_inverse in (0.5, 3.0, 12.0):
-        expected, found = exact_bound(episodes, log_inverse, sign), mean_lower(portfolio_from(), weights, sign, log_inverse)
+        expected, found = (
+            exact_bound(episodes, log_inverse, sign),
+            mean_lower(portfolio_from(), weights, sign, log_inverse),
+        )
         assert found == pytest.approx(expected, rel=1e-8) and found <= expected * (1 + 1e-12)

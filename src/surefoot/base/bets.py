@@ -17,8 +17,8 @@ from surefoot.base.validation import REWARD_UNITS
 COIN = 3 / 4  # the weight of the coin; bets on either side have 1/8
 STAKES = (31 / 32, 3 / 4, 3 / 8, 1 / 8, 1 / 32, 1 / 128)
 WEIGHTS = (*(3 / 128,) * 4, *(1 / 64,) * 2)  # of the stakes: they add up to 1/8
-# -log(1 - theta) - theta: what the square of a gain costs at most; rounded up
-COSTS = tuple(math.nextafter(-math.log1p(-theta) - theta, math.inf) * (1.0 + 2.0**-50) for theta in STAKES)
+# -log(1 - theta) - theta, what the square of a gain costs at most: as a series, which loses no digits, and rounded up
+COSTS = tuple(math.fsum(theta**k / k for k in range(2, 2000)) * (1.0 + 2.0**-50) for theta in STAKES)
 
 _Whole = TypeVar("_Whole", int, Ints)
 
