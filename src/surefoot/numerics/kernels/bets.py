@@ -10,7 +10,7 @@ from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS
 from surefoot.numerics.kernels.jit import compiled
 
 SLACK = 2.0**-48  # of everything summed: more than the rounding errors of lgamma, logarithms, exponentials and sums
-LOG_COIN, LOG_WEIGHTS = math.log(COIN) - 2.0**-50, tuple(math.log(weight) - 2.0**-50 for weight in WEIGHTS)
+LOG_COIN, LOG_WEIGHTS = math.log(COIN), tuple(math.log(weight) for weight in WEIGHTS)
 PEAKS = tuple(theta / (2.0 * cost) + 1.0 for theta, cost in zip(STAKES, COSTS, strict=True))
 J = len(STAKES)
 HALVINGS, STEPS = 60, 60  # of a search, at most
@@ -30,7 +30,7 @@ def log_average(m: float, n: float, x: float, z: float, log_m: float) -> float:
     """At most the logarithm of the average of coin and bets above, for a mean m in (0, x/n]."""
     tails = n - x
     heads = -x * math.log(m)
-    missed = -tails * math.log1p(-m) if tails > 0.0 else 0.0
+    missed = -tails * math.log1p(-m)
     most = LOG_COIN + log_m + heads + missed - SLACK * (abs(log_m) + heads + missed + 1.0)
     total, square = 1.0, x - z
     for j in range(J):
