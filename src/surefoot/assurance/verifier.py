@@ -9,7 +9,7 @@ Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30
 last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than rounding can add.
 Floats only guess (`best_gain`), and a guess is proved before it is used (`is_proved`). So a lower bound is at most the
 exact one. An upper bound is minus a lower bound of the negated values (sign = -1). Where nothing was seen, what is
-proved is a sum of rewards, and nothing is taken off: it is added in 60 digits (EXACT).
+proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits (EXACT), as many as floats can have.
 """
 
 import decimal
@@ -34,7 +34,8 @@ LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole num
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
 TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
 DIGITS, EXACT = (
-    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (30, 60)
+    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS)
+    for digits in (30, 1100)
 )
 SHORT = decimal.Context(2, traps=TRAPS)
 exact = lru_cache(2**16)(Decimal)  # of floats: the same ones come with every plan

@@ -314,7 +314,8 @@ class LogCounts(LogTables):
         about |= {} if self.former else {"declarations": 1}  # files of earlier versions say nothing about them
         about |= {} if self.after_end == 0.0 else {"after_end": self.after_end}
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
-        arrays |= {} if self.sums is None else self.sums._asdict()
+        sums = {} if self.sums is None else self.sums._asdict()
+        arrays |= {name: table for name, table in sums.items() if name not in LATER or table.any()}
         arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
         write_arrays(path, "log-counts", arrays)
 
