@@ -252,16 +252,39 @@ def lower_end(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> Betwe
             parts.append(exp((log(delta_0) + theta * (X * u - n) - c * square).rounded()) * weight)
         return getattr(total(parts), end)
 
-    below, above = Fraction(0), X / n
-    for _ in range(200):
-        m = (below + above) / 2
-        m = Fraction(round(m * 2**160), 2**160)
-        if m in (below, above) or above - below < Fraction(1, 2**80):
+    guess, wide = Fraction(about_lower_end(float(n), float(X), float(Z), float(delta_0))), Fraction(1, 2**44)
+    while True:
+        below, above = max(Fraction(0), guess - wide), min(X / n, guess + wide)
+        if (below == 0 or average(below, "lo") >= 1) and (above == X / n or average(above, "hi") < 1):
             break
-        below, above = (m, above) if average(m, "lo") >= 1 else (below, m)
-    above = min(X / n, above + Fraction(1, 2**80))
-    assert above == X / n or average(above, "hi") < 1
+        wide *= 2**8
+    while above - below > Fraction(1, 2**64):
+        m = Fraction(round((below + above) * 2**79), 2**80)
+        if average(m, "lo") >= 1:
+            below = m
+        elif average(m, "hi") < 1:
+            above = m
+        else:
+            break
     return Between(below, above)
+
+
+def about_lower_end(n: float, X: float, Z: float, delta_0: float) -> float:
+    """The same m in floats, by bisection. Nothing rests on it."""
+    coin = math.lgamma(X + 0.5) + math.lgamma(n - X + 0.5) - math.log(math.pi) - math.lgamma(n + 1) + math.log(0.75)
+    below, above = 0.0, X / n
+    for _ in range(80):
+        m = (below + above) / 2
+        if not below < m < above:
+            break
+        logs = [coin - X * math.log(m) - (n - X) * math.log1p(-m)]
+        for theta, weight in zip(map(float, STAKES), map(float, WEIGHTS), strict=True):
+            c = -math.log1p(-theta) - theta
+            u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))
+            logs.append(math.log(weight) + theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n))
+        found = max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
+        below, above = (m, above) if found >= -math.log(delta_0) else (below, m)
+    return below
 
 
 class Sharp:
