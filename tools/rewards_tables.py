@@ -12,20 +12,22 @@ import statistics
 import numpy as np
 
 import surefoot as sf
-from choosing_tables import bandit
 
 DELTA = 0.1
 BOUNDS = (sf.KL("supports", rewards="coin"), sf.KL())
 
 
-def noisy_bandit(sd):
-    """A bandit of 30 contexts and 4 actions, H = 1, with means of 0.55 to 0.85: a reward is sd above or below its mean.
+def bandit(means, sd):
+    """A bandit of 30 contexts and 4 actions, H = 1, whose means lie between these two; sd None: rewards are 0 or 1.
 
-    Which of both is told by the next state, of which agents know nothing.
+    Otherwise a reward is sd above or below its mean: which, is told by the next state, of which agents know nothing.
     """
     rng = np.random.default_rng(0)
-    r = rng.uniform(0.55, 0.85, (30, 4))
+    r = rng.uniform(*means, (30, 4))
     P, r_next = np.zeros((30, 4, 30)), np.repeat(r[..., None], 30, axis=2)
+    if sd is None:
+        P[..., 0] = 1.0
+        return sf.TabularMDP(P, r, H=1, start=np.full(30, 1 / 30), random_rewards=True)
     P[..., :2] = 0.5
     r_next[..., 0] -= sd
     r_next[..., 1] += sd
@@ -39,10 +41,10 @@ def cases():
         yield name, "not at all", world, world.baseline, world.suggested_floor, (sf.EpsMix, sf.StepMix), 20_000
     even = sf.uniform(1, 30, 4)
     for sd in (0.02, 0.1):
-        world = noisy_bandit(sd)
+        world = bandit((0.55, 0.85), sd)
         value = world.at_start(sf.policy_value(world, even)[0])
         yield "bandit, means 0.55 to 0.85", f"sd {sd:g}", world, even, 0.95 * value, (sf.EpsMix,), 20_000
-    world = bandit()
+    world = bandit((0.05, 0.45), None)
     value = world.at_start(sf.policy_value(world, even)[0])
     yield "bandit, means 0.05 to 0.45", "0 or 1", world, even, 0.9 * value, (sf.EpsMix,), 50_000
 

@@ -455,17 +455,10 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
     if of.absorbing_state is not None:  # the known reward of the absorbing state is summed as agents sum it
-        zero = int(np.floor(of.zero_reward * REWARD_UNITS))
-        x_sa, x_fold, _, z_sa, z_fold = tables
-        paid = (
-            (x_sa, zero, of.n),
-            (x_fold, zero, of.n_fold),
-            (z_sa, between(zero), of.n),
-            (z_fold, between(zero), of.n_fold),
-        )
-        for table, each, counts in paid:
-            S = of.occurring
-            there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
+        S, zero = of.occurring, int(np.floor(of.zero_reward * REWARD_UNITS))
+        there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
+        paid = zero, zero, 0, between(zero), between(zero)
+        for table, each, counts in zip(tables, paid, (of.n, of.n_fold, of.n, of.n, of.n_fold), strict=True):
             table[of.place[there] // (S * of.A * S), of.absorbing_state, 0] = each * counts[there]
     return Sums(*tables)
 
