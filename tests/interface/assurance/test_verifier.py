@@ -1351,3 +1351,14 @@ def test_huge_counts_end(tmp_path):
         entries[0][-1] = value
         records[0]["warm"] = True
         assert verifier.verify(chain(records)).refusals
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+def test_an_honest_ledger_of_tiny_rewards_is_accepted(kind, scale, tmp_path):
+    """Without data a candidate is a sum of rewards, exactly. In 60 digits such floats were rounded down."""
+    rng = np.random.default_rng(0)
+    world = sf.TabularMDP(rng.dirichlet(np.ones(2), size=(1, 2, 2)), scale * rng.random((1, 2, 2)))
+    agent = kind(world.problem, sf.uniform(1, 2, 2), sf.Below(0.1 * scale), delta=0.2, replan=BLOCKS)
+    sf.simulate(world, agent, 5, seed=0, ledger=tmp_path / "ledger", progress=False)
+    assert sf.check_ledger(tmp_path / "ledger").refusals == []
