@@ -98,9 +98,14 @@ def header(path):
 
 
 def same_file(one, other):
-    """The same names, kinds, shapes and bytes, and the same header but for the version that wrote it."""
+    """The same names, kinds, shapes and bytes, and the same header but for the version that wrote it.
+
+    Of a run that goes on, sums of x (1 - x) are only of what came later: then the content hashes differ, too.
+    """
     same = kept.digest(kept.in_file(one)) == kept.digest(kept.in_file(other))
-    mine, its = ({**header(path), "surefoot": ""} for path in (one, other))
+    later = any(name.endswith("z_sa") for path in (one, other) for name in np.load(path, allow_pickle=False).files)
+    leave = {"surefoot": "", **({"sha256": ""} if later else {})}
+    mine, its = ({**header(path), **leave} for path in (one, other))
     return same and mine == its
 
 

@@ -459,7 +459,7 @@ def test_unknown_rewards_are_coins():
     sums = np.zeros((H, S, A), dtype=np.int64)
     sums[1, 0, 2], sums[1, 1, 0], sums[2, 1, 1] = 3 * UNITS, 4 * UNITS, UNITS
     model = Model(known, Counts(n_sas, x_sa=sums), 0.125)
-    bounds = KL(scale=0.5)
+    bounds = KL(scale=0.5, rewards="coin")
     union = math.log((S * A * H + 4) * 8)
     for h in range(H):
         low, up = bounds.rewards_at(model, h)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
+from surefoot.numerics.kernels.bets import average_bounds
 from surefoot.numerics.kernels.kl import (
     HUGE,
     SUPPORTS,
@@ -522,7 +523,8 @@ def test_the_arrays_of_balls():
     assert evidence.succ.tolist() == [[[0, 1]]] and evidence.m.tolist() == [[S]]
     assert evidence.r_low.shape == evidence.r_up.shape == (H, S * A)
     assert evidence.r_next.shape == (0, 0, 0)
-    assert evidence.x_sa.shape == evidence.unknown.shape == (0, 0)
+    assert evidence.x_sa.shape == evidence.z_sa.shape == evidence.unknown.shape == (0, 0)
+    assert evidence.bets is False
     assert evidence.gathered.shape == (4,)  # a coin and its outcomes
     assert (evidence.log_union, evidence.alpha, evidence.scale, evidence.tie) == (2.0, 0.5, 1.0, 0.25)
     assert (evidence.margin, evidence.uppers) == (0.0, True)
@@ -544,9 +546,28 @@ def test_rows_of_rewards():
         evidence = evidence_of(n_sas, (known, None, hidden))
         assert len(evidence.r_low) == len(evidence.r_up) == rows
         sums = (0, 0) if hidden is None else (1 if n_sas is pooled else H, S * A)
-        assert evidence.x_sa.shape == sums
+        assert evidence.x_sa.shape == evidence.z_sa.shape == sums
+        assert not evidence.z_sa.any() and not np.shares_memory(evidence.x_sa, evidence.z_sa)
     given = np.arange(S * A).reshape(1, S, A)
     assert evidence_of(pooled, (one, None, unknown), given).x_sa.tolist() == [list(range(S * A))]
+
+
+def test_bets_on_unknown_rewards_read_n_x_and_z():
+    """At the row and pair where they are; the upper end has a unit more. Without bets the coin reads no z."""
+    unknown, n_sas = np.ones((1, S * A), dtype=bool), np.zeros((H, S, A, S), dtype=np.int64)
+    n_sas[2, 1, 0], n_sas[1, 0, 2] = (30, 10), (3, 4)
+    x_sa, z_sa = np.zeros((H, S, A), dtype=np.int64), np.zeros((H, S, A), dtype=np.int64)
+    x_sa[2, 1, 0], z_sa[2, 1, 0], x_sa[1, 0, 2] = 20 * 2**20, 9 * 2**20, 5 * 2**20
+    about = {"support": None, "log_union": 2.0, "alpha": 0.5, "scale": 0.25, "tie": 0.0, "margin": 2.0**-9}
+    for bets in (True, False):
+        rewards = RewardArrays(np.zeros((1, S * A)), None, unknown, x_sa, z_sa, bets=bets)
+        evidence = refreshed(balls_from(n_sas, H, rewards=rewards, uppers=True, **about))
+        assert evidence.bets is bets and np.shares_memory(evidence.z_sa, z_sa)
+        for (h, pair), seen in {(2, 3): (40.0, 20.0, 9.0), (1, 2): (7.0, 5.0, 0.0), (0, 0): (0.0, 0.0, 0.0)}.items():
+            low, up = average_bounds(*seen, 2.0, 0.25, 2.0**-9)
+            if not bets:
+                low, up = coin_bounds(*seen[:2], 2.0, 0.25, 2.0**-9, np.zeros(2), np.zeros(2))
+            assert (evidence.r_low[h, pair], evidence.r_up[h, pair]) == (low, min(1.0, up + 2.0**-20))
 
 
 def test_the_last_step_is_its_reward():

@@ -59,8 +59,8 @@ class Case:
     def counts(self) -> sf.Counts:
         task = self.task
         one = 0 if task.pooled else slice(None)
-        sums = None if task.x_sa is None else task.x_sa[one]
-        return sf.Counts(task.n_sas[one], task.H, x_sa=sums, n_start=task.n_start)
+        sums = {} if task.x_sa is None else {"x_sa": task.x_sa[one], "z_sa": task.z_sa[one]}
+        return sf.Counts(task.n_sas[one], task.H, **sums, n_start=task.n_start)
 
     def agent(self, floor: float | sf.Relative, scale: float = 1.0) -> sf.StepMix | sf.EpsMix | sf.StepNoMix:
         make = LEARNERS[self.learner]
@@ -170,7 +170,15 @@ def some_task(rng: np.random.Generator, family: str) -> Task:
     visits = task.n_sas.sum(axis=-1)
     share = rng.choice([0.0, 0.25, 0.5, 1.0, -1.0])
     sums = np.floor((rng.random(visits.shape) if share < 0 else share) * visits * UNITS).astype(np.int64)
-    return replace(task, unknown=hidden, x_sa=sums)
+    inner = some_between(sums, visits, float(rng.choice([0.0, 0.9, 1.0])))
+    return replace(task, unknown=hidden, x_sa=sums, z_sa=inner)
+
+
+def some_between(x_sa: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
+    """Sums of x (1 - x): such a share of the most that they can be, where all rewards of a pair are the same."""
+    pairs = zip(map(int, x_sa.flat), (int(k) * UNITS for k in n.flat), strict=True)
+    most = [x * (k - x) // max(k, 1) for x, k in pairs]
+    return np.array([int(share * m) if share < 1.0 else m for m in most], dtype=np.int64).reshape(x_sa.shape)
 
 
 def some_floor(rng: np.random.Generator, L: list[float], H: int) -> float:

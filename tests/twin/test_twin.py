@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .cases import FAMILIES, LEARNERS, PRIORS, Case, Seen, plan_of, random_case, some_floor
+from .cases import FAMILIES, LEARNERS, PRIORS, Case, Seen, plan_of, random_case, some_between, some_floor
 from .comparison import complaints
 from .enclosures import (
     GRID,
@@ -224,7 +224,8 @@ def odd_cases(draw):
         task = replace(task, r=array((H, S, A), share).astype(float))
     if kind == "unknown":
         sums = np.floor(array((rows, S, A), share) * n_sas.sum(axis=-1) * 2.0**20).astype(np.int64)
-        task = replace(task, unknown=np.ones((H, S, A), dtype=bool), x_sa=sums)
+        inner = some_between(sums, n_sas.sum(axis=-1), draw(st.sampled_from([0.0, 0.5, 1.0])))
+        task = replace(task, unknown=np.ones((H, S, A), dtype=bool), x_sa=sums, z_sa=inner)
     weights = array((H, S, A), st.integers(0, 3)) + np.eye(A, dtype=int)[draw(st.integers(0, A - 1))]
     case = Case(task, weights / weights.sum(axis=-1, keepdims=True), learner, family, 0.0)
     if draw(st.integers(0, 7)) == 0:

@@ -23,6 +23,7 @@ from .enclosures import (
     as_mpf,
     between,
     dirichlet_mixture,
+    down,
     exp,
     largest,
     log,
@@ -53,6 +54,7 @@ class Task:
     r_next: np.ndarray | None = None  # (H, S, A, S) instead of r
     unknown: np.ndarray | None = None  # (H, S, A): where rewards are unknown
     x_sa: np.ndarray | None = None  # (H or 1, S, A)
+    z_sa: np.ndarray | None = None  # (H or 1, S, A)
     support: np.ndarray | None = None  # (H, S, A, S)
     start: np.ndarray | None = None  # (S,); None: unknown
     n_start: np.ndarray | None = None  # (S,)
@@ -217,13 +219,81 @@ def best_mean(p_hat: Row, values: Sequence[Between], eps: Between | None) -> Bet
     return -worst_mean(p_hat, [-v for v in values], eps)
 
 
+# ---- unknown rewards: a coin, and bets beside it
+
+STAKES = [Fraction(x, 128) for x in (124, 96, 48, 16, 4, 1)]
+WEIGHTS = [Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)]  # 1/8 in all; 1/8 is for the other side, 3/4 for the coin
+
+
+def mean_ends(n: Fraction, X: Fraction, Z: Fraction | None, delta_0: Fraction) -> tuple[Between, Between]:
+    """Both ends of the mean of n rewards x with sum X, enclosed; Z is the sum of x (1 - x), None: the coin alone."""
+    if n == 0:
+        return ZERO, between(1)
+    if Z is None:
+        coin = ball([n - X, X], [0, 1], Fraction(1, 2), delta_0)
+        return worst_mean(coin.p_hat, [ZERO, between(1)], coin.eps), best_mean(coin.p_hat, [ZERO, between(1)], coin.eps)
+    return lower_end(n, X, Z, delta_0), -lower_end(n, n - X, Z, delta_0) + 1
+
+
+def lower_end(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> Between:
+    """The m at which 3/4 coin + sum_j w_j W_j = 1/delta_0: it falls in m. Guessed with 260 bits, and then enclosed."""
+    if X == 0:
+        return ZERO
+    tails, least = n - X, log_dirichlet_mixture([n - X, X], Fraction(1, 2)) + log(delta_0)
+
+    def average(m: Fraction, end: str) -> Fraction:
+        """The lower or the upper end of delta_0 times the average."""
+        coin = least - log(m) * X
+        parts = [exp((coin - log(1 - m) * tails if tails else coin).rounded()) * Fraction(3, 4)]
+        for theta, weight in zip(STAKES, WEIGHTS, strict=True):
+            c = -log(1 - theta) - theta
+            u = min(1 / m, down((theta / (2 * c.lo) + 1) * X / (X - Z)))
+            square = (X - Z) * u * u - 2 * X * u + n
+            parts.append(exp((log(delta_0) + theta * (X * u - n) - c * square).rounded()) * weight)
+        return getattr(total(parts), end)
+
+    guess, wide = Fraction(about_lower_end(float(n), float(X), float(Z), float(delta_0))), Fraction(1, 2**44)
+    while True:
+        below, above = max(Fraction(0), guess - wide), min(X / n, guess + wide)
+        if (below == 0 or average(below, "lo") >= 1) and (above == X / n or average(above, "hi") < 1):
+            break
+        wide *= 2**8
+    while above - below > Fraction(1, 2**64):
+        m = Fraction(round((below + above) * 2**79), 2**80)
+        if average(m, "lo") >= 1:
+            below = m
+        elif average(m, "hi") < 1:
+            above = m
+        else:
+            break
+    return Between(below, above)
+
+
+def about_lower_end(n: float, X: float, Z: float, delta_0: float) -> float:
+    """The same m in floats, by bisection. Nothing rests on it."""
+    coin = math.lgamma(X + 0.5) + math.lgamma(n - X + 0.5) - math.log(math.pi) - math.lgamma(n + 1) + math.log(0.75)
+    below, above = 0.0, X / n
+    for _ in range(80):
+        m = (below + above) / 2
+        if not below < m < above:
+            break
+        logs = [coin - X * math.log(m) - (n - X) * math.log1p(-m)]
+        for theta, weight in zip(map(float, STAKES), map(float, WEIGHTS), strict=True):
+            c = -math.log1p(-theta) - theta
+            u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))
+            logs.append(math.log(weight) + theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n))
+        found = max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
+        below, above = (m, above) if found >= -math.log(delta_0) else (below, m)
+    return below
+
+
 class Sharp:
     """KL certificates of one task."""
 
     def __init__(self, task: Task, prior: Fraction | str) -> None:
         """Every ball has the same share of delta; by a mask a pair with one possible next state needs none.
 
-        A coin has alpha = 1/2.
+        An unknown reward is bounded by bets beside its coin where the prior is "supports".
         """
         self.task = task
         H, S, A = task.H, task.S, task.A
@@ -233,14 +303,14 @@ class Sharp:
         self.events += sum(task.is_unknown(*pair) for pair in pairs) + (task.start is None)
         self.events = max(1, self.events)
         delta_0 = Fraction(task.delta) / self.events
-        self.balls, self.coins = {}, {}
+        self.balls, self.means = {}, {}
         for h, s, a in pairs:
             states = task.next_states(h, s, a)
             counts = [Fraction(int(task.n_sas[h, s, a, i])) for i in states]
             self.balls[h, s, a] = ball(counts, states, prior, delta_0)
             if task.is_unknown(h, s, a):
-                heads = Fraction(int(task.x_sa[h, s, a]), UNITS)
-                self.coins[h, s, a] = ball([sum(counts) - heads, heads], [0, 1], Fraction(1, 2), delta_0)
+                X, Z = (Fraction(int(sums[h, s, a]), UNITS) for sums in (task.x_sa, task.z_sa))
+                self.means[h, s, a] = mean_ends(sum(counts), X, Z if prior == "supports" else None, delta_0)
         if task.start is None:
             self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), prior, delta_0)
 
@@ -252,20 +322,20 @@ class Sharp:
         return [V[i] + Fraction(float(self.task.r_next[h, s, a, i])) for i in states]
 
     def Q_low(self, h: int, s: int, a: int, V: Values) -> Between:
-        """r + the worst mean; an unknown reward is a coin with V = (0, 1)."""
+        """r + the worst mean; an unknown reward is at least the lower end of its mean."""
         pair = (self.task.row(h), s, a)
         found = worst_mean(self.balls[pair].p_hat, self._after(h, s, a, V), self.balls[pair].eps)
         if self.task.is_unknown(h, s, a):
-            return found + worst_mean(self.coins[pair].p_hat, [ZERO, between(1)], self.coins[pair].eps)
+            return found + self.means[pair][0]
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))
 
     def Q_up(self, h: int, s: int, a: int, V: Values) -> Between:
         """Likewise with the best mean. Rewards were rounded down by up to 2^-20 each before they were summed, so their
-        mean may be that much larger than what the coin shows."""
+        mean may be that much larger than its upper end."""
         pair = (self.task.row(h), s, a)
         found = best_mean(self.balls[pair].p_hat, self._after(h, s, a, V), self.balls[pair].eps)
         if self.task.is_unknown(h, s, a):
-            most = best_mean(self.coins[pair].p_hat, [ZERO, between(1)], self.coins[pair].eps) + Fraction(1, UNITS)
+            most = self.means[pair][1] + Fraction(1, UNITS)
             return found + Between(min(most.lo, Fraction(1)), min(most.hi, Fraction(1)))
         return found if self.task.r is None else found + Fraction(float(self.task.r[h, s, a]))
 

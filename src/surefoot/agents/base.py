@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 import numpy as np
 
 from surefoot.agents.floors import BaselineFloor, Floor
-from surefoot.agents.identity import setting_text
+from surefoot.agents.identity import rewards_text, setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
@@ -294,7 +294,7 @@ class CountingAgent(FrozenRecord, ABC):
             elif isinstance(value, np.ndarray):
                 digest.update(np.ascontiguousarray(value).tobytes())
             elif name not in ("problem", "replan"):
-                digest.update(setting_text(value).encode())
+                digest.update(f"{setting_text(value)}{rewards_text(value, known)}".encode())
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
         """Return what this agent's account has beyond the floor, if the baseline is worth so much (rescaled)."""

@@ -34,6 +34,15 @@ TEXTS: dict[type, str] = {
 }
 
 
+def rewards_text(setting: object, problem: Problem) -> str:
+    """What follows the text of a setting, if it is bounds by which unknown rewards are bounded by bets, too.
+
+    Nothing is said where rewards are known, or bounded by the coin alone, as they were when the texts were fixed.
+    """
+    bets = type(setting) is KL and setting.rewards == "bets" and problem.unknown_rows is not None
+    return ", unknown rewards by bets 1" if bets else ""
+
+
 def text_of(value: object) -> str:
     """The text of a setting; the `repr` of what is not ours, such as a number or a user's own object."""
     kind = type(value)

@@ -28,7 +28,7 @@ from surefoot.bounds import KL
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
 
-FORMAT = 2  # of new ledgers; one of format 1 is continued in that format
+FORMAT = 3  # of new ledgers; one of an earlier format is continued in that format
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
 NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
@@ -186,12 +186,13 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
 
     The format fixes the names of the fields: `learner` is the agent, `vouched` the value asserted by the user
     (`baseline_at_least`), `give` and `below` the largest loss of a relative floor, `mark` the fingerprint of a
-    certificate. Format 1 has no `below`, and no returns.
+    certificate. Format 1 has no `below`, and no returns; formats 1 and 2 have no bets on unknown rewards.
     """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
     if isinstance(bounds, KL):
         family["alpha"] = bounds.alpha if isinstance(bounds.alpha, str) else hexes(bounds.alpha)
+        family |= {"rewards": bounds.rewards} if form > 2 else {}
     evidence = None
     if returns is not None:
         possible = agent.possible_returns
@@ -251,10 +252,12 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) 
     evidence = np.isfinite(grounds.by_returns)
     rows, S, A, _ = counts.n_sas.shape
     visits = (counts.n_sas - before.n_sas).reshape(rows, S * A, S)
-    sums = np.zeros((rows, S * A), dtype=np.int64)
-    if counts.x_sa is not None and before.x_sa is not None:
-        sums = (counts.x_sa - before.x_sa).reshape(rows, S * A)
-    returns = {"returns": changes(counts.return_weights - before.return_weights)} if last.format > 1 else {}
+    sums, between = (
+        np.zeros((rows, S * A), dtype=np.int64) if now is None or then is None else (now - then).reshape(rows, S * A)
+        for now, then in ((counts.x_sa, before.x_sa), (counts.z_sa, before.z_sa))
+    )
+    later = {"returns": changes(counts.return_weights - before.return_weights)} if last.format > 1 else {}
+    later |= {"between": changes(between)} if last.format > 2 else {}
     return {
         "kind": "plan",
         "number": last.plans,
@@ -263,7 +266,7 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) 
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),
-        **returns,
+        **later,
         "explorer": actions_of(grounds.explorer),
         "candidates": hexes(grounds.L),
         "by_model": hexes(grounds.by_model),
@@ -311,7 +314,7 @@ def actions_of(policy: Floats) -> list[Any]:
 def _none_of(counts: Counts) -> Counts:
     """Return counts of the same shape with nothing counted."""
     none = counts.copy()
-    for array in (none.n_sas, none.x_sa, none.n_start, none.baseline_returns, none.return_weights):
+    for array in (none.n_sas, none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
         if array is not None:
             array[...] = 0
     return none
@@ -375,10 +378,15 @@ def _is_cut_off(path: Path, end: int) -> bool:
 def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     """Return the state of a ledger after one more record."""
     if last.counts is None:
-        form = record["format"] if record["format"] in (1, FORMAT) else FORMAT
+        form = record["format"] if record["format"] in verifier.FORMATS else FORMAT
         if form == 1 and agent.returns is not None:
             raise InvalidFile(
                 "The ledger was begun by an earlier version, which bounded returns in another way. Start another one."
+            )
+        if form < 3 and agent.problem.unknown_rows is not None and getattr(agent.bounds, "rewards", "coin") != "coin":
+            raise InvalidFile(
+                "The ledger was begun by an earlier version, which bounded unknown rewards by a coin alone. Start "
+                'another one; or give the agent bounds=sf.KL("supports", rewards="coin"), with which it was begun.'
             )
         mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), form)
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
@@ -392,9 +400,10 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
         counts.n_sas.reshape(rows, S * A, S)[row, pair, s_next] += more
     for s, more in record["starts"]:
         counts.n_start[s] += more
-    if counts.x_sa is not None:
-        for row, pair, more in record["rewards"]:
-            counts.x_sa.reshape(rows, S * A)[row, pair] += more
+    for sums, field in ((counts.x_sa, "rewards"), (counts.z_sa, "between")):
+        if sums is not None:
+            for row, pair, more in record.get(field, ()):
+                sums.reshape(rows, S * A)[row, pair] += more
     counts.baseline_returns[:] = record["baseline_returns"]
     for place, more in record.get("returns", ()):
         counts.return_weights[place] += more

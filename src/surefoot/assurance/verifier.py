@@ -9,7 +9,7 @@ Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30
 last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than rounding can add.
 Floats only guess (`best_gain`), and a guess is proved before it is used (`is_proved`). So a lower bound is at most the
 exact one. An upper bound is minus a lower bound of the negated values (sign = -1). Where nothing was seen, what is
-proved is a sum of rewards, and nothing is taken off: it is added in 60 digits (EXACT).
+proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits (EXACT), as many as floats can have.
 """
 
 import decimal
@@ -29,11 +29,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
+FORMATS = (1, 2, 3)
 LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole number; steps of the proof of a plan
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
 TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
 DIGITS, EXACT = (
-    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS) for digits in (30, 60)
+    decimal.Context(digits, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=TRAPS)
+    for digits in (30, 1100)
 )
 SHORT = decimal.Context(2, traps=TRAPS)
 exact = lru_cache(2**16)(Decimal)  # of floats: the same ones come with every plan
@@ -43,18 +45,19 @@ ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., 
 FIELDS = {  # of each record, and of each record in a record
     "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
     "support start units baseline floor relative delta spending bounds returns vouched certificate warm logged",
-    "plan": "kind digest number episodes visits rewards starts baseline_returns returns explorer candidates by_model "
-    "by_returns floor upper h rho source safety lower policy frozen",
+    "plan": "kind digest number episodes visits rewards between starts baseline_returns returns explorer candidates "
+    "by_model by_returns floor upper h rho source safety lower policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
     "relative": "give offset below",
     "spending": "model returns delta_prime events",
-    "bounds": "family alpha scale",
+    "bounds": "family alpha scale rewards",
     "returns": "share declared lowest span rounding",
     "certificate": "value delta mark",
 }
-SINCE_2 = {"plan": {"returns"}, "relative": {"below"}}  # fields that ledgers of format 1 do not have
-TEXTS = ("kind", "digest", "software", "learner", "family", "alpha", "mark", "source", "safety")  # fields of words
+# fields that ledgers of earlier formats do not have, and since which format ledgers have them
+SINCE = {"plan": {"returns": 2, "between": 3}, "relative": {"below": 2}, "bounds": {"rewards": 3}}
+TEXTS = ("kind", "digest", "software", "learner", "family", "alpha", "rewards", "mark", "source", "safety")  # of words
 FLAGS = ("pooled", "stationary", "warm", "logged", "declared", "frozen")  # fields of true or false
 # by_certificate: an earlier one, not proved here; vouched: the user's word; trusted: the baseline, without a proof
 KINDS = ("certified", "by_certificate", "vouched", "trusted", "not_certified")
@@ -91,9 +94,8 @@ def canonical(record: Any) -> bytes:
 def plain(value: Any, name: str) -> Any:
     """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
     if type(value) is dict:
-        expected = set(FIELDS[name].split()) - ({"alpha"} if value.get("family") == "Bernstein" else set())
-        fits = value.keys() in (expected, expected - SINCE_2.get(name, set()))
-        require(fits, f"{name}: other fields than expected")
+        expected = set(FIELDS[name].split()) - ({"alpha", "rewards"} if value.get("family") == "Bernstein" else set())
+        require(any(value.keys() == in_format(name, expected, form) for form in FORMATS), f"{name}: other fields")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
         return [inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name) for inner in value]
@@ -106,6 +108,16 @@ def plain(value: Any, name: str) -> Any:
     fits = (type(value) is str and name in TEXTS) or (type(value) is bool and name in FLAGS)
     require(whole or value is None or fits, f"{name}: found {value!r:.20}")
     return value
+
+
+def in_format(name: str, fields: set[str], form: int) -> set[str]:
+    """Return those of the fields that a record has in this format."""
+    return {field for field in fields if SINCE.get(name, {}).get(field, 1) <= form}
+
+
+def fits_format(record: Any, name: str, form: int) -> bool:
+    """Return whether a record has the later fields of its format, and no others."""
+    return all(hasattr(record, field) == (since <= form) for field, since in SINCE[name].items())
 
 
 @lru_cache(2**16)
@@ -145,12 +157,13 @@ class Head:
         """The format and the agent are known, the proof takes reasonable time, only what is stationary is pooled."""
         given = self.given
         agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
-        known = given.kind == "ledger" and given.format in (1, 2) and given.learner in agents and given.software
+        known = given.kind == "ledger" and given.format in FORMATS and given.learner in agents and given.software
         require(known and all(type(flag) is bool for flag in flags), "kind, format, learner, software or a flag")
         for part in (given.returns, given.relative, given.certificate):
             require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
-        newer = hasattr(given.relative, "below") == (given.format == 2)
-        require(newer or given.relative is None, "relative: fields of another format")
+        newer = given.relative is None or fits_format(given.relative, "relative", given.format)
+        newer = newer and (given.bounds.family != "KL" or fits_format(given.bounds, "bounds", given.format))
+        require(newer, "relative or bounds: fields of another format")
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
             require(table is None or (type(table) is list and table), "support or rewards: not a table")
         require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
@@ -234,6 +247,8 @@ class Head:
         self.alpha = alpha = given.bounds.alpha if self.is_KL else "1/S"
         good = alpha in ("1/S", "supports") or (type(alpha) is float and alpha > 0)
         require(good, "bounds: alpha is neither 1/S nor supports nor positive")
+        self.bets = getattr(given.bounds, "rewards", "coin") == "bets"
+        require(self.bets or getattr(given.bounds, "rewards", "coin") == "coin", "bounds: rewards by neither")
         self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
         self.log_share_of_returns = log_of_inverse(spent["returns"] or delta_prime)
 
@@ -324,6 +339,7 @@ class Evidence:
         self.head, self.plans = head, 0
         self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
         self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
+        self.between = Counter[tuple[int, int]]()  # sums of x (1 - x) of these rewards
         self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
         self.spread = [0] * len(NODES)  # how these returns are spread over the nodes, in units of 2^-20 episodes
         self.total, self.earned = 0, 0  # visits, and the most that they can have paid, in units of 2^-20
@@ -334,8 +350,9 @@ class Evidence:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
         head, before = self.head, self.total
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
-        require(hasattr(plan, "returns") == (head.given.format == 2), "returns: a record of another format")
-        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns], getattr(plan, "returns", [])):
+        require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
+        later = [getattr(plan, field, []) for field in SINCE["plan"]]
+        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns], *later):
             require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
             require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
         for row, pair, s_next, more in plan.visits:
@@ -350,6 +367,10 @@ class Evidence:
             self.earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
             n = self.visits[row, pair].total()
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
+        for row, pair, more in getattr(plan, "between", []):
+            self.between[row, pair] += more
+            n, x = 2**20 * self.visits[row, pair].total(), self.sums[row, pair]
+            require(self.between[row, pair] * n <= x * (n - x), "between: more than x (1 - x) can add up to")
         self.check_flow(plan)
         self.check_returns(plan, (self.total - before) // head.H, was_baseline)
         require(self.total // head.H == plan.episodes, "episodes: not the visits over H")
@@ -409,19 +430,23 @@ class Evidence:
     def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
         """Return at most sign times the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
         n = self.visits[row, pair].total()
-        mean = coin(n, self.sums[row, pair] * UNIT, self.head.log_share, sign)
+        heads, log_share = self.sums[row, pair] * UNIT, self.head.log_share
+        if self.head.bets:
+            mean = coin_and_bets(n, heads, self.between[row, pair] * UNIT, log_share, sign)
+        else:
+            mean = coin(n, heads, log_share, sign)
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
     def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
         """Return at most sign times the baseline's value by its returns: what is claimed, if it is proved.
 
-        Format 2 bounds one side, which has the whole share: the upper one for a relative floor. Format 1 bounds both by
-        lowest + span times a coin (+ rounding).
+        Since format 2 one side is bounded, which has the whole share: the upper one for a relative floor. Format 1
+        bounds both by lowest + span times a coin (+ rounding).
         """
         (n, x), (lost, low, span) = self.returns, self.head.range
         if not self.head.given.returns or not n:
             return None
-        if self.head.given.format == 2:
+        if self.head.given.format >= 2:
             if claim is None or (sign > 0) == bool(self.head.given.relative) or not any(self.spread):
                 return None
             value = Fraction(claim)
@@ -593,6 +618,66 @@ def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
     sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}
     return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
+
+
+BETS = [Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)]  # stakes (docs/ledger.md, What is re-derived)
+AVERAGE = (96, 3, 3, 3, 3, 2, 2)  # weights of the coin and of the stakes, of 128; 16 are for bets on the other side
+
+
+@lru_cache(2**12)
+def coin_and_bets(n: int, heads: Fraction, between: Fraction, log_share: Decimal, sign: int) -> Decimal:
+    """Return at most sign times the mean of n draws x in [0, 1]: `heads` is the sum of x, `between` that of x (1 - x).
+
+    The lower end of 1 - x, whose sum of x (1 - x) is the same, is one minus the upper end.
+    """
+    require(0 <= heads <= n, "rewards: a sum beyond its range")
+    X, Z = (Decimal(x.numerator) / x.denominator for x in (heads if sign > 0 else n - heads, between))
+    low = ZERO
+    if X:
+        m = guess_mean(float(n), float(X), float(Z), float(log_share))
+        for less in (2**-50, 2**-46, 2**-40, 2**-30):  # what is taken off the guess, so that it can be proved
+            tried = Decimal(m - less)
+            if 0 < tried <= X / n and average_proves(tried, n, X, Z, log_share):
+                low = tried
+                break
+    return low if sign > 0 else low - 1
+
+
+def guess_mean(n: float, X: float, Z: float, log_share: float) -> float:
+    """Guess the largest m <= X/n that `average_proves`, by bisection."""
+    coin = math.lgamma(X + 0.5) + math.lgamma(n - X + 0.5) - math.log(math.pi) - math.lgamma(n + 1)
+    stakes = [(float(theta), -math.log1p(-float(theta)) - float(theta)) for theta in BETS]
+    below, above = 0.0, X / n
+    for _ in range(64):
+        m = (below + above) / 2
+        if m == 0 or not below < m < above:
+            break
+        logs = [coin - X * math.log(m) - ((n - X) * math.log1p(-m) if n > X else 0.0)]
+        for theta, c in stakes:
+            u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))
+            logs.append(theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n))
+        most = max(logs)
+        total = sum([weight * math.exp(x - most) for weight, x in zip(AVERAGE, logs, strict=True)])
+        below, above = (m, above) if most + math.log(total / 128) >= log_share else (below, m)
+    return below
+
+
+def average_proves(m: Decimal, n: int, X: Decimal, Z: Decimal, log_share: Decimal) -> bool:
+    """Return whether coin and bets, averaged, reach 1/delta_0 at this m <= X/n: then the mean is above m.
+
+    A bet has at least exp(theta (X u - n) - c ((X-Z) u^2 - 2X u + n)) with c = -log(1-theta) - theta, for every
+    u <= 1/m: docs/certificates.md, Unknown and random rewards.
+    """
+    sides = [(count, p) for count, p in ((n - X, 1 - m), (X, m)) if count]
+    coin = sum([count * (log(count / n) - log(p)) for count, p in sides], ZERO)
+    size = n + sum([count * (abs(log(count / n)) + abs(log(p))) for count, p in sides], ZERO)
+    logs = [coin - log_factor([count for count, _ in sides], 2, HALF, log_share) - size * HAIR]
+    for theta in BETS:
+        c = -log(1 - theta) - theta
+        u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))  # the context rounds down
+        size = 1 + log_share + X * u + n + 8 * (X * u * u + 2 * X * u + n)
+        logs.append(theta * (X * u - n) - c * ((X - Z) * u * u - 2 * X * u + n) - log_share - size * HAIR)
+    return sum([weight * x.exp() for weight, x in zip(AVERAGE, logs, strict=True) if x > -100], ZERO) >= 128
 
 
 NODES = [round(2**22 * math.sin(math.pi * k / 128) ** 2) for k in range(33)]  # docs/ledger.md, How returns are spread

@@ -18,6 +18,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
+from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
 from surefoot.bounds.undeclared import undeclared_ball
 from surefoot.errors import InvalidSetting
@@ -41,10 +42,15 @@ class KL:
     mixture over unknown supports, which adapts to the number of successors that each pair has; a number > 0, the
     parameter of a Dirichlet prior; or "1/S", one over the number of possible next states. It must be chosen before the
     data are seen. docs/prior-tables.md compares them. Any `scale` of the radius other than 1 is NOT CERTIFIED.
+
+    `rewards` says by what an unknown reward is bounded: "coin", a ball of its own, or "bets", the average of that coin
+    and of bets (bounds/bets.py), which is much sharper for rewards that are not 0 or 1. It is "bets" beside "supports"
+    and "coin" beside the other priors, unless you say it. A run keeps what it began with.
     """
 
     alpha: float | str = "supports"
     scale: float = 1.0
+    rewards: str | None = None
 
     def __post_init__(self) -> None:
         meaning = 'a number > 0 such as 0.5, or "1/S", or "supports"'
@@ -56,6 +62,10 @@ class KL:
         if not 0.0 <= scale < math.inf:
             raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the proved radius.")
         freeze(self, scale=scale)
+        rewards = self.rewards if self.rewards is not None else "bets" if self.alpha == "supports" else "coin"
+        if rewards not in ("bets", "coin"):
+            raise InvalidSetting(f'rewards is {rewards!r}, expected "bets" or "coin".')
+        freeze(self, rewards=rewards)
 
     @property
     def certified(self) -> bool:
@@ -116,8 +126,9 @@ class KL:
     def rewards_at(self, model: Model, h: int) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
 
-        An unknown reward in [0, 1] is a coin with fractional counts (n - sum X, sum X) for the outcomes (0, 1): its
-        likelihood ratio is convex in X, so the mixture is a supermartingale and the same ball holds its mean.
+        An unknown reward x in [0, 1] is a coin with fractional counts (n - sum x, sum x) for the outcomes (0, 1): its
+        likelihood ratio is convex in x, so the mixture is a supermartingale and the same ball holds its mean. With bets
+        it is one part of an average of supermartingales: see bounds/bets.py.
         """
         p = model.problem
         r_low, r_up = p.r_rescaled[h].copy(), p.r_rescaled[h].copy()
@@ -125,9 +136,18 @@ class KL:
             return r_low, r_up
         for place in np.argwhere(p.unknown_at(h)):
             s, a = (int(i) for i in place)
-            low, up = mean_bounds(model.n_sa[h, s, a], model.x_sa[h, s, a], self.log_union(model), self.scale)
+            seen = model.n_sa[h, s, a], model.x_sa[h, s, a], model.z_sa[h, s, a]
+            low, up = self.mean_bounds(*seen, self.log_union(model))
             r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
         return r_low, r_up
+
+    def mean_bounds(self, n: float, x: float, z: float, log_union: float) -> tuple[float, float]:
+        """Return bounds of the mean of n unknown rewards with sum x; z is the sum of x (1 - x) over the rewards."""
+        if self.rewards == "coin" or n == 0:
+            return mean_bounds(n, x, log_union, self.scale)
+        mean, wide = x / n, math.sqrt(self.scale)
+        low, up = bets.mean_bounds(n, x, z, log_union)
+        return max(mean - wide * (mean - low), 0.0), min(mean + wide * (up - mean), 1.0)
 
     def q_bounds(self, model: Model, h: int, V_up: Floats, V_low: Floats) -> tuple[Floats, Floats]:
         """Return Q_up = r + max over the ball of p V_up, and Q_low = r + min over the ball of p V_low (S, A).
@@ -202,7 +222,14 @@ class KL:
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
-            rewards=kernels.RewardArrays(problem.r_rows, problem.r_next_rows, problem.unknown_rows, counts.x_sa),
+            rewards=kernels.RewardArrays(
+                problem.r_rows,
+                problem.r_next_rows,
+                problem.unknown_rows,
+                counts.x_sa,
+                counts.z_sa,
+                bets=self.rewards == "bets",
+            ),
             support=problem.support_rows,
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else self.dirichlet(problem.S),

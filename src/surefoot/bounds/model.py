@@ -37,7 +37,8 @@ class Model(FrozenRecord):
     """The estimated world of one plan, with one row per step: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
-    x_sa (H, S, A) are sums of rewards where those are unknown; `support` (H, S, A, S) the mask of next states.
+    x_sa (H, S, A) are sums of rewards x where those are unknown, z_sa those of x (1 - x); `support` (H, S, A, S) is the
+    mask of next states.
     """
 
     problem: Problem
@@ -45,6 +46,7 @@ class Model(FrozenRecord):
     n_sa: Ints
     P_hat: Floats
     x_sa: Floats
+    z_sa: Floats
     n_start: Ints
     support: Bools
     delta_prime: float
@@ -59,14 +61,17 @@ class Model(FrozenRecord):
         n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
-        sums = np.zeros((1, S, A)) if counts.x_sa is None else counts.x_sa / REWARD_UNITS
+        x_sa, z_sa = (
+            np.zeros((1, S, A)) if sums is None else sums / REWARD_UNITS for sums in (counts.x_sa, counts.z_sa)
+        )
         freeze(
             self,
             problem=problem,
             n_sas=n_sas,
             n_sa=n_sa,
             P_hat=P_hat,
-            x_sa=np.broadcast_to(sums, (H, S, A)),
+            x_sa=np.broadcast_to(x_sa, (H, S, A)),
+            z_sa=np.broadcast_to(z_sa, (H, S, A)),
             n_start=counts.n_start.copy(),
             support=np.broadcast_to(problem.support, (H, S, A, S)),
             delta_prime=delta_prime,

@@ -13,7 +13,7 @@ from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.identity import floor_text, text_of
+from surefoot.agents.identity import floor_text, rewards_text, text_of
 from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
@@ -65,6 +65,8 @@ class RunIdentity:
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         if counts.n_sas.any():
             seen = [counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
+            if counts.z_sa is not None and counts.z_sa.any():
+                seen.append(counts.z_sa)
             if counts.return_weights.any():
                 seen += [counts.return_weights, np.array(counts.return_range)]
             for some in seen:
@@ -77,13 +79,19 @@ class RunIdentity:
         return digest.hexdigest()
 
     @property
-    def fingerprint_before(self) -> str | None:
-        """The fingerprint of the same run with the defaults of earlier versions in place of today's."""
-        agent = self.agent
-        if not isinstance(agent, FloorAgent):
-            return None
-        bounds = KL(0.5) if agent.bounds == KL() else agent.bounds
-        return replace(self, agent=replace(agent, bounds=bounds, returns=None)).fingerprint
+    def fingerprints_before(self) -> dict[str, str]:
+        """The fingerprints of the same run with the defaults of earlier versions in place of today's, and these."""
+        agent, before = self.agent, {}
+        if isinstance(agent, FloorAgent):
+            bounds = KL(0.5) if agent.bounds == KL() else agent.bounds
+            first = replace(self, agent=replace(agent, bounds=bounds, returns=None)).fingerprint
+            before[first] = "bounds=sf.KL(0.5) and returns=None"
+        if isinstance(agent, (FloorAgent, BPIUCBVI)) and agent.bounds == KL():
+            coin = KL("supports", rewards="coin")
+            before[replace(self, agent=replace(agent, bounds=coin)).fingerprint] = (
+                'bounds=sf.KL("supports", rewards="coin")'
+            )
+        return before
 
 
 @dataclass
@@ -108,10 +116,11 @@ class State:
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
         _, arrays = read_arrays(path, {"learning": NEEDED})
         if str(arrays["mark"]) != run.fingerprint:
-            if str(arrays["mark"]) == run.fingerprint_before:
+            defaults = run.fingerprints_before.get(str(arrays["mark"]))
+            if defaults is not None:
                 raise InvalidFile(
                     f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. "
-                    "Give the agent bounds=sf.KL(0.5) and returns=None where you left them out, and resume."
+                    f"Give the agent {defaults} where you left them out, and resume."
                 )
             raise InvalidFile(
                 f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
@@ -222,7 +231,8 @@ def agent_text(agent: object) -> str:
 
 
 def _shared_settings(agent: FloorAgent | LPAgent | BPIUCBVI) -> str:
-    settings = f"delta={agent.delta:g}, bounds={text_of(agent.bounds)}, pooled={agent.pooled}"
+    bounds = f"{text_of(agent.bounds)}{rewards_text(agent.bounds, agent.problem)}"
+    settings = f"delta={agent.delta:g}, bounds={bounds}, pooled={agent.pooled}"
     return f"{settings}, replan={text_of(agent.replan_rule)}"
 
 

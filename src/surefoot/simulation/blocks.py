@@ -3,6 +3,7 @@
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.bets import between
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
@@ -32,8 +33,9 @@ def draw_block(
         went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
         counts.n_sas[counts.row(h)] += went
         paid = _paid(world, problem, h, went, rng)
-        if counts.x_sa is not None:
+        if counts.x_sa is not None and counts.z_sa is not None:
             counts.x_sa[counts.row(h)] += paid
+            counts.z_sa[counts.row(h)] += _between(world, problem, h, went)
         earned += int(paid.sum())
         here = went.sum(axis=(0, 1))
     if baseline:
@@ -54,3 +56,10 @@ def _paid(world: TabularMDP, problem: Problem, h: int, went: Ints, rng: np.rando
         true = (went * np.floor(mean * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
     known = (went * np.floor(problem.r_next_at(h) * REWARD_UNITS).astype(np.int64)).sum(axis=-1)
     return np.asarray(np.where(problem.unknown_at(h), true, known))
+
+
+def _between(world: TabularMDP, problem: Problem, h: int, went: Ints) -> Ints:
+    """Return sums of x (1 - x) (S, A) of the same rewards x, in units of 2^-20: 0 of random ones, which are 0 or 1."""
+    true, known = (between(np.floor(r.r_next_at(h) * REWARD_UNITS).astype(np.int64)) for r in (world.problem, problem))
+    true = np.zeros_like(true) if world.random_rewards else true
+    return np.asarray((went * np.where(problem.unknown_at(h)[..., None], true, known)).sum(axis=-1))

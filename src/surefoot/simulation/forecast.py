@@ -260,10 +260,10 @@ class _Expected:
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
-        self.x_sa = None
+        self.x_sa = self.z_sa = None
         if problem.unknown_rows is not None:
-            seen = None if counts is None else counts.x_sa
-            self.x_sa = np.zeros((rows, S, A)) if seen is None else seen.astype(np.float64)
+            seen = (None, None) if counts is None else (counts.x_sa, counts.z_sa)
+            self.x_sa, self.z_sa = (np.zeros((rows, S, A)) if x is None else x.astype(np.float64) for x in seen)
 
     def row(self, h: int) -> int:
         """Return the row of step h, as `Counts.row` does."""
@@ -281,9 +281,12 @@ class _Expected:
         rows = len(self.n_sas)
         self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
-        if self.x_sa is not None:
-            paid = d * world.r_rescaled * REWARD_UNITS
-            self.x_sa += paid.sum(axis=0, keepdims=True) if rows == 1 else paid
+        if self.x_sa is not None and self.z_sa is not None:
+            r = world.r_rescaled
+            between = np.zeros_like(r) if world.random_rewards else r * (1.0 - r)
+            for sums, each in ((self.x_sa, r), (self.z_sa, between)):
+                paid = d * each * REWARD_UNITS
+                sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

@@ -204,10 +204,15 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
     """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
     limits = end.visits
     rows, S, A, _ = counts.n_sas.shape
+    x_sa, z_sa = (
+        np.zeros((0, 0), dtype=np.int64) if sums is None else sums.reshape(rows, S * A)
+        for sums in (counts.x_sa, counts.z_sa)
+    )
     return kernels.CountArrays(
         n_sas=counts.n_sas.reshape(rows, S * A, S),
         n_sa=counts.n_sa.reshape(rows, S * A),
-        x_sa=np.zeros((0, 0), dtype=np.int64) if counts.x_sa is None else counts.x_sa.reshape(rows, S * A),
+        x_sa=x_sa,
+        z_sa=z_sa,
         n_start=counts.n_start,
         returns=kernels.seen_returns_from(counts.baseline_returns, counts.return_weights, within),
         returns_limit=NEVER if end.returns is None else end.returns,

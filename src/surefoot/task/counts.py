@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.bets import between
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
@@ -38,7 +39,20 @@ IN_A_FILE = {
     "stream": "stream",
 }
 OPTIONAL = (
-    *("H", "s1", "n_start", "logged", "basis", "x_sa", "origin", "ranges", "refused", "return_weights", "return_range"),
+    *(
+        "H",
+        "s1",
+        "n_start",
+        "logged",
+        "basis",
+        "x_sa",
+        "z_sa",
+        "origin",
+        "ranges",
+        "refused",
+        "return_weights",
+        "return_range",
+    ),
     "logged_returns",
     "last_toss",
     *IN_A_FILE.values(),
@@ -151,8 +165,9 @@ class Counts(CountTables):
         np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
         self.n_start[episode.states[0]] += 1
         if paid is not None:
-            if self.x_sa is not None:
+            if self.x_sa is not None and self.z_sa is not None:
                 np.add.at(self.x_sa, pairs, paid)
+                np.add.at(self.z_sa, pairs, between(paid))
             if episode.baseline:
                 label = episode.baseline if isinstance(episode.baseline, str) else ""
                 self.return_range = whose.returns
@@ -268,6 +283,8 @@ class Counts(CountTables):
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
+        if both.z_sa is not None and other.z_sa is not None:
+            both.z_sa += other.z_sa
         held = [counts.origin for counts in (self, other) if counts.n_sas.any()] or [self.origin]
         both.origin = held[0]
         for one in held[1:]:
@@ -332,6 +349,8 @@ class Counts(CountTables):
             arrays["basis"] = self.basis
         if self.x_sa is not None:
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
+        if self.z_sa is not None and self.z_sa.any():
+            arrays["z_sa"] = self.z_sa[0] if self.pooled else self.z_sa
         if self.logged_returns:
             arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
@@ -373,6 +392,7 @@ class Counts(CountTables):
             H,
             s1,
             x_sa=arrays.get("x_sa"),
+            z_sa=arrays.get("z_sa"),
             n_start=arrays.get("n_start"),
             baseline_returns=arrays.get(IN_A_FILE["baseline_returns"]),
             logged=bool(arrays.get("logged", False)),

@@ -29,9 +29,10 @@ class CountTables:
 
     __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "logged_returns",
                  "n_sas", "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
-                 "return_weights", "returns_of", "s1", "stream", "x_sa")  # fmt: skip
+                 "return_weights", "returns_of", "s1", "stream", "x_sa", "z_sa")  # fmt: skip
     n_sas: Ints
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
+    z_sa: Ints | None  # (H or 1, S, A) sums of x (1 - x) of rewards x, in units of 2^-20, each rounded down; like x_sa
     n_start: Ints  # (S,) how often each state was the first
     baseline_returns: Ints  # (2,) whole baseline episodes, and the sum of their returns in units of 2^-20
     return_weights: Ints  # (PLACES,) how the returns of labelled episodes are spread over nodes: see base/nodes.py
@@ -66,6 +67,7 @@ class CountTables:
         s1: int | None = None,
         *,
         x_sa: ArrayLike | None = None,
+        z_sa: ArrayLike | None = None,
         n_start: ArrayLike | None = None,
         baseline_returns: ArrayLike | None = None,
         returns_of: str | None = None,
@@ -83,6 +85,7 @@ class CountTables:
         """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied,
         unless copy=False: then whoever changes the array changes the evidence.
 
+        Where x_sa holds sums of rewards, z_sa are those of x (1 - x): what is left out of them makes bounds looser.
         `problem` claims counts that were made by hand: see above for what you assert by it.
 
         With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
@@ -109,15 +112,16 @@ class CountTables:
         self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
         self.n_sas = given[None] if self.pooled else given
         rows, S, A, _ = self.n_sas.shape
-        self.x_sa = None
+        self.x_sa = self.z_sa = None
         if x_sa is not None:
-            sums = np.asarray(x_sa)
-            sums = sums[None] if sums.ndim == 2 else sums
-            self.x_sa = whole("x_sa", sums, (rows, S, A), LARGEST_SUM)
-            if (-(-self.x_sa // REWARD_UNITS) > self.n_sas.sum(axis=-1)).any():
-                raise InvalidCounts(
-                    "x_sa says more than one unit of reward per visit: they are not sums of these visits."
-                )
+            zeros = np.zeros((rows, S, A), dtype=np.int64)
+            self.x_sa, self.z_sa = (
+                whole(name, sums[None] if sums.ndim == 2 else sums, (rows, S, A), LARGEST_SUM)
+                for name, sums in (("x_sa", np.asarray(x_sa)), ("z_sa", zeros if z_sa is None else np.asarray(z_sa)))
+            )
+            require_sums(self.n_sas.sum(axis=-1), self.x_sa, self.z_sa)
+        elif z_sa is not None:
+            raise InvalidCounts("z_sa is given without x_sa, the sums of rewards. Give both, or x_sa alone.")
         self.n_start = whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.baseline_returns = sums_of("baseline_returns", baseline_returns, 2)
         if self.H is not None and int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
@@ -227,13 +231,15 @@ class CountTables:
 
     def pool(self) -> Self:
         """New counts with all steps added up: for stationary worlds only."""
-        return self._like(self.n_sas.sum(axis=0), None if self.x_sa is None else self.x_sa.sum(axis=0))
+        return self._like(
+            self.n_sas.sum(axis=0), *(None if x is None else x.sum(axis=0) for x in (self.x_sa, self.z_sa))
+        )
 
     def copy(self) -> Self:
         """New counts with the same numbers, and no plan in force."""
         if self.pooled:
-            return self._like(self.n_sas[0], None if self.x_sa is None else self.x_sa[0])
-        return self._like(self.n_sas, self.x_sa)
+            return self._like(self.n_sas[0], *(None if x is None else x[0] for x in (self.x_sa, self.z_sa)))
+        return self._like(self.n_sas, self.x_sa, self.z_sa)
 
     def copy_for(self, problem: Problem) -> Self:
         """New counts with the same numbers, for a run in this problem: with its start and horizon.
@@ -245,9 +251,9 @@ class CountTables:
         mine.H, mine.stream = problem.H, STREAM
         mine.s1 = problem.s1 if problem.one_start else None
         if problem.unknown_rows is None:
-            mine.x_sa = None
+            mine.drop_rewards()
         elif mine.x_sa is None:
-            mine.x_sa = np.zeros(mine.n_sas.shape[:3], dtype=np.int64)
+            mine.x_sa, mine.z_sa = (np.zeros(mine.n_sas.shape[:3], dtype=np.int64) for _ in range(2))
         return mine
 
     def forget_returns(self) -> Self:
@@ -285,9 +291,13 @@ class CountTables:
         They are evidence for problems that know all their rewards, whatever these are.
         """
         kept = self.forget_returns()
-        kept.x_sa = None
+        kept.drop_rewards()
         kept.origin = None if self.origin is None else self.origin.without(*SUMS)
         return kept
+
+    def drop_rewards(self) -> None:
+        """Forget, in place, the sums of rewards."""
+        self.x_sa = self.z_sa = None
 
     def forget_start(self) -> Self:
         """New counts without first states and returns: for episodes that start elsewhere."""
@@ -297,12 +307,13 @@ class CountTables:
         kept.origin = None if self.origin is None else self.origin.without("start")
         return kept
 
-    def _like(self, n_sas: Ints, x_sa: Ints | None) -> Self:
+    def _like(self, n_sas: Ints, x_sa: Ints | None, z_sa: Ints | None) -> Self:
         same = type(self)(
             n_sas,
             self.H,
             self.s1,
             x_sa=x_sa,
+            z_sa=z_sa,
             n_start=self.n_start,
             baseline_returns=self.baseline_returns,
             returns_of=self.returns_of,
@@ -321,13 +332,16 @@ class CountTables:
             return NotImplemented
         same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
         same = same and (self.account_of == other.account_of or not (self.account.any() or other.account.any()))
-        mine, its = (np.zeros(0) if counts.x_sa is None else counts.x_sa for counts in (self, other))
+        sums = [
+            tuple(np.zeros(0) if x is None else x for x in both)
+            for both in ((self.x_sa, other.x_sa), (self.z_sa, other.z_sa))
+        ]
         pairs = [
             (self.n_sas, other.n_sas),
             (self.n_start, other.n_start),
             (self.baseline_returns, other.baseline_returns),
             (self.return_weights, other.return_weights),
-            (mine, its),
+            *sums,
         ]
         end, its_end = (np.zeros(0) if counts.basis is None else counts.basis for counts in (self, other))
         pairs += [(self.account, other.account), (end, its_end)]
@@ -369,6 +383,19 @@ def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | Non
     most = max((int(n.max()) for n in of_episodes if n.size and n.dtype.kind in "iu"), default=0)
     if not total <= LARGEST_SUM or most * (H or 1) * REWARD_UNITS >= 2 * LARGEST_SUM:
         raise InvalidFile(f"{path}: its numbers are too large for any episodes that were played: the file is damaged.")
+
+
+def require_sums(n: Ints, x_sa: Ints, z_sa: Ints) -> None:
+    """Refuse sums of rewards x in [0, 1], and of x (1 - x), that cannot be those of n visits."""
+    if (-(-x_sa // REWARD_UNITS) > n).any():
+        raise InvalidCounts("x_sa says more than one unit of reward per visit: they are not sums of these visits.")
+    # n sum x^2 >= (sum x)^2, so sum x (1 - x) is at most sum x (1 - sum x / n); floats may round that
+    x, most = x_sa.astype(np.float64), n * float(REWARD_UNITS)
+    if (z_sa * np.maximum(most, 1.0) > x * (most - x) * (1.0 + 1e-12)).any():
+        raise InvalidCounts(
+            "z_sa is larger than sums of x (1 - x) can be for rewards x that add up to x_sa: they are not of these "
+            "visits. Leave z_sa out."
+        )
 
 
 def weights_of_returns(given: ArrayLike, episodes: int) -> Ints:

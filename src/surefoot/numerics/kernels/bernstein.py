@@ -20,6 +20,7 @@ class Estimate(NamedTuple):
     beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n is infinite there)
     r: Floats  # (H or 1, S*A)
     x_sa: Ints  # of size 0: these bounds require known rewards
+    z_sa: Ints  # of size 0 likewise
     log_union: float  # log(SAH / delta'): fixed before the data
     scale: float  # of beta and beta*: 1.0 is the paper; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
@@ -113,6 +114,7 @@ def estimate_from(n_sas: Ints, r: Floats, log_union: float, scale: float) -> Est
         beta_star_n=np.zeros((rows, S * A)),
         r=np.array(r),
         x_sa=np.zeros((0, 0), dtype=np.int64),
+        z_sa=np.zeros((0, 0), dtype=np.int64),
         log_union=log_union,
         scale=scale,
         tie=0.0,

@@ -150,7 +150,9 @@ def play(
 
 
 @compiled
-def count(n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: int, episode: EpisodeArrays) -> bool:
+def count(
+    n_sas: Ints, n_sa: Ints, x_sa: Ints, z_sa: Ints, n_start: Ints, limits: Ints, A: int, episode: EpisodeArrays
+) -> bool:
     """Add one episode to the counts, and say whether the visits of some pair reached their limit."""
     states, actions, paid = episode.states, episode.actions, episode.paid
     rows = n_sa.shape[0]
@@ -162,6 +164,7 @@ def count(n_sas: Ints, n_sa: Ints, x_sa: Ints, n_start: Ints, limits: Ints, A: i
         n_sa[row, pair] += 1
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
+            z_sa[row, pair] += paid[h] * (REWARD_UNITS - paid[h]) // REWARD_UNITS
         if limits.shape[0] > 0 and n_sa[row, pair] >= limits[row, pair]:
             reached = True
     return reached
@@ -285,7 +288,9 @@ def run_episodes(
                 pi = pi_bar
         play(world, known_rewards, pi, uniforms, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
-        reached = count(evidence.n_sas, evidence.n_sa, evidence.x_sa, start.n, loop_state.limits, A, episode)
+        reached = count(
+            evidence.n_sas, evidence.n_sa, evidence.x_sa, evidence.z_sa, start.n, loop_state.limits, A, episode
+        )
         if by_baseline:
             count_return(returns.seen, episode.paid)
             reached |= returns.seen.total[0] >= numbers[RETURNS]
@@ -314,11 +319,18 @@ class CountArrays(NamedTuple):
     n_sas: Ints  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
+    z_sa: Ints  # (rows, S*A); of size 0 likewise
     n_start: Ints  # (S,)
     returns: SeenReturns
     returns_limit: int  # baseline episodes that end the plan
     account: Ints  # (3,)
     limits: Ints  # (rows, S*A); of size 0 where growth does not matter
+
+
+@compiled
+def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> bool:
+    """Add one episode to these counts, and say whether the visits of some pair reached their limit."""
+    return count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.z_sa, arrays.n_start, arrays.limits, A, episode)
 
 
 @compiled
@@ -334,7 +346,7 @@ def play_baseline(
     """Play and count so many episodes of the baseline, whose returns are evidence."""
     for _ in range(episodes):
         play(world, known_rewards, pi_b, uniforms, episode)
-        count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, pi_b.shape[2], episode)
+        count_in(arrays, pi_b.shape[2], episode)
         count_return(arrays.returns, episode.paid)
 
 
@@ -357,7 +369,7 @@ def play_on(
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)
-        reached = count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.n_start, arrays.limits, A, episode)
+        reached = count_in(arrays, A, episode)
         by_baseline = chosen_first and plan.baseline
         if by_baseline:
             count_return(arrays.returns, episode.paid)

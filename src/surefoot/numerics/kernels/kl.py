@@ -11,6 +11,7 @@ import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics.kernels.bets import average_bounds
 from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
@@ -40,6 +41,7 @@ class Balls(NamedTuple):
     r_up: Floats  # (H or 1, S*A)
     r_next: Floats  # (H or 1, S*A, S): rewards that depend on the next state; of size 0 where none do
     x_sa: Ints  # (rows, S*A): sums of rewards; of size 0 where all rewards are known
+    z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch for the values of one pair's next states
     log_union: float  # log(1 / delta_0): fixed before the data
@@ -47,6 +49,7 @@ class Balls(NamedTuple):
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
     margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
+    bets: bool  # is an unknown reward bounded by bets beside the coin?
     uppers: bool  # are upper values of the other candidates needed, too?
 
 
@@ -57,6 +60,8 @@ class RewardArrays(NamedTuple):
     by_next: Floats | None = None  # (H or 1, S*A, S): those that depend on the next state
     unknown: Bools | None = None  # (H or 1, S*A)
     x_sa: Ints | None = None  # (rows, S, A): sums of the rewards seen, where they are unknown
+    z_sa: Ints | None = None  # (rows, S, A): sums of x (1 - x) of these rewards
+    bets: bool = False  # are they bounded by bets beside the coin?
 
 
 @compiled
@@ -99,7 +104,11 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
     if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
         x = balls.x_sa[row, pair] / REWARD_UNITS
         coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
-        low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
+        if balls.bets:
+            z = balls.z_sa[row, pair] / REWARD_UNITS
+            low, up = average_bounds(n, x, z, balls.log_union, balls.scale, balls.margin)
+        else:
+            low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
         for h in range(balls.r_low.shape[0]):
             if balls.n_sa.shape[0] == 1 or h == row:
                 balls.r_low[h, pair] = low
@@ -339,15 +348,17 @@ def balls_from(
     alpha = 0 stands for one over the number of possible next states, alpha = SUPPORTS for a mixture over supports.
     """
     rows, S, A, _ = n_sas.shape
-    known, after, unknown, x_sa = rewards.known, rewards.by_next, rewards.unknown, rewards.x_sa
+    known, after, unknown = rewards.known, rewards.by_next, rewards.unknown
     r_rows = H if unknown is not None and rows == H else len(known)
     succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
     if support is not None:
         succ = np.argsort(~support, axis=-1, kind="stable")
         m = support.sum(axis=-1)
-    sums = np.zeros((0, 0), dtype=np.int64)
-    if unknown is not None:
-        sums = np.zeros((rows, S * A), dtype=np.int64) if x_sa is None else x_sa.reshape(rows, S * A)
+    nothing = np.zeros((0 if unknown is None else rows, 0 if unknown is None else S * A), dtype=np.int64)
+    x_sa, z_sa = (
+        nothing.copy() if unknown is None or sums is None else sums.reshape(rows, S * A)
+        for sums in (rewards.x_sa, rewards.z_sa)
+    )
     return Balls(
         n_sas=n_sas.reshape(rows, S * A, S),
         n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
@@ -359,7 +370,8 @@ def balls_from(
         r_low=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),  # another order would be compiled anew
         r_up=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),
         r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
-        x_sa=sums,
+        x_sa=x_sa,
+        z_sa=z_sa,
         unknown=np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
         gathered=np.zeros(max(S, 4)),
         log_union=log_union,
@@ -367,5 +379,6 @@ def balls_from(
         scale=scale,
         tie=tie,
         margin=margin,
+        bets=rewards.bets,
         uppers=uppers,
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
+from surefoot.base.bets import between
 from surefoot.base.validation import LONGEST, REWARD_UNITS, require_integer, require_number
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.logs.checking import LogReport, audit, first_problem
@@ -256,9 +257,11 @@ class Files:
         return self.log.ask(
             f"SELECT step - {glance.first} AS step, state, action, sum(whole) AS x_sa, "
             f"coalesce(sum(whole) FILTER (in_fold), 0.0) AS x_fold, "
-            f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum "
+            f"sum(floor((x - whole) * {REWARD_UNITS}.0)) AS rest_of_sum, "
+            f"sum(inner_part) AS z_sa, coalesce(sum(inner_part) FILTER (in_fold), 0.0) AS z_fold "
+            f"FROM (SELECT *, floor(whole * ({REWARD_UNITS}.0 - whole) / {REWARD_UNITS}.0) AS inner_part "
             f"FROM (SELECT *, floor(x) AS whole, {self.fold(glance, seed)} = step - {glance.first} AS in_fold "
-            f"FROM (SELECT *, {x} AS x FROM {rows_of(glance)})) GROUP BY ALL"
+            f"FROM (SELECT *, {x} AS x FROM {rows_of(glance)}))) GROUP BY ALL"
         )
 
 
@@ -452,11 +455,11 @@ def _sums(source: Source, glance: Glance, seed: int, codebook: Codebook, of: Log
         np.add.at(table, places, np.asarray(found[name]).astype(np.int64))
         tables.append(table)
     if of.absorbing_state is not None:  # the known reward of the absorbing state is summed as agents sum it
-        zero = int(np.floor(of.zero_reward * REWARD_UNITS))
-        for table, counts in zip(tables, (of.n, of.n_fold), strict=False):
-            S = of.occurring
-            there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
-            table[of.place[there] // (S * of.A * S), of.absorbing_state, 0] = zero * counts[there]
+        S, zero = of.occurring, int(np.floor(of.zero_reward * REWARD_UNITS))
+        there = (of.place // S) % (S * of.A) == of.absorbing_state * of.A
+        paid = zero, zero, 0, between(zero), between(zero)
+        for table, each, counts in zip(tables, paid, (of.n, of.n_fold, of.n, of.n, of.n_fold), strict=True):
+            table[of.place[there] // (S * of.A * S), of.absorbing_state, 0] = each * counts[there]
     return Sums(*tables)
 
 

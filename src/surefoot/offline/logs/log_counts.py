@@ -14,7 +14,7 @@ from surefoot.base.files import read_arrays, strict_json, write_arrays
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED, Codebook, Label, codebook_from, codebook_text, coding_of
-from surefoot.offline.logs.log_tables import LARGEST, MOST_STEPS, TABLES, LogTables, Sums
+from surefoot.offline.logs.log_tables import LARGEST, LATER, MOST_STEPS, TABLES, LogTables, Sums
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
 
@@ -314,7 +314,8 @@ class LogCounts(LogTables):
         about |= {} if self.former else {"declarations": 1}  # files of earlier versions say nothing about them
         about |= {} if self.after_end == 0.0 else {"after_end": self.after_end}
         arrays: dict[str, AnyArray] = {name: getattr(self, name) for name in TABLES}
-        arrays |= {} if self.sums is None else self.sums._asdict()
+        sums = {} if self.sums is None else self.sums._asdict()
+        arrays |= {name: table for name, table in sums.items() if name not in LATER or table.any()}
         arrays |= {"log": np.array(json.dumps(about)), "codebook": codebook_text(self.codebook)}
         write_arrays(path, "log-counts", arrays)
 
@@ -326,7 +327,10 @@ class LogCounts(LogTables):
         try:
             about = strict_json(str(arrays["log"]))
             low, high = (float(x) for x in about["reward_range"])
-            sums = Sums(*(arrays[name] for name in Sums._fields)) if "x_sa" in arrays else None
+            sums = None
+            if "x_sa" in arrays:
+                none = np.zeros_like(arrays["x_sa"])
+                sums = Sums(*(arrays.get(name, none) if name in LATER else arrays[name] for name in Sums._fields))
             found = cls(
                 H=int(about["H"]),
                 codebook=codebook,
@@ -375,7 +379,7 @@ class LogCounts(LogTables):
             and (self.sums is not None or bool((self.low == self.high).all()))
             and all(
                 bool((table <= self._by_pair(n) * REWARD_UNITS).all())
-                for table, n in zip(sums, (self.n, self.n_fold, self.n), strict=False)
+                for table, n in zip(sums, (self.n, self.n_fold, self.n, self.n, self.n_fold), strict=False)
             )
         )
         if not sound:

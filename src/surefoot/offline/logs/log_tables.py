@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
+from surefoot.base.bets import between
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze, read_only
 from surefoot.errors import InvalidLog
 from surefoot.offline.logs.codebook import Codebook, coding_of
@@ -19,6 +20,7 @@ from surefoot.task.units import Units
 LARGEST = 2**28  # entries of a dense array (H, S, A, S): 2 GiB
 MOST_STEPS = 2**42  # up to so many steps of a log, sums of rewards in units of 2^-20 are exact
 TABLES = ("place", "n", "n_fold", "low", "high")
+LATER = ("z_sa", "z_fold")  # of the sums: files of earlier versions do not have them
 
 
 class Rewards(NamedTuple):
@@ -36,6 +38,8 @@ class Sums(NamedTuple):
     x_sa: Ints
     x_fold: Ints  # at step h over the episodes of fold h only
     rest_of_sum: Ints  # what was rounded off, in multiples of 2^-40
+    z_sa: Ints  # of x (1 - x), rounded down; files of earlier versions have none, which is 0
+    z_fold: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +120,7 @@ class LogTables(FrozenRecord):
         a state: before it, this state was one of those that nobody had seen. Without that, many rare states would look
         as if they were all there are.
         """
-        found = self._counts(self.n, "x_sa")
+        found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
             _take_first_off(found.n_sas[:, : len(self.codebook.states)], self.unseen_state)
             found.origin = replace(self.origin, first_visits=TAKEN_OFF)
@@ -129,22 +133,22 @@ class LogTables(FrozenRecord):
 
         Nothing is taken off here: values come from other folds, and are fixed for this one.
         """
-        return self._counts(self.n_fold, "x_fold")
+        return self._counts(self.n_fold, "x_fold", "z_fold")
 
     @property
     def folds(self) -> Ints:
         """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only."""
         return self.fold_counts.n_sas
 
-    def _counts(self, n: Ints, sums: str) -> Counts:
+    def _counts(self, n: Ints, *sums: str) -> Counts:
         starts = np.flatnonzero(self.starts)
         s1 = int(starts[0]) if len(starts) == 1 else None
-        x_sa = self._widened(self._sums(n, sums), 1) if self.declared else None
+        x_sa, z_sa = (self._widened(self._sums(n, name), 1) if self.declared else None for name in sums)
         s1 = None if self.codebook.unseen else s1  # where states are unknown, so is the start
         n_start = self.starts.copy()
         if self.unseen_state is not None:
             _take_first_off(n_start, self.unseen_state)
-        counts = Counts(self._dense(n), x_sa=x_sa, n_start=n_start, s1=s1, logged=True, copy=False)
+        counts = Counts(self._dense(n), x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False)
         counts.origin = self.origin
         return counts
 
@@ -181,7 +185,7 @@ class LogTables(FrozenRecord):
         if self.sums is not None:
             return np.asarray(getattr(self.sums, name))
         whole = np.floor(self.units.of_a_step(self.low) * REWARD_UNITS).astype(np.int64)  # as agents sum rewards
-        return np.asarray(self._by_pair(n * whole))
+        return np.asarray(self._by_pair(n * (between(whole) if name.startswith("z") else whole)))
 
     @cached_property
     def starts(self) -> Ints:

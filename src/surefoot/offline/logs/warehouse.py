@@ -89,6 +89,7 @@ def count_expression(
     - x_sa, x_fold: rescaled rewards in whole multiples of 2^-20, each rounded down, summed over the same rows as n and
       n_fold. They are whole numbers, so the order in which an engine adds them does not matter.
     - rest_of_sum: what was rounded off, in whole multiples of 2^-40
+    - z_sa, z_fold: x (1 - x) of these rewards x, in whole multiples of 2^-20, each rounded down, summed likewise
     """
     ibis = _ibis()
     return _counted(ibis, _typed(ibis, "The table", table, columns), H, first, reward_range, seed)
@@ -167,7 +168,10 @@ def _counted(
         x=ibis.least(ibis.greatest((rows.reward - low) / (high - low), 0.0), 1.0) * float(REWARD_UNITS),
     )
     rows = rows.mutate(whole=rows.x.floor())
-    rows = rows.mutate(rounded_off=((rows.x - rows.whole) * float(REWARD_UNITS)).floor())
+    rows = rows.mutate(
+        rounded_off=((rows.x - rows.whole) * float(REWARD_UNITS)).floor(),
+        inner=(rows.whole * (float(REWARD_UNITS) - rows.whole) / float(REWARD_UNITS)).floor(),
+    )
     return rows.group_by(*KEYS).aggregate(
         n=rows.count(),
         n_fold=rows.count(where=rows.in_fold),
@@ -176,6 +180,8 @@ def _counted(
         x_sa=rows.whole.sum(),
         x_fold=ibis.coalesce(rows.whole.sum(where=rows.in_fold), 0),
         rest_of_sum=rows.rounded_off.sum(),
+        z_sa=rows.inner.sum(),
+        z_fold=ibis.coalesce(rows.inner.sum(where=rows.in_fold), 0),
     )
 
 

@@ -261,10 +261,16 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
     n_sas, n_start = more(counts.n_sas), more(counts.n_start)
     if unseen is not None:
         n_sas[..., unseen], n_start[unseen] = counts.n_sas[..., unseen], counts.n_start[unseen]
-    sums = None if counts.x_sa is None else np.minimum(more(counts.x_sa), n_sas.sum(-1) * REWARD_UNITS)
+    sums: dict[str, Ints] = {}
+    if counts.x_sa is not None and counts.z_sa is not None:
+        n, x_sa = n_sas.sum(-1), np.minimum(more(counts.x_sa), n_sas.sum(-1) * REWARD_UNITS)
+        most = x_sa * (1.0 - x_sa / np.maximum(n, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
+        sums = {"x_sa": x_sa, "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64)}
     if counts.pooled:
-        n_sas, sums = n_sas[0], None if sums is None else sums[0]
-    more_often = Counts(n_sas, counts.H, counts.s1, x_sa=sums, n_start=n_start, logged=True)
+        n_sas, sums = n_sas[0], {name: x[0] for name, x in sums.items()}
+    more_often = Counts(
+        n_sas, counts.H, counts.s1, x_sa=sums.get("x_sa"), z_sa=sums.get("z_sa"), n_start=n_start, logged=True
+    )
     more_often.origin = counts.origin
     return more_often
 
