@@ -18,6 +18,7 @@ from surefoot.offline.methods.learnt import corollary
 
 DOCS = Path(__file__).parents[1] / "docs"
 FLOOR = 2.2
+TIES = 40  # logs in the table of ties
 DELTA = 0.1  # in all: half for what is learnt from the log, half for the agent
 EPISODES = 2_000
 PAPER_EPISODES = 20_000_000
@@ -56,7 +57,7 @@ def methods(world, counts, folds):
     """What each method learns, at half of delta."""
     problem, delta = world.problem, DELTA / 2
     yield "VI-LCB (the paper's)", sf.vi_lcb(folds, problem, delta)
-    yield "VI-LCB, first-index ties", sf.vi_lcb(folds, problem, delta, ties="first")
+    yield "VI-LCB with first-index ties", sf.vi_lcb(folds, problem, delta, ties="first")
     yield "KL-robust value iteration", sf.robust_vi(counts, problem, delta)
     yield "behaviour cloning", sf.clone(counts, problem, delta)
     yield "SPIBB, n_wedge 20", sf.spibb(counts, problem, delta)
@@ -104,6 +105,24 @@ def values(logs):
                 cleared = sum(learnt.clears(FLOOR) for learnt, _ in pairs)
                 row = f"| {name} | {spread(true)} | {spread(lower)} | {cleared} of {logs} "
                 yield f"{where}{row}| {asked.printed / 1e6:.0f} and {asked.sound / 1e6:.0f} million |"
+
+
+def ties():
+    """The true value of what VI-LCB learns, by how it breaks ties: many logs, because it varies from log to log."""
+    yield f"\n## The ties of VI-LCB\n\nWorld 1, {TIES} logs per row, delta = {DELTA / 2}: mean true value (smallest–largest).\n"
+    yield "| log | the most visited action | the first index | the log's own policy |"
+    yield "|---|---|---|---|"
+    world = sf.random_mdp(5, 5, 3, seed=1)
+    for eta, n in settings():
+        mu, found = sf.boltzmann(sf.solve(world).Q, eta), {"most-visited": [], "first": []}
+        for seed in range(TIES):
+            states, actions = a_log(world, mu, n, np.random.default_rng([int(eta), n, seed]))
+            folds = counted(world, states, actions, folds_of(np.arange(n), seed, world.H))
+            for rule, values in found.items():
+                learnt = sf.vi_lcb(folds, world.problem, DELTA / 2, ties=rule)
+                values.append(sf.policy_value(world, learnt.policy)[0, world.s1])
+        most, first = map(spread, found.values())
+        yield f"| eta {eta:g}, {n:,} episodes | {most} | {first} | {sf.policy_value(world, mu)[0, world.s1]:.3f} |"
 
 
 def agents(learnt, counts):
@@ -172,7 +191,7 @@ def main():
         "# Learning from logs, measured\n",
         "Written by `python tools/logs_tables.py`; what the methods are: logs.md.\n",
     ]
-    lines += [*values(options.logs), *started(options.logs)]
+    lines += [*values(options.logs), *ties(), *started(options.logs)]
     (DOCS / "logs-tables.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -151,7 +151,7 @@ def test_the_recipes_can_be_followed(tmp_path):
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout.splitlines()[-1])
     assert found["agent"] == "RandomActions"
-    assert found["agents"] == ["Random actions", "BPI-UCBVI (paper form)"]
+    assert found["agents"] == ["Random actions", "BPI-UCBVI (EpsMix form)"]
     assert found["world"] == [2, pytest.approx(1.2)]
     assert "coins" in found["worlds"]
     assert found["method"] == "The most common action"

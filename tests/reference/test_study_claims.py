@@ -860,7 +860,7 @@ class TestPromise:
 class TestOptimist:
     def test_mean_over_the_runs_of_each_panel(self):
         numbers = said("optimist-violates", online()).numbers
-        assert numbers.count("BPI-UCBVI (paper form) is below the floor in 41 episodes a run") == 4
+        assert numbers.count("BPI-UCBVI (EpsMix form) is below the floor in 41 episodes a run") == 4
         assert "eta = 5, floor = 2.2" in numbers
 
 

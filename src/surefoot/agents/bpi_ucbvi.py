@@ -1,4 +1,4 @@
-"""BPI-UCBVI in the paper's form: EpsMix's optimistic policy, always. `BPIUCBVIMenard` has Menard's own constants."""
+"""BPI-UCBVI in the form of EpsMix: its optimistic policy, always. `BPIUCBVIMenard` has Menard's own constants."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self, final
@@ -34,7 +34,7 @@ class BPIUCBVI(WithoutFloor, SpliceAgent):
     it is optimism over KL balls.
     """
 
-    name = "BPI-UCBVI (paper form)"
+    name = "BPI-UCBVI (EpsMix form)"
     spliced = False
     mixes = False
 

@@ -353,7 +353,7 @@ def test_one_registration_is_enough(monkeypatch):
         parse_study(study, "study")
     monkeypatch.setitem(sf.AGENTS, "mine", Mine)
     runs = try_agents(sf.world("trap"), ["mine"], None, 0.1, sf.KL(), False, 20, 0)
-    assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI (paper form)"]
+    assert [run.agent for run in runs] == ["Mine", "BPI-UCBVI (EpsMix form)"]
     assert parse_study(study, "study").cells[0].label == "Mine"
 
 

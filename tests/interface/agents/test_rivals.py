@@ -635,7 +635,7 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
     other = sf.simulate(world, sf.BPIUCBVI(world.problem), 100, seed=0)
     with pytest.raises(
         sf.InvalidSetting,
-        match=r"DOPE with a budget of 3.*BPI-UCBVI \(paper form\) with no floor.*simulate\(..., floor=",
+        match=r"DOPE with a budget of 3.*BPI-UCBVI \(EpsMix form\) with no floor.*simulate\(..., floor=",
     ):
         sf.plot_returns([run, other])
 
@@ -792,13 +792,13 @@ def test_try_takes_the_rivals():
         "OptPess-LP",
         "Budget-Exploration",
         "conservative UCBVI",
-        "BPI-UCBVI (paper form)",
+        "BPI-UCBVI (EpsMix form)",
     ]
     assert [row["learner"] for row in table["rows"]] == names
     assert [row["told"] for row in table["rows"]] == [None, "yes", "yes", "no", "yes", "no"]
     assert all(row["episodes"] == 300 and not row["interrupted"] for row in table["rows"])
     assert found["DOPE"]["violations"] == found["OptPess-LP"]["violations"] == 0
-    assert found["BPI-UCBVI (paper form)"]["violations"] > 0  # control: without a floor it is broken
+    assert found["BPI-UCBVI (EpsMix form)"]["violations"] > 0  # control: without a floor it is broken
     assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
     assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:5])
     world = sf.world("trap")

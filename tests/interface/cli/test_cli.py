@@ -86,7 +86,7 @@ def test_demo_for_programs(command, tmp_path):
     result = command("demo", *SHORTER, "--seed", "5", "--out", "f.png", "--json")
     table = json.loads(result.stdout)
     assert table["seed"] == 5
-    names = ["baseline alone", "StepMix", "EpsMix", "BPI-UCBVI (paper form)"]
+    names = ["baseline alone", "StepMix", "EpsMix", "BPI-UCBVI (EpsMix form)"]
     assert [(row["bounds"], row["learner"]) for row in table["rows"]] == [
         (b, name) for b in (KL, PAPER) for name in names
     ]
@@ -96,8 +96,8 @@ def test_demo_for_programs(command, tmp_path):
         assert found[KL, name]["violations"] == found[PAPER, name]["violations"] == 0
         assert found[KL, name]["first_off_baseline"] < 2000
         assert found[PAPER, name]["first_off_baseline"] is None
-    assert found[KL, "BPI-UCBVI (paper form)"]["violations"] > 0
-    assert found[KL, "BPI-UCBVI (paper form)"]["promise"] == "no floor promised"
+    assert found[KL, "BPI-UCBVI (EpsMix form)"]["violations"] > 0
+    assert found[KL, "BPI-UCBVI (EpsMix form)"]["promise"] == "no floor promised"
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -190,7 +190,7 @@ class TestReturn:
 
     def test_the_legend_counts_violations(self, returns):
         (axes,) = returns.axes
-        assert {"StepMix: 0 violations", "EpsMix: 0 violations", "BPI-UCBVI (paper form): 1 violation per run"} <= set(
+        assert {"StepMix: 0 violations", "EpsMix: 0 violations", "BPI-UCBVI (EpsMix form): 1 violation per run"} <= set(
             legend(axes)
         )
 
@@ -201,7 +201,7 @@ class TestReturn:
         study = study_of(agents=["bpi-ucbvi"])
         results = results_of(study, change=lambda cell, i: {"violations": violations[i]})
         (axes,) = plots.plot_return(results).axes
-        assert legend(axes)[0].startswith(f"BPI-UCBVI (paper form): {words}")
+        assert legend(axes)[0].startswith(f"BPI-UCBVI (EpsMix form): {words}")
 
     def test_by_factors_the_first_episode_is_one(self):
         results = results_of(study_of(axis="log", agents=["stepmix"]))
@@ -262,7 +262,7 @@ class TestReturn:
     def test_agents_keep_their_colour_when_others_are_missing(self):
         results = results_of(study_of(), keep=lambda cell, i: cell.agent.id == "bpi-ucbvi")
         (axes,) = plots.plot_return(results).axes
-        assert line_of(axes, "BPI-UCBVI (paper form)").get_color() == COLOURS[2]
+        assert line_of(axes, "BPI-UCBVI (EpsMix form)").get_color() == COLOURS[2]
 
     def test_agents_of_one_name_have_different_labels(self):
         study = study_of(agents=["stepmix"])
@@ -308,7 +308,7 @@ def test_ribbons_are_shares_of_episodes():
     figure = plots.plot_ribbon(results)
     assert len(figure.axes) == 6
     labels = [" ".join(axes.get_ylabel().splitlines()) for axes in figure.axes]  # long ones are in several lines
-    assert labels == ["StepMix", "", "EpsMix", "", "BPI-UCBVI (paper form)", ""]
+    assert labels == ["StepMix", "", "EpsMix", "", "BPI-UCBVI (EpsMix form)", ""]
 
     def areas(axes):
         found = []
@@ -438,7 +438,7 @@ class TestIncomplete:
         assert [one.get_title() for one in axes] == ["scenario 0", "n = 10"]
         assert legend(first)[:2] == [
             "EpsMix (2 of 3 trials): 0 violations",
-            "BPI-UCBVI (paper form): 1 violation per run",
+            "BPI-UCBVI (EpsMix form): 1 violation per run",
         ]
         # The row of StepMix is named although its first scenario is empty.
         assert "StepMix" in [one.get_ylabel() for one in figures["ribbon"].axes]
@@ -525,5 +525,5 @@ def test_real_trials_can_be_drawn():
     (axes,) = plots.plot_return(results).axes
     mean = np.mean([trial.violations for trial in trials["p0/bpi-ucbvi"]])
     assert mean > 10
-    assert f"BPI-UCBVI (paper form): {mean:,.0f} violations per run" in legend(axes)
+    assert f"BPI-UCBVI (EpsMix form): {mean:,.0f} violations per run" in legend(axes)
     assert "StepMix: 0 violations" in legend(axes)

@@ -141,7 +141,7 @@ def test_unscaled_agents_that_keep_the_floor_are_certified(results):
     for absent in ("incomplete", "quick:", "no promise in"):
         assert absent not in verdict_of(text)
     assert all(trial.violated for trial in results.trials["trap/bpi"])  # it promises nothing: that changes nothing
-    assert "BPI-UCBVI (paper form), promising no floor, went below the floor in" in verdict_of(text)
+    assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(text)
 
 
 def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):

@@ -198,6 +198,8 @@ def test_with_several_seeds_every_trial_has_a_world_of_its_own():
     assert best[1] == sf.solve(build_scenario(online, 0.1, 0, 0).world).value  # its seed is 1
     table = packaged("online-worlds").as_table()
     assert parse_study(table, "again") == packaged("online-worlds")
+    with pytest.raises(InvalidStudy, match="has world_seeds, but trap has no seed"):
+        parse_study({**table, "scenarios": [{**table["scenarios"][0], "world": {"name": "trap"}}]}, "here")
     low = {**table["scenarios"][0], "world_seeds": [0, 2], "floor": 2.2}  # the baseline of seed 2 is worth less
     with pytest.raises(InvalidStudy, match=r"the floor is 2\.2, but the baseline is worth"):
         check_study_cells(parse_study({**table, "scenarios": [low]}, "here").cells)

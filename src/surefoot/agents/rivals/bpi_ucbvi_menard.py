@@ -61,7 +61,7 @@ def bpi_ucbvi_menard(model: Model, thresholds: Bernstein) -> MenardValues:
 class BPIUCBVIMenard(WithoutFloor, AgentByName):
     """Optimism without a floor, as Menard et al. 2021 have it: always the optimistic policy, never stopping.
 
-    It differs from `BPIUCBVI`, the paper's form, in the thresholds (log(3SAH/delta), not log(4SAH/delta)) and in the
+    It differs from `BPIUCBVI`, the form of EpsMix, in the thresholds (log(3SAH/delta), not log(4SAH/delta)) and in the
     lower bound (14, 1/H and max_a Q_low, not 22, 2/H and <pi, Q_low>), which enters the upper one through X. It
     promises nothing about any episode. Its upper value is one of V* with probability at least 1 - delta; of its own
     policy's value nothing is proved. docs/rivals.md says from which source each constant is. `scale` multiplies beta

@@ -272,7 +272,7 @@ class RewardFreeGrounds(NamedTuple):
         lines = [self._next(plan), self._values(), self._safety(plan)]
         if plan.safety != "NOT CERTIFIED":
             lines.append(self._premise())
-        return "\n".join([*lines, self._premises()])
+        return "\n".join([*lines, self._premises(plan)])
 
     def _shown(self, value: float) -> str:
         return f"{self.agent.problem.units.to_user(value):.6g}"
@@ -308,9 +308,13 @@ class RewardFreeGrounds(NamedTuple):
             known = "certified by data"
         return f"Baseline above the floor: {known}."
 
-    def _premises(self) -> str:
+    def _premises(self, plan: Plan) -> str:
+        given = (
+            ""
+            if plan.safety == "certified"
+            else f"the baseline is worth at least {self.agent.baseline_value:.6g}, as given; "
+        )
         same = ", the same at every step" if self.agent.pooled else ""
         return (
-            f"Premises that nobody checks: the baseline is worth at least {self.agent.baseline_value:.6g}, as given; "
-            f"rewards and start are as declared; the dynamics do not change{same}."
+            f"Premises that nobody checks: {given}rewards and start are as declared; the dynamics do not change{same}."
         )

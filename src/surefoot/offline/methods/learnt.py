@@ -161,7 +161,8 @@ class Learnt(FrozenRecord):
         asked = corollary(self.problem, self.delta, logged - level)
         beside = (
             f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
-            "constant that its proof needs, if the logged policy is worth its mean return"
+            f"constant that its proof needs (at delta = {2.0 * self.delta:g} for log and agent together), if the "
+            "logged policy is worth its mean return"
             if asked.printed < math.inf
             else "the paper's corollary gives no number: the mean return of the log is not above the floor"
         )
@@ -241,8 +242,8 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> C
     """n >= 16 c^2 iota'^2 H^5 S A / kappa^2, iota' = log(2HSA/delta), kappa = V^mu - floor; and the same with 32.
 
     The paper's delta is that of log and agent together, half of it for each: log(2HSA/delta) = log(HSA/(delta/2)). Here
-    `delta` is the log's half. The proof needs 1/max(1, n_h) <= H iota'/(n d_h). That event is sure to hold with enough
-    probability only with 2 H iota' on its right side, and so 32 takes the place of 16.
+    `delta` is the log's half. The proof uses the event 1/max(1, n_h) <= H iota'/(n d_h). It is proved with 2 H iota' on
+    its right side only, and so 32 takes the place of 16.
     """
     if not kappa > 0.0:
         return Corollary(math.inf, math.inf)

@@ -17,7 +17,10 @@ from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 
-VI_LCB = {"most-visited": "VI-LCB", "first": "VI-LCB, first-index ties"}  # in `Learnt.method`, by how ties are broken
+VI_LCB = {
+    "most-visited": "VI-LCB",
+    "first": "VI-LCB with first-index ties",
+}  # in `Learnt.method`, by how ties are broken
 TIE = 1e-12  # values closer than this are equal
 PROVED = math.sqrt(0.5)  # Hoeffding, one-sided: V is a lower bound for this c and larger ones
 

@@ -50,6 +50,7 @@ COLUMNS = {
     "runs_below": "BIGINT",
     "runs_below_at_most": "DOUBLE",
     "certified": "BIGINT",
+    "given_value": "BIGINT",  # runs whose promise rests on the baseline's value that the agent was given
     "on_trust": "BIGINT",
     "false_logs": "BIGINT",
     "broken": "BIGINT",
@@ -117,6 +118,7 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
         "certified": sum(is_proved(trial, cell.agent) for trial in trials),
+        "given_value": sum(trial.promise.knows_baseline_value for trial in trials),
         "on_trust": sum(is_on_trust(trial, cell.agent) for trial in trials),
         "false_logs": sum(certificate_is_false(trial) for trial in trials),
         "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),

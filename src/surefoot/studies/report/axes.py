@@ -308,12 +308,14 @@ def draw_curve(
 
 def draw_levels(axes: "Axes", trials: Sequence[Trial]) -> list[float]:
     """Draw lines at the floor, the baseline and the optimum, and return where they are."""
-    values = {"floor": trials[0].floor, "baseline": mean_baseline(trials), "optimum": mean_optimum(trials)}
+    floors = {trial.trial: trial.floor for trial in trials}
+    floor = trials[0].floor if len(set(floors.values())) == 1 else float(np.mean(list(floors.values())))
+    values = {"floor": floor, "baseline": mean_baseline(trials), "optimum": mean_optimum(trials)}
     for name, style in LEVELS.items():
         label = f"{name} {values[name]:.4g}"
         if name == "baseline" and several_baselines(trials):
             each = baselines(trials)
-            below = int((each < trials[0].floor - VIOLATION_TOLERANCE).sum())
+            below = int((each < np.array(list(floors.values())) - VIOLATION_TOLERANCE).sum())
             label += f" (mean of trials;\nbelow the floor in {below} of {len(each)})"
         axes.axhline(values[name], color=GREY, ls=style, lw=1.0, zorder=10, label=label)
     return list(values.values())

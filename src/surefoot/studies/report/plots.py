@@ -54,6 +54,7 @@ from surefoot.studies.report.axes import (
     with_floor,
     with_violations,
 )
+from surefoot.studies.report.tables import sizes_of
 from surefoot.studies.report.theory_plots import plot_exponents, plot_growth
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
@@ -376,7 +377,7 @@ def _facts_but_size(scenario: Scenario) -> dict[str, str]:
     """Return all of a scenario with a log but the size of the log, in words."""
     log = scenario.log
     assert log is not None
-    world = ", ".join(f"{key} = {value}" for key, value in scenario.world.items() if key != "name")
+    world = ", ".join(f"{key} = {value}" for key, value in sizes_of(scenario).items())
     written = log.behaviour if isinstance(log.behaviour, str) else f"{log.behaviour[0]} = {log.behaviour[1]:g}"
     return {
         "world": f"{scenario.world['name']} ({world})" if world else str(scenario.world["name"]),

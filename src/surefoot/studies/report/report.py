@@ -1,6 +1,6 @@
 """One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the same results.
 
-The page shows before it tells: the verdict, then of each study its first figure, its claims (a line each, the numbers
+Pictures come first: the verdict, then of each study its first figure, its claims (a line each, the numbers
 folded), its other figures and its tables; then what the promise presumes, what the paper leaves open, how to run the
 studies again, and their files. Here is what it says; page.html.jinja and style.css say how it looks.
 """

@@ -209,7 +209,7 @@ CHOICES = (
         "pooled counts",
         "Eq. p counts each step by itself; Section 7.2 does not say what is done in a world that is the same at every "
         "step.",
-        "StepMix and EpsMix count each step by itself, and StepMix is shown with pooled counts beside; DOPE and "
+        "StepMix and EpsMix count each step by itself, and both are shown with pooled counts beside; DOPE and "
         "OptPess-LP pool.",
         "Pooled, StepMix leaves at 0.91 million instead of 1.69 million, with a regret of 114,964 instead of 216,217.",
         RIVALS,

@@ -165,6 +165,10 @@ def _scenario(where: str, value: object) -> "Scenario":
     if isinstance(value, dict) and "log" in value and "baseline" in value:
         raise InvalidStudy(f"{where} has a log and a baseline. With a log, the baseline is what is learnt from it.")
     scenario = Scenario(**read_table(where, value, SCENARIO_FIELDS))
+    if scenario.world_seeds and "seed" not in scenario.world:
+        raise InvalidStudy(
+            f"{where} has world_seeds, but {scenario.world['name']} has no seed: there is one such world."
+        )
     if scenario.log is not None and isinstance(scenario.floor, tuple):
         raise InvalidStudy(f'{where}: with a log the floor is a number or "usual": what is learnt is not known before.')
     return scenario
