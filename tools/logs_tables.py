@@ -109,7 +109,8 @@ def values(logs):
 
 def ties():
     """The true value of what VI-LCB learns, by how it breaks ties: many logs, because it varies from log to log."""
-    yield f"\n## The ties of VI-LCB\n\nWorld 1, {TIES} logs per row, delta = {DELTA / 2}: mean true value (smallest–largest).\n"
+    yield "\n## The ties of VI-LCB\n"
+    yield f"World 1, {TIES} logs per row, delta = {DELTA / 2}: mean true value (smallest–largest).\n"
     yield "| log | the most visited action | the first index | the log's own policy |"
     yield "|---|---|---|---|"
     world = sf.random_mdp(5, 5, 3, seed=1)
