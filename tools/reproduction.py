@@ -54,10 +54,12 @@ def section(folder):
     tables(results, place)
     yield f"## {study.name}: {study.title}\n"
     yield f"{study.question}\n"
-    minutes = results.seconds / 60
+    minutes, quick = results.seconds / 60, study.size == "quick"
+    if quick:
+        yield "**Not in full**: the quick size, with fewer trials and plans in blocks of 1 % of the episodes so far.\n"
     yield (
-        f"`surefoot run {study.name}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of "
-        f"computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"`surefoot run {study.name}{' --quick' if quick else ''}`: {len(study.cells)} cells, {study.trials} trials each, "
+        f"{minutes:.0f} minutes of computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
         f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"
@@ -65,8 +67,8 @@ def section(folder):
         yield f"{note.read_text().strip()}\n"
     yield "| claim | | numbers |\n|---|---|---|"
     for verdict in judge(results):
-        numbers = verdict.numbers if isinstance(verdict.numbers, str) else "<br>".join(verdict.numbers)
-        yield f"| {verdict.claim} | {WORDS[verdict.holds]} | {numbers} |"
+        claim, numbers = (text.replace("|", chr(92) + "|") for text in (verdict.claim, verdict.numbers))
+        yield f"| {claim} | {WORDS[verdict.holds]} | {numbers} |"
     yield "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline at | optimistic at |"
     yield "|---|---|---|---|---|---|"
     for row in summary(results):
