@@ -58,8 +58,8 @@ def section(folder):
     if quick:
         yield "**Not in full**: the quick size, with fewer trials and plans in blocks of 1 % of the episodes so far.\n"
     yield (
-        f"`surefoot run {study.name}{' --quick' if quick else ''}`: {len(study.cells)} cells, {study.trials} trials each, "
-        f"{minutes:.0f} minutes of computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"`surefoot run {study.name}{' --quick' if quick else ''}`: {len(study.cells)} cells, {study.trials} trials "
+        f"each, {minutes:.0f} minutes of computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
         f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"
