@@ -57,9 +57,10 @@ def section(folder):
     minutes, quick = results.seconds / 60, study.size == "quick"
     if quick:
         yield "**Not in full**: the quick size, with fewer trials and plans in blocks of 1 % of the episodes so far.\n"
+    command = f"surefoot run {study.name}{' --quick' if quick else ''}"
     yield (
-        f"`surefoot run {study.name}{' --quick' if quick else ''}`: {len(study.cells)} cells, {study.trials} trials "
-        f"each, {minutes:.0f} minutes of computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"`{command}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of computing, all "
+        f"runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
         f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"

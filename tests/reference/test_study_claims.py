@@ -946,6 +946,11 @@ class TestEpsMixSooner:
         assert verdict.holds is False
         assert "optimistic at 700 and 521" in verdict.numbers
 
+    def test_in_how_many_trials_is_said_where_it_is_not_in_all(self):
+        verdict = said("epsmix-sooner", again(online(), is_run("eta5-floor2.0", "epsmix", 1), 900))
+        assert verdict.holds is False
+        assert verdict.numbers.startswith("eta = 5, floor = 2.0: EpsMix at 402, StepMix at 421 (in 2 of 3 trials); ")
+
     def test_never_is_later_than_everything(self):
         verdict = said("epsmix-sooner", again(online(), is_run("eta5-floor2.0", "stepmix"), NEVER))
         assert verdict.holds is True

@@ -23,6 +23,7 @@ from surefoot.studies.analysis.trials import (
     baseline_of,
     both,
     breaks_promise,
+    but_in,
     but_length,
     cells_of,
     certificate_is_false,
@@ -195,6 +196,7 @@ def _epsmix_faster(results: Results) -> Iterator[Found]:
         numbers = (
             f"{label_of(eps)} and {label_of(step)}, {scenario.heading}: regret {regret}, optimistic at {optimistic}"
         )
+        numbers += but_in(eps, step, optimistic_at)
         yield both(later(eps, step, optimistic_at), more_of(eps, step, regret_of), numbers)
 
 
@@ -203,7 +205,7 @@ def _epsmix_sooner(results: Results) -> Iterator[Found]:
     for scenario, eps, step in _epsmix_and_stepmix(results):
         mine, its = median(eps, left_at), median(step, left_at)
         off = f"{label_of(eps)} {at(mine)}, {label_of(step)} {at(its)}"
-        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}")
+        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}{but_in(eps, step, left_at)}")
 
 
 # -- scenarios compared with each other -------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def _compared(results: Results, easier: Scenario, harder: Scenario, agents: Sequ
         off = f"off the baseline at {number(median(one, left_at))} and {number(median(other, left_at))}"
         regret = f"regret {number(median(one, regret_of))} and {number(median(other, regret_of))}"
         where = f"{easier.heading} and {harder.heading}"
-        numbers = f"{label_of(one)}, {where}: {off}, {regret}"
+        numbers = f"{label_of(one)}, {where}: {off}{but_in(one, other, left_at)}, {regret}"
         yield both(later(one, other, left_at), more_of(one, other, regret_of), numbers)
 
 

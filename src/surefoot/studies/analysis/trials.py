@@ -195,6 +195,13 @@ def at(episode: float) -> str:
     return "never" if math.isinf(episode) else f"at {number(episode)}"
 
 
+def but_in(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> str:
+    """Return in how many of the common trials the second is later, in words; nothing where it is in all of them."""
+    pairs = common(early, late)
+    some = sum(of(one) < min(of(other), other.episodes) for one, other in pairs)
+    return "" if some == len(pairs) else f" (in {some} of {len(pairs)} trials)"
+
+
 def later(early: Sequence[Trial], late: Sequence[Trial], of: Callable[[Trial], float]) -> bool:
     """Return whether, in every common trial, the second is later."""
     pairs = common(early, late)
