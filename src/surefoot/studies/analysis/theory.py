@@ -411,7 +411,7 @@ def logarithm(point: Point) -> float:
     return theorem.beta(point.setting._replace(K=round(point.waited))) / point.setting.S
 
 
-def unrolled(H: int) -> float:
+def unrolled(H: float) -> float:
     """Return (1 + 3/H)^H: what the recursion of the bounds multiplies by, over H steps. It is e^3 at most."""
     return (1.0 + 3.0 / H) ** H
 
@@ -429,7 +429,7 @@ def _waiting_in_sizes(results: Results) -> Iterator[Found]:
             f"episodes, exponent {series.fit}, with the logarithm divided out {fit}"
         )
         if size == "H":
-            both = series.fit_over(lambda point: logarithm(point) * unrolled(point.setting.H))
+            both = series.fit_over(lambda point: logarithm(point) * unrolled(point.x))
             numbers += f", with (1 + 3/H)^H as well {both}"
         numbers += f"; Lemma finite has {SIZES[size]:g}; Delta_0 = {_gaps(series, first.x)} at {size} = {first.x:g}, "
         yield _grows(SIZES[size], fit, f"{numbers}{_gaps(series, last.x)} at {size} = {last.x:g}")

@@ -9,9 +9,9 @@ import numpy as np
 from surefoot.simulation.figures import COLOURS
 from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.judges import MIXERS
-from surefoot.studies.analysis.stats import PowerLaw
+from surefoot.studies.analysis.stats import PowerLaw, amount
 from surefoot.studies.analysis.theory import SIZES, Series, added, by_kappa, by_size, regret_at, setting_of
-from surefoot.studies.analysis.trials import label_of, median, number, optimistic_at, regret_of
+from surefoot.studies.analysis.trials import label_of, median, optimistic_at, regret_of
 from surefoot.studies.report.axes import (
     GREY,
     LARGE,
@@ -66,10 +66,10 @@ def _draw_growth(axes: "Axes", trials: Sequence[Trial], colour: str) -> None:
     k, first = _moments(trials[0]), median(trials, optimistic_at)
     label = label_of(trials)
     if math.isfinite(first):
-        label += (
-            f": {number(median(trials, lambda trial: added(trial).total))} added after the first optimistic episode"
-        )
         axes.axvline(max(first, k[0]), color=colour, ls=":", lw=1.0)
+    if all(len(added(trial).k) for trial in trials):
+        after = amount(median(trials, lambda trial: added(trial).total))
+        label += f": {after} added after the first optimistic episode"
     axes.plot(k, np.median(regret_at(trials, k), axis=0), color=colour, lw=1.4, label=label)
 
 
