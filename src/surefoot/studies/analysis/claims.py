@@ -410,6 +410,7 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
                 yield Found(later(mine, its, left_at), f"{scenario.heading}, {label_of(mine)} {numbers}")
 
 
-assert theory  # the claims of the theorems are judged there
+for _name, _function in theory.JUDGED.items():
+    judges(_name)(_function)
 if CLAIMS.keys() != JUDGES.keys():
     raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")

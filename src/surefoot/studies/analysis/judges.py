@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from surefoot.agents import AGENTS
 from surefoot.studies.analysis.trials import Judge
 from surefoot.studies.spec.claims import CLAIMS
 
 MIXERS = ("stepmix", "epsmix")
+IN_SUM = tuple(name for name, agent in AGENTS.items() if agent.in_sum)
 JUDGES: dict[str, Judge] = {}  # by the claim's name
 
 

@@ -1,7 +1,7 @@
 """What the paper's theorems allow, in numbers: regret, and episodes that are not optimistic, with every constant.
 
 The constants are those of the proofs. e^13 and e^26 come from unrolling a recursion H times. With them the bounds are
-far above K H, which no regret can exceed, for every K that can be run: their use is in their exponents.
+far above K H, which no regret can exceed, for every K that can be run.
 """
 
 import math

@@ -474,9 +474,9 @@ FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
     ),
     "growth": StudyFigure(
         plot_growth,
-        "Regret against K from where the first world is optimistic, on logarithmic axes: medians over trials, of "
-        "several worlds of a family the worst at each K, with the power law fitted to them. The dashed line is "
-        "the theorem's order without its constants; with them the bound is the number in the legend.",
+        "Regret against K on logarithmic axes: medians over trials. Dotted lines are where the first optimistic "
+        "episode is; what is added after it is in the legend. The dashed line is the leading term of the theorem's "
+        "order without its constants; with them the bound is the number in the legend.",
     ),
     "exponents": StudyFigure(
         plot_exponents,

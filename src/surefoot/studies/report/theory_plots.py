@@ -8,8 +8,10 @@ import numpy as np
 
 from surefoot.simulation.figures import COLOURS
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.stats import PowerLaw
-from surefoot.studies.analysis.theory import SIZES, Series, by_k, by_kappa, by_size
+from surefoot.studies.analysis.judges import MIXERS
+from surefoot.studies.analysis.stats import PowerLaw, amount
+from surefoot.studies.analysis.theory import SIZES, Series, added, by_kappa, by_size, regret_at, setting_of
+from surefoot.studies.analysis.trials import label_of, median, optimistic_at, regret_of
 from surefoot.studies.report.axes import (
     GREY,
     LARGE,
@@ -23,6 +25,8 @@ from surefoot.studies.report.axes import (
     thousands,
 )
 from surefoot.studies.run.store import Results
+from surefoot.studies.run.trial import Trial
+from surefoot.studies.spec.study import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,25 +34,43 @@ if TYPE_CHECKING:
 
 
 def plot_growth(results: Results) -> "Figure":
-    """Draw regret against K on logarithmic axes, from where it is optimistic, with the fit and sqrt(H^3 S A K)."""
-    several = [one for one in by_k(results) if (one.regret > 0.0).all()]
-    if not several:
-        return figure_of_nothing(results, "No run became optimistic early enough to see its regret grow.")
-    titles = list(dict.fromkeys(one.title for one in several))
-    figure, grid = _axes(results, titles, "regret so far, in return")
-    for title, axes in zip(titles, grid, strict=True):
-        mine = [one for one in several if one.title == title]
-        for i, one in enumerate(mine):
-            label = f"{one.label}: exponent {one.fit}"
-            axes.plot(one.k, one.regret, "o", color=COLOURS[i], ms=3.5, label=label)
-            _draw_fit(axes, one.k, one.fit, COLOURS[i])
-        it = mine[0].setting
-        order = [theorem.leading_order(it._replace(K=int(k))) for k in mine[0].k]
-        axes.plot(mine[0].k, order, color=GREY, ls="--", lw=1.0, label="sqrt(H^3 S A K), exponent 0.5")
+    """Draw regret against K on logarithmic axes, the first optimistic episode marked, beside sqrt(H^3 S A K)."""
+    drawn: dict[str, list[Cell]] = {}
+    for cell in results.study.cells:
+        trials = results.trials.get(cell.id, ())
+        if trials and cell.agent.agent in MIXERS and median(trials, regret_of) > 0.0:
+            drawn.setdefault(cell.scenario.heading, []).append(cell)
+    if not drawn:
+        return figure_of_nothing(results, "No run of StepMix or EpsMix has regret.")
+    figure, grid = _axes(results, list(drawn), "regret so far, in return")
+    for cells, axes in zip(drawn.values(), grid, strict=True):
+        for i, cell in enumerate(cells):
+            _draw_growth(axes, results.trials[cell.id], COLOURS[i])
+        it = setting_of(cells[0], results.trials[cells[0].id])
+        k = _moments(results.trials[cells[0].id][0])
+        order = [theorem.leading_order(it._replace(K=int(one))) for one in k]
+        axes.plot(k, order, color=GREY, ls="--", lw=1.0, label="sqrt(H^3 S A K), without constants")
         axes.plot([], [], " ", label=f"the theorem's bound at the end: {theorem.regret_bound(it):.0e}")
         axes.set_xlabel("K", fontsize=MEDIUM)
-        legend_below(axes, len(mine))
+        legend_below(axes, len(cells))
     return finished(figure)
+
+
+def _moments(trial: Trial) -> np.ndarray:
+    """Return episodes by equal factors, from the end of the first bin: before it a curve is not known."""
+    return np.geomspace(int(trial.curve_episodes[0]), trial.episodes, 60)
+
+
+def _draw_growth(axes: "Axes", trials: Sequence[Trial], colour: str) -> None:
+    """Draw the median regret of an agent, and where it is first optimistic; what is added after that in words."""
+    k, first = _moments(trials[0]), median(trials, optimistic_at)
+    label = label_of(trials)
+    if math.isfinite(first):
+        axes.axvline(max(first, k[0]), color=colour, ls=":", lw=1.0)
+    if all(len(added(trial).k) for trial in trials):
+        after = amount(median(trials, lambda trial: added(trial).total))
+        label += f": {after} added after the first optimistic episode"
+    axes.plot(k, np.median(regret_at(trials, k), axis=0), color=colour, lw=1.4, label=label)
 
 
 def plot_exponents(results: Results) -> "Figure":

@@ -1,6 +1,7 @@
 """The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
 
 To add one, add it here and write the function that judges it, with `@judges("its-name")` above, in analysis/claims.py.
+Those of the theorems are in the table at the end of analysis/theory.py instead.
 Python refuses to import that file while a claim has no function, or a function no claim.
 """
 
@@ -40,13 +41,18 @@ CLAIMS = {
     "sharp-leaves-sooner": Claim(
         "With KL certificates the same agent leaves the baseline sooner, under the same promise", OURS
     ),
-    "regret-root-k": Claim("The regret of StepMix and EpsMix is at most of order sqrt(H^3 S A K) in K", PAPER),
+    "regret-bound": Claim("The regret is at most the bound of Theorems step and episodic, with its constants", PAPER),
+    "regret-root-k": Claim(
+        "What StepMix and EpsMix add to their regret after the first optimistic episode grows at most like sqrt(K)",
+        OURS,
+    ),
     "additive-constant": Claim(
         "Compared with BPI-UCBVI, conservative exploration only leads to an additive constant in the regret", PAPER
     ),
-    "waiting-in-kappa": Claim(
-        "The episodes that are not optimistic grow at most like 1/kappa^2 + S/kappa (Lemma finite)", PAPER
+    "waiting-bound": Claim(
+        "The episodes that are not optimistic are at most as many as Lemma finite allows, with its constants", PAPER
     ),
+    "waiting-in-kappa": Claim("The episodes that are not optimistic grow at most like 1/kappa^2", OURS),
     "waiting-between": Claim(
         "Where kappa is at least Delta_0, they do grow, by an exponent between 1 (S/kappa) and 2 (1/kappa^2)", OURS
     ),
@@ -54,14 +60,14 @@ CLAIMS = {
         "Where kappa is at most Delta_0 / 2, they stop growing: the optimistic policy is certified first", OURS
     ),
     "waiting-in-sizes": Claim(
-        "The episodes that are not optimistic grow at most like H^3, S^2 and A (Lemma finite)", PAPER
+        "The episodes that are not optimistic grow at most like H^3, S^2 and A, logarithms divided out", OURS
     ),
     "gamma-zero": Claim(
         "With floor 0 the algorithm reduces to an optimistic one, and the additive term becomes zero", PAPER
     ),
-    "table-1-constraints": Claim("Every algorithm keeps the constraint that Table 1 states for it", PAPER),
+    "table-1-constraints": Claim("Every algorithm promises and keeps what Table 1 states for it", PAPER),
     "sums-fall-below": Claim(
-        "An algorithm that keeps the floor in the sum alone is below it in single episodes of every run", OURS
+        "Every algorithm that keeps the floor in the sum alone is below it in single episodes of every run", OURS
     ),
     "table-1-regret": Claim(
         "Regrets are in the order of Table 1: Budget-Exploration, StepMix and EpsMix, DOPE, OptPess-LP", OURS
