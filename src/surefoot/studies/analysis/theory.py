@@ -413,7 +413,7 @@ def logarithm(point: Point) -> float:
 
 def unrolled(H: float) -> float:
     """Return (1 + 3/H)^H: what the recursion of the bounds multiplies by, over H steps. It is e^3 at most."""
-    return (1.0 + 3.0 / H) ** H
+    return math.pow(1.0 + 3.0 / H, H)
 
 
 def _waiting_in_sizes(results: Results) -> Iterator[Found]:
