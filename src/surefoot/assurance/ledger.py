@@ -81,6 +81,8 @@ class Ledger:
         grounds = plan.grounds
         if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
             raise InvalidSetting("This plan was not made by the agent of the ledger. Start a ledger for each agent.")
+        if self.agent.returns is None and grounds.counts.return_weights.any():
+            grounds = grounds._replace(counts=_without_spread(grounds.counts))
         before, counts = self._last.counts, grounds.counts
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
@@ -241,7 +243,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         if proof is None
         else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
         "warm": bool(counts.n_sas.any()),
-        "logged": counts.logged,
+        "logged": counts.logged and bool(counts.n_sas.any()),
     }
 
 
@@ -318,6 +320,13 @@ def _none_of(counts: Counts) -> Counts:
         if array is not None:
             array[...] = 0
     return none
+
+
+def _without_spread(counts: Counts) -> Counts:
+    """Return counts for the ledger of an agent to which returns are no evidence: how they are spread is left out."""
+    kept = counts.copy()
+    kept.return_weights[:] = 0
+    return kept
 
 
 def _same(before: Counts, now: Counts) -> bool:

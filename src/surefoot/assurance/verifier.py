@@ -8,8 +8,9 @@ format, and what is checked: docs/ledger.md. The proof: docs/certificates.md (KL
 Arithmetic: claims are compared as fractions, exactly. Bounds are decimals of 30 digits, each operation right to its
 last digit; a HAIR in proportion to all that was added up is taken off, at least 100 times more than rounding can add.
 Floats only guess (`best_gain`), and a guess is proved before it is used (`is_proved`). So a lower bound is at most the
-exact one. An upper bound is minus a lower bound of the negated values (sign = -1). Where nothing was seen, what is
-proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits (EXACT), as many as floats can have.
+exact one. Whatever takes a `sign` returns a lower bound of sign times a value: with sign = -1, minus an upper bound.
+Where nothing was seen, what is proved is a sum of rewards, and nothing is taken off: it is added in 1100 digits
+(EXACT), as many as floats can have.
 """
 
 import decimal
@@ -95,7 +96,7 @@ def plain(value: Any, name: str) -> Any:
     """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
     if type(value) is dict:
         expected = set(FIELDS[name].split()) - ({"alpha", "rewards"} if value.get("family") == "Bernstein" else set())
-        require(any(value.keys() == in_format(name, expected, form) for form in FORMATS), f"{name}: other fields")
+        require(expected - SINCE.get(name, {}).keys() <= value.keys() <= expected, f"{name}: other fields")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
         return [inner if type(inner) is int and 0 <= inner < MOST else plain(inner, name) for inner in value]
@@ -108,11 +109,6 @@ def plain(value: Any, name: str) -> Any:
     fits = (type(value) is str and name in TEXTS) or (type(value) is bool and name in FLAGS)
     require(whole or value is None or fits, f"{name}: found {value!r:.20}")
     return value
-
-
-def in_format(name: str, fields: set[str], form: int) -> set[str]:
-    """Return those of the fields that a record has in this format."""
-    return {field for field in fields if SINCE.get(name, {}).get(field, 1) <= form}
 
 
 def fits_format(record: Any, name: str, form: int) -> bool:
@@ -159,6 +155,7 @@ class Head:
         agents, flags = ("StepMix", "EpsMix", "StepNoMix"), (given.pooled, given.stationary, given.warm, given.logged)
         known = given.kind == "ledger" and given.format in FORMATS and given.learner in agents and given.software
         require(known and all(type(flag) is bool for flag in flags), "kind, format, learner, software or a flag")
+        require(given.warm or not given.logged or given.format < 3, "logged: a log, though the counts began with none")
         for part in (given.returns, given.relative, given.certificate):
             require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
         newer = given.relative is None or fits_format(given.relative, "relative", given.format)
@@ -249,8 +246,8 @@ class Head:
         require(good, "bounds: alpha is neither 1/S nor supports nor positive")
         self.bets = getattr(given.bounds, "rewards", "coin") == "bets"
         require(self.bets or getattr(given.bounds, "rewards", "coin") == "coin", "bounds: rewards by neither")
-        self.log_share = log_of_inverse(delta_prime / spending.events)  # log(1/delta_0)
-        self.log_share_of_returns = log_of_inverse(spent["returns"] or delta_prime)
+        shares = (delta_prime / spending.events, spent["returns"] or delta_prime)  # delta_0 of an event, of the returns
+        self.log_share, self.log_share_of_returns = ((Decimal(x.denominator) / x.numerator).ln() for x in shares)
 
     def check_paper(self) -> None:
         """The paper's bounds are proved for one first state, known rewards r(s, a), no log (certificates.md)."""
@@ -267,7 +264,7 @@ class Head:
         zero: Fraction = units.steps * Fraction(units.low) / scale
         self.below = Fraction(getattr(relative, "below", 0))
         if self.below:
-            require(self.below > 0 == relative.give == relative.offset, "relative: an amount, and a share beside it")
+            require(self.below > 0 and not (relative.give or relative.offset), "relative: an amount and a share")
             floor = f"{float(scale * self.below):.6g} below the baseline"
         elif relative:
             near = 2**40 * abs(Fraction(relative.offset) - zero) <= zero
@@ -299,21 +296,16 @@ class Head:
         require(returns.declared or low <= least <= most <= low + span, "returns: too narrow a range")
         return lost, low, span
 
-    def extreme(self, best: Any, unknown: Fraction, worth: Callable[[Fraction], Fraction]) -> Any:
+    def extreme(self, choose: Any, unknown: Fraction, worth: Callable[[Fraction], Fraction]) -> Any:
         """Return the smallest or largest sum of what rewards are worth, over what is possible under the baseline."""
         V = [Fraction(0)] * self.S
         for h in reversed(range(self.H)):
             row, ends = h % self.rows, []
             for pair, states in enumerate(self.support[row]):
                 rewards = {j: Fraction(self.reward(h, pair, j)) for j in states}
-                ends.append(best(V[j] + (unknown if self.unknown[row][pair] else worth(rewards[j])) for j in states))
-            V = [best(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a]) for s in range(self.S)]
-        return best(V[s] for s in self.first_states)
-
-
-def log_of_inverse(x: Fraction) -> Decimal:
-    """Return log(1/x)."""
-    return Decimal(x.denominator).ln() - Decimal(x.numerator).ln()
+                ends.append(choose(V[j] + (unknown if self.unknown[row][pair] else worth(rewards[j])) for j in states))
+            V = [choose(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a]) for s in range(self.S)]
+        return choose(V[s] for s in self.first_states)
 
 
 def weights(row: list[float]) -> tuple[list[int], list[Decimal]]:
@@ -336,19 +328,18 @@ class Evidence:
 
     def __init__(self, head: Head) -> None:
         """Begin with nothing."""
-        self.head, self.plans = head, 0
+        self.head, self.plans, self.total = head, 0, 0  # total: visits
         self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
         self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
         self.between = Counter[tuple[int, int]]()  # sums of x (1 - x) of these rewards
         self.returns = [0, 0]  # whole baseline episodes, and the sum of their returns in units of 2^-20
         self.spread = [0] * len(NODES)  # how these returns are spread over the nodes, in units of 2^-20 episodes
-        self.total, self.earned = 0, 0  # visits, and the most that they can have paid, in units of 2^-20
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
     def add(self, plan: Any, was_baseline: bool) -> None:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
-        head, before = self.head, self.total
+        head, before, earned = self.head, self.total, 0  # earned: the most that new visits paid, in units of 2^-20
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
         require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
         later = [getattr(plan, field, []) for field in SINCE["plan"]]
@@ -361,63 +352,69 @@ class Evidence:
             self.balls.pop((row, pair), None)
             self.total += more
             steps = range(row, head.H, head.rows)  # those that this row of counts is about
-            self.earned += more * max([math.floor(2**20 * head.reward(h, pair, s_next)) for h in steps])
+            earned += more * max([math.floor(2**20 * head.reward(h, pair, s_next)) for h in steps])
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
-            self.earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
+            earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
             n = self.visits[row, pair].total()
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
         for row, pair, more in getattr(plan, "between", []):
             self.between[row, pair] += more
             n, x = 2**20 * self.visits[row, pair].total(), self.sums[row, pair]
             require(self.between[row, pair] * n <= x * (n - x), "between: more than x (1 - x) can add up to")
-        self.check_flow(plan)
-        self.check_returns(plan, (self.total - before) // head.H, was_baseline)
+        for s, more in plan.starts:
+            require(s in head.first_states and more, "starts: no episode starts there")
+            self.starts[s] += more
         require(self.total // head.H == plan.episodes, "episodes: not the visits over H")
+        if self.plans > 0:
+            self.check_flow(plan)
+            self.check_played(plan, (self.total - before) // head.H, earned, was_baseline)
+        else:  # only a warm ledger begins with counts, which are of other episodes
+            require(head.given.warm or not (plan.visits or plan.starts), "visits or starts: before the first plan")
+        self.check_returns(plan)
         self.plans += 1
 
     def check_flow(self, plan: Any) -> None:
-        """What arrives in a state at one step leaves it at the next, unless counts began with other episodes (`warm`).
+        """What arrives in a state at one step leaves it at the next, and each start has H visits.
 
         Pooled, who arrives may have been at the last step: no more leave a state than arrive.
         """
         head, flow = self.head, Counter[tuple[int, int]]()
         for s, more in plan.starts:
-            require(s in head.first_states and more, "starts: no episode starts there")
-            self.starts[s] += more
             flow[0, s] += more
         for row, pair, s_next, more in plan.visits:
             flow[row, pair // head.A] -= more
             flow[row + 1 - head.given.pooled, s_next] += more
         even = all(x == 0 or (head.given.pooled and x > 0) for (h, _), x in flow.items() if h < head.rows)
-        even = even and self.starts.total() * head.H == self.total
-        require(even or head.given.warm, "visits or starts: they do not flow from step to step")
+        whole = head.H * sum([more for _, more in plan.starts]) == sum([more for *_, more in plan.visits])
+        require(even and whole, "visits or starts: they do not flow from step to step")
 
-    def check_returns(self, plan: Any, episodes: int, was_baseline: bool) -> None:
-        """The baseline's returns lie in their range, and are of as many episodes as it played since the plan before.
+    def check_played(self, plan: Any, episodes: int, earned: int, was_baseline: bool) -> None:
+        """New returns are of the episodes that the baseline played (EpsMix: some), and no more than was earned."""
+        (n, x), (n_now, x_now) = self.returns, plan.baseline_returns
+        least, most = episodes * was_baseline, episodes * (was_baseline or self.head.is_EpsMix)
+        good = least <= n_now - n <= most and x_now - x <= earned
+        require(good, "baseline_returns: of other episodes, or more than was earned")
 
-        EpsMix: of at most as many. And they are no more than the visits earned.
+    def check_returns(self, plan: Any) -> None:
+        """New returns lie in their range, and are spread over the nodes as their sum says: each may lose up to LOST.
+
+        Of those that a ledger begins with, some may not be spread: they prove nothing, and lie in the range, too.
         """
-        (n, x), (_, low, span), (n_now, x_now) = self.returns, self.head.range, plan.baseline_returns
-        self.returns, began = plan.baseline_returns, self.head.given.warm and self.plans == 0
-        require(n <= n_now <= plan.episodes, "baseline_returns: more than episodes, or fewer than before")
-        good = (n_now - n) * low <= (x_now - x) * UNIT <= (n_now - n) * (low + span)
-        require(good, "baseline_returns: outside their range")
-        own = n_now - n <= episodes * self.head.is_EpsMix or n_now == n
-        own = n_now - n == episodes if was_baseline else own
-        own = own and x_now <= self.earned
-        require(own or self.head.given.warm, "baseline_returns: of other episodes, or more than was earned")
-        for place, more in getattr(plan, "returns", []):
-            require(place < len(NODES) and more and self.head.given.returns, "returns: outside their range, or none")
+        (n, x), (_, low, span), given = self.returns, self.head.range, self.head.given
+        new, total = plan.baseline_returns[0] - n, (plan.baseline_returns[1] - x) * UNIT
+        self.returns, changes = plan.baseline_returns, getattr(plan, "returns", [])
+        require(0 <= new <= plan.episodes - n, "baseline_returns: more than episodes, or fewer than before")
+        require(new * low <= total <= new * (low + span), "baseline_returns: outside their range")
+        for place, more in changes:
+            require(place < len(NODES) and more and given.returns, "returns: outside their range, or none")
             self.spread[place] += more
-        changes = getattr(plan, "returns", [])
         spread, rest = divmod(sum([more for _, more in changes]), 2**20)
-        require(rest == 0 and spread <= n_now - n, "returns: not of whole episodes, or of more than there were")
-        mean = sum([Fraction(more * NODES[place], 2**42) for place, more in changes])
-        lost = (x_now - x) * UNIT - (n_now - n) * low - span * mean  # to rounding; and by returns that are not spread
-        whole = self.head.given.format == 1 or not self.head.given.returns
-        whole = whole or (lost >= 0 and (began or (spread == n_now - n and lost <= spread * span * LOST)))
-        require(whole, "returns: not spread as their sum says")
+        require(rest == 0 and spread <= new, "returns: not of whole episodes, or of more than there were")
+        if given.format > 1 and given.returns:
+            require(spread == new or self.plans == 0, "returns: not all of them are spread")
+            by_nodes = new * low + span * sum([Fraction(more * NODES[place], 2**42) for place, more in changes])
+            require(0 <= total - by_nodes <= span * (spread * LOST + new - spread), "returns: not as their sum says")
 
     def ball(self, row: int, pair: int) -> "Ball":
         """Return the ball of a pair's next states."""
@@ -428,7 +425,7 @@ class Evidence:
         return self.balls[row, pair]
 
     def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
-        """Return at most sign times the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
+        """Bound the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
         n = self.visits[row, pair].total()
         heads, log_share = self.sums[row, pair] * UNIT, self.head.log_share
         if self.head.bets:
@@ -438,24 +435,24 @@ class Evidence:
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
     def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
-        """Return at most sign times the baseline's value by its returns: what is claimed, if it is proved.
+        """Bound the baseline's value by its returns: the claim itself, if it is proved; in format 1 by a coin.
 
-        Since format 2 one side is bounded, which has the whole share: the upper one for a relative floor. Format 1
-        bounds both by lowest + span times a coin (+ rounding).
+        The claim is lowest + span m, for a mean m of the nodes; for a relative floor it is lowest + span (1 - m + LOST)
+        + rounding, for a mean m of the nodes in reverse. Only this side is bounded: it has the whole share.
         """
-        (n, x), (lost, low, span) = self.returns, self.head.range
-        if not self.head.given.returns or not n:
+        (n, x), (rounding, low, span), given = self.returns, self.head.range, self.head.given
+        if not given.returns or not n:
             return None
-        if self.head.given.format >= 2:
-            if claim is None or (sign > 0) == bool(self.head.given.relative) or not any(self.spread):
-                return None
-            value = Fraction(claim)
-            m = (value - low) / (span or 1) if sign > 0 else 1 - (value - lost - low) / (span or 1) + LOST
-            n_k = [Decimal(w) / 2**20 for w in self.spread[::sign]]
-            sure = m <= 0 or (span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns))
-            return sign * value if sure else None
-        mean = span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.head.log_share_of_returns, sign))
-        return mean + low if sign > 0 else mean - low - lost
+        if given.format == 1:
+            mean = span * Fraction(coin(n, (x * UNIT - n * low) / (span or 1), self.head.log_share_of_returns, sign))
+            return low + mean if sign > 0 else mean - low - rounding
+        if claim is None or (sign > 0) == bool(given.relative) or not any(self.spread):
+            return None
+        value = Fraction(claim)
+        m = (value - low) / (span or 1) if sign > 0 else 1 + LOST - (value - rounding - low) / (span or 1)
+        n_k = [Decimal(w) / 2**20 for w in self.spread[::sign]]
+        sure = m <= 0 or (span and m < 1 and portfolio_proves(m, n_k, self.head.log_share_of_returns))
+        return sign * value if sure else None
 
 
 # ---- 4. The bounds: radius, worst mean, coin (docs/certificates.md, Statement and Proof)
@@ -611,10 +608,7 @@ def is_proved(gain: Decimal, t: Decimal, ball: Ball, V: Spread) -> bool:
 
 @lru_cache(2**12)
 def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
-    """Return at most sign times the mean of n draws in [0, 1] whose sum is `heads`: a coin with fractional counts.
-
-    Its alpha is 1/2 (docs/certificates.md, Unknown and random rewards).
-    """
+    """Bound the mean of n draws in [0, 1] with sum `heads`: a coin (certificates.md, Unknown and random rewards)."""
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
     sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}
     return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
@@ -626,7 +620,7 @@ AVERAGE = (96, 3, 3, 3, 3, 2, 2)  # weights of the coin and of the stakes, of 12
 
 @lru_cache(2**12)
 def coin_and_bets(n: int, heads: Fraction, between: Fraction, log_share: Decimal, sign: int) -> Decimal:
-    """Return at most sign times the mean of n draws x in [0, 1]: `heads` is the sum of x, `between` that of x (1 - x).
+    """Bound the mean of n draws x in [0, 1]: `heads` is the sum of x, `between` that of x (1 - x).
 
     The lower end of 1 - x, whose sum of x (1 - x) is the same, is one minus the upper end.
     """
@@ -710,7 +704,7 @@ def portfolio_proves(m: Fraction, n_k: list[Decimal], log_share: Decimal) -> boo
 
 
 class KLValues:
-    """Lower bounds of sign times the values of any policy (docs/certificates.md, Statement)."""
+    """Bounds of the values of any policy (docs/certificates.md, Statement)."""
 
     nothing: Any = ZERO
 
@@ -829,12 +823,14 @@ class PaperValues(KLValues):
 # ---- 6. A plan: what it plays, and what it claims (docs/ledger.md, Then, for each plan)
 
 PROVED, EARLIER, DECLARED, ASSERTED = range(4)  # here; by a certificate; in a range, or a value, that the user asserts
-Sources = list[tuple[int, Fraction]]  # values of the baseline, and which of these each needs
+MAY_REST_ON = {"certified": PROVED, "by_certificate": EARLIER, "vouched": ASSERTED}  # a plan of this kind, at most
+LOWER_RESTS_ON = {"certified": EARLIER, "trusted": DECLARED}  # `lower` of a plan with this label, at most
+Sources = list[tuple[int, Fraction]]  # values of the baseline, and on which of these each rests
 
 
 def best(sources: Sources, most: int) -> Fraction:
-    """Return the largest value that needs no more than this."""
-    return max(value for needs, value in sources if needs <= most)
+    """Return the largest value that rests on no more than this."""
+    return max(value for rests_on, value in sources if rests_on <= most)
 
 
 class Book:
@@ -896,59 +892,55 @@ class Book:
         require(not (plan.frozen and plan.safety == "certified"), "safety: of a frozen agent nothing is certified")
 
     def check_claims(self, plan: Any, explorer: Any) -> str:
-        """Candidates, by_model and by_returns are at most the exact values; then upper, safety and lower."""
-        exact, minus_upper = self.exact_values(explorer)
-        by_returns = self.evidence.mean_return(1, plan.by_returns)
+        """Candidates, by_model, by_returns and upper are proved; then lower, and the label. Return the kind."""
+        lower, minus_upper = self.values(explorer)
         claims = [*plan.candidates[:-1], plan.by_model]
-        proved = all(claim <= bound for claim, bound in zip(claims, exact, strict=True))
+        proved = all(claim <= bound for claim, bound in zip(claims, lower, strict=True))
         require(proved, "candidates or by_model: not proved")
-        proved = plan.by_returns is None or (by_returns is not None and plan.by_returns <= by_returns)
-        require(proved, "by_returns: not proved")
-        sources = self.with_returns(exact[-1], by_returns)
-        if self.head.given.certificate:
-            sources.append((EARLIER, Fraction(self.head.given.certificate.value)))
-        by_evidence = best(sources, EARLIER if plan.safety == "certified" else DECLARED)
-        if self.head.given.vouched is not None:
-            sources.append((ASSERTED, Fraction(self.head.given.vouched)))
+        sources = self.sources(plan, lower[-1])
         require(plan.candidates[-1] <= best(sources, ASSERTED), "candidates: the baseline's is not proved")
-        values = [best(sources, PROVED), best(sources, EARLIER), best(sources, ASSERTED)]
-        firm = True
+        worth = self.worth(plan, best(sources, LOWER_RESTS_ON[plan.safety]))
         if self.head.given.relative:
-            firm = self.check_upper(plan, minus_upper)
-            values = [Fraction(plan.upper)] * 3  # relative floors: what is safe with U in its place is safe with V^b
-        kind = next((kind for kind, x in zip(KINDS, values, strict=False) if self.worth(plan, x) >= plan.floor), "")
-        worth = self.worth(plan, by_evidence)
+            sources = self.check_upper(plan, minus_upper)
+        kind = self.kind(plan, sources)
         if self.head.is_KL and plan.policy and (kind != "certified" or plan.lower > worth):
-            direct = self.direct_value(plan, exact[-1])
-            kind, worth = "certified" if direct >= plan.floor else kind, max(direct, worth)
+            direct = self.direct_value(plan, lower[-1])
+            kind, worth = self.kind(plan, sources, direct), max(direct, worth)
         require(plan.lower <= worth, "lower: not proved")
-        return self.check_safety(plan, kind, firm)
+        return self.check_safety(plan, kind)
 
-    def exact_values(self, explorer: Any) -> tuple[list[Decimal], Decimal]:
+    def values(self, explorer: Any) -> tuple[list[Decimal], Decimal]:
         """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last."""
         baseline, h0s = self.head.baseline_rules, self.head.h0
         values = KLValues(self.evidence) if self.head.is_KL else PaperValues(self.evidence)
         tails = values.tails(rules(explorer))
-        exact = [values.value(baseline[:h0], tails[h0]) for h0 in h0s]
+        found = [values.value(baseline[:h0], tails[h0]) for h0 in h0s]
         if not self.head.is_KL:
-            return [low for low, _ in exact], exact[-1][1]
+            return [low for low, _ in found], found[-1][1]
         upper = KLValues(self.evidence, sign=-1)  # only a relative floor needs it
-        return exact, upper.value(baseline, upper.end) if self.head.given.relative else ZERO
+        return found, upper.value(baseline, upper.end) if self.head.given.relative else ZERO
 
-    def with_returns(self, by_model: Decimal, by_returns: Fraction | None) -> Sources:
-        """Return what the model and the returns say of the baseline; a declared range is the user's word."""
+    def sources(self, plan: Any, by_model: Decimal) -> Sources:
+        """Return what the baseline is worth at least, by each that says so."""
+        given, by_returns = self.head.given, self.evidence.mean_return(1, plan.by_returns)
+        proved = plan.by_returns is None or (by_returns is not None and plan.by_returns <= by_returns)
+        require(proved, "by_returns: not proved")
         sources = [(PROVED, Fraction(by_model))]
         if by_returns is not None:
-            sources.append((DECLARED if self.head.given.returns.declared else PROVED, by_returns))
+            sources.append((DECLARED if given.returns.declared else PROVED, by_returns))
+        if given.certificate:
+            sources.append((EARLIER, Fraction(given.certificate.value)))
+        if given.vouched is not None:
+            sources.append((ASSERTED, Fraction(given.vouched)))
         return sources
 
-    def check_upper(self, plan: Any, minus_upper: Decimal) -> bool:
-        """U is at least an upper value, the floor at least (1 - give) U - give zero - below. Return if U is proved."""
-        U, give = Fraction(plan.upper), Fraction(self.head.given.relative.give)
-        sources = self.with_returns(minus_upper, self.evidence.mean_return(-1, plan.upper))
-        require(best(sources, DECLARED) >= -U, "upper: too low")
+    def check_upper(self, plan: Any, minus_upper: Decimal) -> Sources:
+        """U >= an upper value, and floor >= (1 - give) U - give zero - below: U may stand for the baseline's value."""
+        given, U, by_model = self.head.given, Fraction(plan.upper), -Fraction(minus_upper) <= Fraction(plan.upper)
+        by_returns, give = self.evidence.mean_return(-1, plan.upper), Fraction(given.relative.give)
+        require(by_model or (by_returns is not None and -by_returns <= U), "upper: too low")
         require(plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low")
-        return best(sources, PROVED) >= -U
+        return [(PROVED if by_model or not given.returns.declared else DECLARED, U)]
 
     def worth(self, plan: Any, baseline: Fraction) -> Fraction:
         """Return (1 - rho) L(h) + rho L(h-1), exactly, where the baseline, the last candidate, has this value."""
@@ -961,13 +953,21 @@ class Book:
         policy, values = self.head.policy(plan.policy), KLValues(self.evidence)
         return Fraction(by_model if policy == self.head.baseline else values.value(rules(policy), values.end))
 
-    def check_safety(self, plan: Any, kind: str, firm: bool) -> str:
-        """What is certified is proved to reach the floor; what is trusted is the baseline, or rests on the user's word.
+    def kind(self, plan: Any, sources: Sources, direct: Fraction | float = -math.inf) -> str:
+        """Return the strongest kind of which a plan is, if what it plays reaches the floor; "" if it does not.
 
-        With a relative floor the baseline is safe by definition; otherwise it takes the user's word if U is not proved.
+        A relative floor rests on what U rests on; the baseline is not below it by definition.
         """
-        if self.head.given.relative and (plan.is_baseline or (kind and not firm)):
-            kind = "certified" if plan.is_baseline else "vouched"
+        if self.head.given.relative and plan.is_baseline:
+            return "certified"
+        for kind, most in MAY_REST_ON.items():
+            worth = [self.worth(plan, value) for rests_on, value in sources if rests_on <= most]
+            if worth and max(direct, *worth) >= plan.floor:
+                return kind
+        return ""
+
+    def check_safety(self, plan: Any, kind: str) -> str:
+        """What is certified is proved to reach the floor; what is trusted is the baseline, or rests on the user."""
         if plan.safety == "certified":
             require(kind in ("certified", "by_certificate"), "safety: certified is not proved")
             return kind

@@ -111,6 +111,44 @@ def test_one_plan_asked_for_twice_is_written_once(tmp_path):
     assert [line["kind"] for line in records(tmp_path / "a.ledger")] == ["ledger", "plan", "plan", "end"]
 
 
+@pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
+@pytest.mark.parametrize("returns", [None, sf.Returns()])
+def test_returns_that_are_no_evidence_are_not_written(kind, returns, tmp_path):
+    """An agent without returns, from counts that hold them spread; and one to which they are evidence."""
+    world, with_returns = trap(kind, returns=sf.Returns())
+    counts = sf.simulate(world, with_returns, 100, seed=0).counts
+    assert counts.spread_episodes
+    _, agent = trap(kind, returns=returns)
+    sf.simulate(world, agent, 300, seed=1, counts=counts, ledger=tmp_path / "a.ledger")
+    assert sf.check_ledger(tmp_path / "a.ledger").refusals == []
+    first, *plans, _ = records(tmp_path / "a.ledger")
+    assert first["warm"] and any(plan["returns"] for plan in plans) == (returns is not None)
+    assert plans[0]["baseline_returns"] == counts.baseline_returns.tolist()
+
+
+def test_a_ledger_without_spread_returns_is_continued(tmp_path):
+    """The plan that is made again from the same counts is not written twice."""
+    world, with_returns = trap(returns=sf.Returns())
+    counts = sf.simulate(world, with_returns, 100, seed=0).counts
+    _, agent = trap(returns=None)
+    agent.claim(counts)
+    sf.Ledger(tmp_path / "a.ledger", agent).write(agent.plan(counts))
+    text = (tmp_path / "a.ledger").read_bytes()
+    sf.Ledger.resume(tmp_path / "a.ledger", agent, 100).write(agent.plan(counts))
+    assert (tmp_path / "a.ledger").read_bytes() == text
+
+
+def test_an_empty_log_is_no_log(tmp_path):
+    world, agent = trap()
+    for name, episodes in (("none", []), ("one", [sf.Episode([0] * (world.H + 1), [0] * world.H)])):
+        counts = sf.Counts.from_log(world.problem, episodes)
+        with sf.Ledger(tmp_path / name, agent) as book:
+            book.write(agent.plan(counts))
+        first = records(tmp_path / name)[0]
+        assert first["warm"] == first["logged"] == bool(episodes)
+        assert sf.check_ledger(tmp_path / name).refusals == []
+
+
 def live(path, tmp_path, episodes=60, **settings):
     _, agent = trap()
     return sf.learn("Trap-v0", agent, episodes, seed=5, ledger=path, save=tmp_path / "run.npz", **settings)

@@ -173,7 +173,11 @@ def ledger(name):
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
-        if name == TINY:
+        if name.startswith("warm "):
+            world, agent, episodes = settings_of(name.removeprefix("warm "))
+            counts = sf.simulate(world, agent, 200, seed=5).counts
+            sf.simulate(world, agent, episodes, seed=1, counts=counts, ledger=path)
+        elif name == TINY:
             world = sf.TabularMDP(np.full((1, 2, 2, 2), 0.5), np.array([[[0.5, 0.75], [0.25, 1.0]]]))
             baseline = np.array([[[0.5, 0.5], [0.5, 0.5]]])
             agent = sf.StepMix(world.problem, baseline, 0.6, delta=0.1, replan=BLOCKS)
@@ -201,6 +205,7 @@ step returns declared | eps relative returns declared | eps relative unknown ret
 step below returns | eps below units | eps below returns unknown
 step supports | step supports unknown
 eps supports mask pooled | eps supports unknown nostart pooled | nomix supports relative
+warm step | warm step returns | warm eps returns | warm eps relative returns declared | warm eps unknown nostart pooled
 """
 CASES = [" ".join(case.split()) for line in CASES.splitlines() for case in line.split("|") if case.strip()]
 
@@ -1007,6 +1012,82 @@ def a_fraction_in_words(records):
     records[0]["vouched"] = "5/2"
 
 
+# ---- what a ledger begins with, and what it counts later
+
+
+@each("step")
+def episodes_that_nobody_planned(records):
+    """The first plan has counts, though the ledger is not warm."""
+    first, second = records[1:3]
+    for key in ("visits", "starts", "rewards", "between", "returns"):
+        first[key], second[key] = second[key], []
+    first["episodes"], first["baseline_returns"] = second["episodes"], second["baseline_returns"]
+    del records[2:-1]
+    records[-1]["plans"] = 1
+
+
+@each("eps nostart")
+def a_start_before_the_first_plan(records):
+    records[1]["starts"] = [[0, 1000]]
+    del records[2:-1]
+    records[-1]["plans"] = 1
+
+
+@each("step")
+def a_log_in_a_ledger_that_is_not_warm(records):
+    records[0] |= {"warm": False, "logged": True}
+
+
+def spread_of(plan):
+    return sum(weight for _, weight in plan["returns"])
+
+
+@each("warm eps relative returns declared")
+def first_returns_that_are_spread_too_low(records):
+    """All are spread, at the lowest node: then the upper bound would be too small."""
+    assert spread_of(records[1]) == records[1]["baseline_returns"][0] * 2**20
+    records[1]["returns"] = [[0, spread_of(records[1])]]
+
+
+@each("warm eps relative returns declared")
+def first_returns_beyond_the_range_that_are_not_spread(records):
+    """One is not spread: by the sum, it would be as much as many can be."""
+    records[1]["returns"] = [[0, spread_of(records[1]) - 2**20]]
+
+
+@each("warm step", "warm eps returns")
+def a_warm_ledger_that_does_not_flow(records):
+    """Of later episodes, one visit more at the last step, and one fewer at the first."""
+    last = next(record for record in records[2:-1] if len(record["visits"]) > 6)
+    next(entry for entry in last["visits"] if entry[0] == 0 and entry[3] > 1)[3] -= 1
+    last["visits"][-1][3] += 1
+    del records[records.index(last) + 1 : -1]
+    records[-1]["plans"] = len(records) - 2
+
+
+def highest_return(head):
+    """In units of 2^-20."""
+    return round(2**20 * (float.fromhex(head["returns"]["lowest"]) + float.fromhex(head["returns"]["span"])))
+
+
+@each("warm step returns")
+def a_return_of_an_episode_that_the_baseline_did_not_play(records):
+    assert records[1]["source"] == "mixture" and records[2]["returns"] == []
+    records[2]["returns"] = [[64, 2**20]]
+    for record in records[2:-1]:
+        n, total = record["baseline_returns"]
+        record["baseline_returns"] = [n + 1, total + highest_return(records[0])]
+
+
+@each("warm step")
+def later_returns_that_were_earned_before_the_first_plan(records):
+    """The highest there are, of as many episodes as the baseline played."""
+    played = next(number for number in range(2, len(records) - 1) if records[number - 1]["source"] == "baseline")
+    (n, total), (n_now, total_now) = (record["baseline_returns"] for record in records[played - 1 : played + 1])
+    for record in records[played:-1]:
+        record["baseline_returns"][1] += (n_now - n) * records[0]["H"] * 2**20 - (total_now - total)
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_false_claim_with_good_digests_is_refused(name):
     case, change = FORGERIES[name]
@@ -1054,6 +1135,18 @@ def test_a_mixture_claims_no_more_than_the_exact_mean(case):
     assert mixed or case.startswith("nomix")
     for plan in mixed:
         assert 0 <= exact_mean(head, plan) - Fraction(float.fromhex(plan["lower"])) < 1e-15
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_an_empty_log_of_an_earlier_writer_is_accepted(form):
+    """Before format 3, ledgers that began with an empty log said `logged`. The control is a forgery above."""
+    records = copy.deepcopy(records_of("step"))
+    records[0] |= {"format": form, "logged": True}
+    del records[0]["bounds"]["rewards"]
+    for record in records[1:-1]:
+        for field in ("between", "returns")[: 3 - form]:
+            del record[field]
+    assert not verifier.verify(chain(records)).refusals
 
 
 # ---- an earlier certificate
