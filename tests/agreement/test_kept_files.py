@@ -97,16 +97,23 @@ def header(path):
         return json.loads(str(found["about"]))
 
 
+def between_in(path):
+    """The sums of x (1 - x) in a file, which `in_file` leaves out."""
+    with np.load(path, allow_pickle=False) as found:
+        return {name: found[name] for name in found.files if name.endswith("z_sa")}
+
+
 def same_file(one, other):
     """The same names, kinds, shapes and bytes, and the same header but for the version that wrote it.
 
-    Of a run that goes on, sums of x (1 - x) are only of what came later: then the content hashes differ, too.
+    Of a run that 68af267 began, `one` has the sums of x (1 - x) of what came later only, and then another content hash.
     """
     same = kept.digest(kept.in_file(one)) == kept.digest(kept.in_file(other))
-    later = any(name.endswith("z_sa") for path in (one, other) for name in np.load(path, allow_pickle=False).files)
-    leave = {"surefoot": "", **({"sha256": ""} if later else {})}
+    z, its_z = between_in(one), between_in(other)
+    fewer = z.keys() <= its_z.keys() and all((z[name] <= its_z[name]).all() for name in z)
+    leave = {"surefoot": ""} if kept.digest(z) == kept.digest(its_z) else {"surefoot": "", "sha256": ""}
     mine, its = ({**header(path), **leave} for path in (one, other))
-    return same and mine == its
+    return same and fewer and mine == its
 
 
 # ---- nothing is forgotten
@@ -198,6 +205,22 @@ def test_a_saved_run_goes_on_to_the_same_bits(name, gone_on, as_before, tmp_path
     assert same_file(folder / f"{name}.npz", whole / f"{name}.npz")
     if ALIKE:
         assert kept.digest(kept.in_file(folder / f"{name}.npz")) == expected["file"]
+
+
+def test_a_saved_run_counts_what_came_later(gone_on, as_before, tmp_path):
+    """Of rewards x that it still sees it sums x (1 - x): what is missing is what came before it was saved, no more."""
+    saved, (_, folder) = kept.SAVED["alarmed"], gone_on("alarmed")
+    as_before()
+    for place in ("whole", "before"):
+        (tmp_path / place).mkdir()
+    saved.learn(tmp_path / "whole", "alarmed")
+    with pytest.raises(kept.Stopped):
+        saved.learn(tmp_path / "before", "alarmed", stop=True)
+    files = (folder, tmp_path / "before", tmp_path / "whole")
+    later, before, whole = (between_in(path / "alarmed.npz")["counts_z_sa"] for path in files)
+    assert later.any() and before.any()
+    np.testing.assert_array_equal(later + before, whole)
+    assert not same_file(tmp_path / "whole" / "alarmed.npz", folder / "alarmed.npz")  # control: more is not fewer
 
 
 def counts_of(path):

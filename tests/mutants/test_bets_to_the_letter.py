@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from surefoot.bounds import bets as readable
 from surefoot.numerics.kernels import bets
 from surefoot.numerics.kernels.bets import average_bounds, average_lower, log_average, log_mixture
 
@@ -135,3 +136,22 @@ def test_both_ends(n, X, Z):
 def test_sums_beyond_their_range_are_cut():
     assert average_bounds(6.0, 6.5, 0.0, 3.0, 1.0, 0.0) == average_bounds(6.0, 6.0, 0.0, 3.0, 1.0, 0.0)
     assert average_bounds(6.0, -0.5, 0.0, 3.0, 1.0, 0.0) == average_bounds(6.0, 0.0, 0.0, 3.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(("n", "X", "Z"), SEEN)
+def test_the_readable_version(n, X, Z):
+    """The same average, and both of its ends; the search ends where floats do."""
+    for share in (0.999, 0.8, 0.4, 0.1, 0.001):
+        m = share * X / n
+        assert readable.log_average(m, n, X, Z) == pytest.approx(by_hand(m, n, X, Z), rel=1e-12, abs=1e-12)
+    for level in (0.25, 3.0, 12.0):
+        low, up = (lower_by_hand(n, x, Z, level) if x else 0.0 for x in (X, n - X))
+        assert readable.mean_lower(n, X, Z, level) == pytest.approx(low, rel=1e-11, abs=1e-30)
+        assert readable.mean_bounds(n, X, Z, level) == pytest.approx((low, 1.0 - up), rel=1e-11, abs=1e-30)
+
+
+def test_the_readable_version_of_nothing():
+    assert readable.mean_bounds(0, 0.0, 0.0, 3.0) == (0.0, 1.0)
+    assert readable.mean_bounds(0.5, 0.25, 0.1, 1.0) != (0.0, 1.0)
+    assert readable.mean_lower(5, 0.0, 0.0, 0.25) == 0.0
+    assert readable.mean_lower(1, 0.5, 0.25, 0.25) > 0.0

@@ -102,19 +102,23 @@ def average(x, m):
         return whole
 
 
+# How much of the way from an end to the mean rewards themselves would prove beyond it, at most, from 400 rewards on:
+# nothing is lost of rewards of 0 and 1, which the coin bounds; of others, what (n, X, Z) do not say
+LOST = {"coin": 0.05, "rare": 0.05, "zeros": 0.05, "ones": 0.05, "low": 0.2}
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_both_ends_are_on_the_safe_side(law):
-    """At an end the average is at least 1/delta_0. Half of the way to the mean it is not, from 400 rewards on."""
+    """At an end the average is at least 1/delta_0. A little nearer to the mean it is not."""
     for n in (1, 20, 400, 3000):
         x = in_units(law, n)
         for seen in (x, UNITS - x):
-            found = kernel.average_lower(*sums(seen), math.log(50.0))
-            if seen.sum() == 0 or (n == 1 and found == 0.0):  # 50 is reached below 2^-60, if at all
-                assert found == 0.0
+            found, mean = kernel.average_lower(*sums(seen), math.log(50.0)), seen.mean() / UNITS
+            if found == 0.0:  # 50 is reached below 2^-60, if at all
+                assert mean == 0.0 or (n == 1 and readable.log_average(2.0**-60 * mean, *sums(seen)) < math.log(50.0))
                 continue
-            assert 0.0 < found < seen.mean() / UNITS and average(seen, found) >= 50
-            above = found + 0.5 * (seen.mean() / UNITS - found)
-            assert n < 400 or average(seen, above) < 50
+            assert 0.0 < found < mean and average(seen, found) >= 50
+            assert n < 400 or average(seen, found + LOST.get(law, 0.4) * (mean - found)) < 50
 
 
 def test_a_bound_that_is_too_large_is_noticed():
@@ -168,20 +172,17 @@ def crossed(counts, values, mean, log_inverse, rule):
     Z = sum(k * between(x) for k, x in zip(counts, values, strict=True)) / UNITS
     if rule == "z too large":  # by as much as it may be at most
         Z = X * (1 - X / n)
-    if rule == "hindsight":  # the best stake, with the whole weight of a side; factor by factor
+    if rule in ("hindsight", "each at the full level"):  # of capitals of bets on either side, factor by factor
         sides = ((mean, values), (1 - mean, [UNITS - x for x in values]))
-        for m, paid in sides:
-            logs = [
-                sum(k * math.log(1 - t + t * x / UNITS / m) for k, x in zip(counts, paid, strict=True)) for t in STAKES
-            ]
-            if max(logs) >= log_inverse:
-                return True
-        return False
-    if rule == "each at the full level":
+        logs = [
+            [sum(k * math.log(1 - t + t * x / UNITS / m) for k, x in zip(counts, paid, strict=True)) for t in STAKES]
+            for m, paid in sides
+        ]
+        if rule == "hindsight":  # the best stake
+            return max(map(max, logs)) >= log_inverse
         low, up = coin_bounds(n, X, log_inverse, 1.0)
-        alone = log_inverse + math.log(sum(WEIGHTS))  # capital 1 for either side of the bets
-        lower, upper = readable.mean_bounds(n, X, Z, alone)
-        return low > mean or up < mean or lower > mean or upper < mean
+        capitals = [sum(w / sum(WEIGHTS) * math.exp(x) for w, x in zip(WEIGHTS, side, strict=True)) for side in logs]
+        return low > mean or up < mean or math.log(max(capitals)) >= log_inverse
     low, up = kernel.average_bounds(n, X, Z, log_inverse, 1.0, 0.0)
     return low > mean or up < mean
 
@@ -213,11 +214,13 @@ def test_rewards_of_0_and_1(mean, level):
     assert 0.001 * level < found <= level + 1e-9
 
 
-@pytest.mark.parametrize("shares", [(0.2, 0.6, 0.2), (0.02, 0.96, 0.02), (0.05, 0.0, 0.95)])
-def test_three_values(shares):
-    """0, 3/8 and 1."""
-    found = crossing_probability(VALUES["three"], shares, 0.2, 35)
-    assert 1e-8 < found <= 0.2
+@pytest.mark.parametrize(
+    ("shares", "least"), [((0.2, 0.6, 0.2), 0.002), ((0.02, 0.96, 0.02), 1e-7), ((0.05, 0.0, 0.95), 0.05)]
+)
+def test_three_values(shares, least):
+    """0, 3/8 and 1; the less they vary, the less of the level is used in so few visits. Of rewards of 0 and 1 it is a
+    third: the test is not passed by bounds that never miss."""
+    assert least < crossing_probability(VALUES["three"], shares, 0.2, 35) <= 0.2
 
 
 def test_a_stake_that_is_chosen_in_hindsight_fails():
@@ -270,6 +273,8 @@ def test_counts_keep_z_and_refuse_what_it_cannot_be(tmp_path):
     sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most]])
     with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):
         sf.Counts([[[5]]], H=1, x_sa=[[3 * UNITS]], z_sa=[[most + 2]])
+    with pytest.raises(sf.InvalidCounts, match="z_sa is larger"):  # by a 10^12th, which floats would not show
+        sf.Counts([[[2_000_000]]], H=1, x_sa=[[1]], z_sa=[[1]])
     with pytest.raises(sf.InvalidCounts, match="without x_sa"):
         sf.Counts([[[5]]], H=1, z_sa=[[0]])
     with pytest.raises(sf.InvalidSetting, match="rewards is 'dice'"):

@@ -391,7 +391,9 @@ def require_sums(n: Ints, x_sa: Ints, z_sa: Ints) -> None:
         raise InvalidCounts("x_sa says more than one unit of reward per visit: they are not sums of these visits.")
     # n sum x^2 >= (sum x)^2, so sum x (1 - x) is at most sum x (1 - sum x / n); floats may round that
     x, most = x_sa.astype(np.float64), n * float(REWARD_UNITS)
-    if (z_sa * np.maximum(most, 1.0) > x * (most - x) * (1.0 + 1e-12)).any():
+    too_large = z_sa * np.maximum(most, 1.0) > x * (most - x) * (1.0 + 1e-12)
+    too_large |= (z_sa > 0) & (z_sa >= np.minimum(x, most - x))  # x (1 - x) is below x and below 1 - x
+    if too_large.any():
         raise InvalidCounts(
             "z_sa is larger than sums of x (1 - x) can be for rewards x that add up to x_sa: they are not of these "
             "visits. Leave z_sa out."
