@@ -113,10 +113,12 @@ def main():
         return
     shutil.rmtree(PAGES, ignore_errors=True)
     lines = [
-        "# The paper, run in full\n",
+        "# The paper, reproduced\n",
         "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
         "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
-        "from 0; medians over trials. What the paper leaves open: the table at the end.\n",
+        "from 0; in the tables moments are medians over trials, regret and violations are means. A claim holds only if "
+        "it holds in every scenario and, of moments, in every trial. A study that is not in full says so below its "
+        "title. What the paper leaves open is the last section.\n",
     ]
     for folder in study_folders(given):
         lines += section(folder)

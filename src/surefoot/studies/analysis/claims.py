@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis import theory
+from surefoot.studies.analysis import table_1, theory
 from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
 from surefoot.studies.analysis.stats import bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
@@ -410,7 +410,7 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
                 yield Found(later(mine, its, left_at), f"{scenario.heading}, {label_of(mine)} {numbers}")
 
 
-for _name, _function in theory.JUDGED.items():
+for _name, _function in (*theory.JUDGED.items(), *table_1.JUDGED.items()):
     judges(_name)(_function)
 if CLAIMS.keys() != JUDGES.keys():
     raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")

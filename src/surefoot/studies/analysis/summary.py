@@ -50,7 +50,6 @@ COLUMNS = {
     "runs_below": "BIGINT",
     "runs_below_at_most": "DOUBLE",
     "certified": "BIGINT",
-    "given_value": "BIGINT",  # runs whose promise rests on the baseline's value that the agent was given
     "on_trust": "BIGINT",
     "false_logs": "BIGINT",
     "broken": "BIGINT",
@@ -107,8 +106,8 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     return {
         **row,
         "told": any(trial.told for trial in trials),
-        "floor": _mean([trial.floor for trial in trials]),
-        "optimum": _mean([trial.optimum for trial in trials]),
+        "floor": _one_or_mean([trial.floor for trial in trials]),
+        "optimum": _one_or_mean([trial.optimum for trial in trials]),
         "baseline": _mean([trial.baseline for trial in trials]),
         "baseline_low": min(trial.baseline for trial in trials),
         "baseline_high": max(trial.baseline for trial in trials),
@@ -118,7 +117,6 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "runs_below": below,
         "runs_below_at_most": at_most(below, len(trials)),
         "certified": sum(is_proved(trial, cell.agent) for trial in trials),
-        "given_value": sum(trial.promise.knows_baseline_value for trial in trials),
         "on_trust": sum(is_on_trust(trial, cell.agent) for trial in trials),
         "false_logs": sum(certificate_is_false(trial) for trial in trials),
         "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),
@@ -152,6 +150,11 @@ def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
 
 def _mean(values: Sequence[float]) -> float:
     return mean_interval([float(value) for value in values]).mean
+
+
+def _one_or_mean(values: Sequence[float]) -> float:
+    """Return the value, which is the same in all trials; their mean where trials are in several worlds."""
+    return values[0] if len(set(values)) == 1 else _mean(values)
 
 
 def _finite(value: float) -> float | None:

@@ -11,31 +11,22 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.agents import AGENTS
-from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.judges import IN_SUM, MIXERS
+from surefoot.studies.analysis.judges import MIXERS
 from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law
 from surefoot.studies.analysis.trials import (
     FLAT,
-    CellTrials,
     Found,
     Judge,
-    at,
-    breaks_promise,
     cells_of,
     common,
-    is_certified,
     label_of,
-    left_at,
     like,
     median,
-    more_of,
     number,
     optimistic_at,
     regret_of,
@@ -128,7 +119,7 @@ def _series(results: Results, title: str, agent: AgentSpec, chosen: Sequence[tup
     return Series(title, label_of(points[0].trials), tuple(points))
 
 
-def _cells(results: Results, agents: Sequence[str]) -> Iterator[tuple[AgentSpec, list[Cell]]]:
+def cells_by_agent(results: Results, agents: Sequence[str]) -> Iterator[tuple[AgentSpec, list[Cell]]]:
     """Yield each agent of these algorithms with its cells that have trials."""
     for agent in results.study.agents:
         if agent.agent in agents:
@@ -138,7 +129,7 @@ def _cells(results: Results, agents: Sequence[str]) -> Iterator[tuple[AgentSpec,
 
 def by_kappa(results: Results) -> Iterator[Series]:
     """Yield the cells that differ in their floor only, by 1/kappa."""
-    for agent, cells in _cells(results, MIXERS):
+    for agent, cells in cells_by_agent(results, MIXERS):
         alike: dict[str, list[Cell]] = {}
         for cell in cells:
             alike.setdefault(json.dumps(asdict(like(cell.scenario)), sort_keys=True), []).append(cell)
@@ -156,7 +147,7 @@ def by_kappa(results: Results) -> Iterator[Series]:
 
 def by_size(results: Results) -> Iterator[tuple[str, Series]]:
     """Yield the cells that differ in one size of the world, and in the seed that it was drawn with."""
-    for agent, cells in _cells(results, MIXERS):
+    for agent, cells in cells_by_agent(results, MIXERS):
         for size in SIZES:
             alike: dict[str, list[tuple[float, Cell]]] = {}
             for cell in cells:
@@ -207,7 +198,7 @@ def _bounded(
 
     `most` is what nothing exceeds, whatever is played: a bound above it cannot be broken.
     """
-    for _, cells in _cells(results, MIXERS):
+    for _, cells in cells_by_agent(results, MIXERS):
         there = [(cell, setting_of(cell, results.trials[cell.id])) for cell in cells]
         there = [(cell, it) for cell, it in there if it.kappa > 0.0]
         if not there:
@@ -286,7 +277,7 @@ def _exponent(trial: Trial) -> float | None:
 
 def _regret_root_k(results: Results) -> Iterator[Found]:
     """Fit what each run adds after its first optimistic episode. All before is the additive constant, not sqrt(K)."""
-    for _, cells in _cells(results, MIXERS):
+    for _, cells in cells_by_agent(results, MIXERS):
         for cell in cells:
             trials = results.trials[cell.id]
             who, all_of_it = f"{cell.scenario.heading}, {label_of(trials)}", median(trials, regret_of)
@@ -323,7 +314,7 @@ def _additive_constant(results: Results) -> Iterator[Found]:
     Where a run is not optimistic by K/10, the constant is not complete by then: these results cannot tell.
     """
     free = {cell.scenario.id: cell.trials for cell in cells_of(results, ("bpi-ucbvi",))}
-    for _, cells in _cells(results, MIXERS):
+    for _, cells in cells_by_agent(results, MIXERS):
         for cell in cells:
             other = free.get(cell.scenario.id, ())
             pairs = common(results.trials[cell.id], other)
@@ -446,7 +437,7 @@ def _gaps(series: Series, x: float) -> str:
 def _gamma_zero(results: Results) -> Iterator[Found]:
     """Judge that nothing but the optimistic policy is ever played; the regret beside BPI-UCBVI's is told."""
     free = {cell.scenario.id: cell for cell in cells_of(results, ("bpi-ucbvi",))}
-    for agent, cells in _cells(results, MIXERS):
+    for agent, cells in cells_by_agent(results, MIXERS):
         for cell in (one for one in cells if one.scenario.floor == 0.0 and one.scenario.id in free):
             mine, its = results.trials[cell.id], free[cell.scenario.id].trials
             if not common(mine, its) or mine[0].episodes != its[0].episodes:
@@ -474,65 +465,6 @@ def _beside(results: Results, agent: AgentSpec) -> str:
     return "".join(words)
 
 
-# -- Table 1 ----------------------------------------------------------------------------------------------------------
-
-
-def _table_1_constraints(results: Results) -> Iterator[Found]:
-    """Judge whether each agent promises what Table 1 states, and kept it; count what it does to the other."""
-    for agent, cells in _cells(results, tuple(AGENTS)):
-        stated = theorem.TABLE_1.get(agent.agent)
-        for cell in cells:
-            trials = results.trials[cell.id]
-            scope = theorem.CUMULATIVE if agent.agent in IN_SUM else theorem.EPISODIC
-            promised = scope if all(map(is_certified, trials)) else theorem.NONE
-            numbers = f"{label_of(trials)} promises {promised}"
-            if stated is not None:
-                numbers += f" (Table 1: {stated.constraint})"
-            kept = sum(not breaks_promise(trial, agent) for trial in trials)
-            if promised != theorem.NONE:
-                numbers += (
-                    f" and kept it in {kept} of {len(trials)} runs, off the baseline {at(median(trials, left_at))}"
-                )
-            below = sum(trial.violations > 0 for trial in trials)
-            in_sum = sum(trial.min_cumulative < -VIOLATION_TOLERANCE * trial.episodes for trial in trials)
-            numbers += (
-                f"{', knows V^b' if trials[0].told else ''}: single episodes below in {below} of {len(trials)} runs, "
-                f"the sum in {in_sum}; regret {number(median(trials, regret_of))} of K = {number(trials[0].episodes)}"
-            )
-            if stated is not None:
-                order = theorem.stated_order(agent.agent, setting_of(cell, trials))
-                numbers += f", Table 1: {stated.order} = {number(order)}"
-            yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers)
-
-
-def _sums_fall_below(results: Results) -> Iterator[Found]:
-    """Judge every one of them in every run: it keeps what it promises, and is below in single episodes all the same."""
-    for scenario, label, trials in cells_of(results, IN_SUM):
-        left = [trial for trial in trials if trial.off_baseline is not None]
-        if left:
-            below = sum(trial.violations > 0 for trial in left)
-            mean = sum(trial.violations for trial in left) / len(left)
-            words = f"{label} in {below} of {len(left)} runs, {number(mean)} episodes each on average"
-            yield Found(below == len(left), f"{scenario.heading}: {words}")
-
-
-def _table_1_regret(results: Results) -> Iterator[Found]:
-    """Compare neighbours in the order of Table 1's terms, among agents of runs of the same length."""
-    ranks = (("budget-exploration",), MIXERS, ("dope",), ("optpess-lp",))
-    for less, more in pairwise(ranks):
-        for one in cells_of(results, less):
-            for other in (cell for cell in cells_of(results, more) if cell.scenario is one.scenario):
-                if common(one.trials, other.trials) and one.trials[0].episodes == other.trials[0].episodes:
-                    yield _less_regret(one, other)
-
-
-def _less_regret(one: CellTrials, other: CellTrials) -> Found:
-    numbers = f"{one.label} {number(median(one.trials, regret_of))}, {other.label} "
-    numbers += number(median(other.trials, regret_of))
-    holds = more_of(one.trials, other.trials, regret_of)
-    return Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)")
-
-
 JUDGED: dict[str, Judge] = {
     "regret-bound": _regret_bound,
     "regret-root-k": _regret_root_k,
@@ -543,7 +475,4 @@ JUDGED: dict[str, Judge] = {
     "waiting-saturates": _waiting_saturates,
     "waiting-in-sizes": _waiting_in_sizes,
     "gamma-zero": _gamma_zero,
-    "table-1-constraints": _table_1_constraints,
-    "sums-fall-below": _sums_fall_below,
-    "table-1-regret": _table_1_regret,
 }

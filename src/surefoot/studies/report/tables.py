@@ -254,8 +254,7 @@ def _tags(row: Row) -> tuple[Note, ...]:
         tags.append(Note(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs", bad=True))
     elif row["certified"]:
         scope = ", in the sum of all episodes" if row["in_sum"] else ""
-        given = ", given the baseline's value" if row["given_value"] else ""
-        tags.append(Note(f"certified{_share(row, 'certified')}{scope}{given}"))
+        tags.append(Note(f"certified{_share(row, 'certified')}{scope}"))
     if row["on_trust"]:
         tags.append(Note(f"on trust{_share(row, 'on_trust')}: never left the baseline"))
     if row["not_certified"]:

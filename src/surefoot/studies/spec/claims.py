@@ -1,7 +1,7 @@
 """The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
 
 To add one, add it here and write the function that judges it, with `@judges("its-name")` above, in analysis/claims.py.
-Those of the theorems are in the table at the end of analysis/theory.py instead.
+Those of the theorems and of Table 1 are in tables at the end of analysis/theory.py and analysis/table_1.py.
 Python refuses to import that file while a claim has no function, or a function no claim.
 """
 
