@@ -65,6 +65,14 @@ def test_the_average(n, X, Z, share):
     assert found < exact
 
 
+def test_bets_that_win_by_far():
+    """Rewards of 0.5, always: the coin's capital is smaller by a factor that is too large for a float."""
+    n, X, Z = 50_000, 25_000, 12_500.0
+    logs = parts(0.45, n, X, Z)
+    assert max(logs[1:]) - logs[0] > 710.0
+    assert log_average(0.45, n, X, Z, coin(n, X)) == pytest.approx(by_hand(0.45, n, X, Z), rel=1e-11)
+
+
 @pytest.mark.parametrize(("n", "X", "Z"), SEEN)
 @pytest.mark.parametrize("share", [0.999, 0.8, 0.4, 0.1])
 def test_what_is_taken_off(monkeypatch, n, X, Z, share):
