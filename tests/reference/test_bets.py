@@ -10,6 +10,8 @@ numbers of rewards at once with probability at least 1 - delta_0, if the mean is
 """
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cache
 
 import mpmath
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.assurance import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
 from surefoot.bounds import bets as readable
 from surefoot.bounds.kl import mean_bounds as coin_bounds
@@ -119,6 +122,23 @@ def test_both_ends_are_on_the_safe_side(law):
                 continue
             assert 0.0 < found < mean and average(seen, found) >= 50
             assert n < 400 or average(seen, found + LOST.get(law, 0.4) * (mean - found)) < 50
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_verifier_believes_what_is_proved(law):
+    """Its bound is proved by the rewards themselves and no looser than ours; what is a little above it is refused."""
+    with localcontext(verifier.DIGITS):
+        for n in (20, 400, 3000):
+            x, log_share = in_units(law, n), Decimal(50).ln()
+            for seen in (x, UNITS - x):
+                X, Z = Fraction(int(seen.sum()), UNITS), Fraction(int(between(seen).sum()), UNITS)
+                found = verifier.coin_and_bets(n, X, Z, log_share, 1)
+                ours = kernel.average_lower(*sums(seen), math.log(50.0))
+                assert abs(float(found) - ours) <= 1e-11 and (found == 0 or average(seen, str(found)) >= 50)
+                X, Z = Decimal(int(seen.sum())) / UNITS, Decimal(int(between(seen).sum())) / UNITS
+                for share in (Decimal("1e-9"), verifier.HALF):
+                    above = found + share * (X / n - found)
+                    assert X == 0 or not verifier.average_proves(above, n, X, Z, log_share)
 
 
 def test_a_bound_that_is_too_large_is_noticed():

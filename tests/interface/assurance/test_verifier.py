@@ -367,7 +367,7 @@ def the_boldest_lower_value_up(records):
         record["candidates"][0] = more(record["candidates"][0], 2e-11)
 
 
-@each("step", "eps nostart", "step paper", "eps paper pooled", "step unknown")
+@each("step", "eps nostart", "step paper", "eps paper pooled", "step unknown", "step supports unknown")
 def the_lower_value_of_the_last_plan_up(records):
     plan = records[-2]
     plan["candidates"] = [more(x, 2e-11) for x in plan["candidates"]]
