@@ -61,7 +61,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "smallest_sum": run.min_cumulative,
                 "told": "yes" if run.knows_baseline_value else "no",
                 "cost": run.max_cost,
-                "promise": str(run.promise),
+                "promise": run.promise_in_words,
                 "interrupted": run.interrupted,
                 "alarm": None if run.alarm is None else str(run.alarm),
             }

@@ -251,6 +251,39 @@ def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
     assert " certified runs" not in verdict_of(text)
 
 
+def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
+    """Though it left the baseline. Control: the same runs without it are certified."""
+    words = "trusted, given the baseline's value"
+    control = page([results])
+    assert words not in control
+    assert "None of the 12 certified runs" in verdict_of(control)
+    some = results
+    for i, trial in enumerate(results.of("trap", "stepmix")):
+        some = changed(some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True))
+    (row,) = (row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
+    assert (row["certified"], row["on_trust"], row["off_baseline_never"]) == (0, 3, 0)
+    text = page([some])
+    assert badges(text) == ["CERTIFIED"]
+    assert f"StepMix: {words}, not certified. Every other agent with a floor" in verdict_of(text)
+    assert "None of the 9 certified runs" in verdict_of(text)
+    assert f"None of the 3 runs that are {words}," in verdict_of(text)
+    assert "never left the baseline" not in verdict_of(text)
+    rows = [row for row in Reader(text).of_tag("tr") if row.startswith(f"StepMix{words}")]
+    assert rows
+    assert not any("StepMixcertified" in row for row in rows)
+    broken = changed(some, "trap/stepmix", 0, violations=5)
+    assert "PROMISE BROKEN in 1 of 12 runs" in alarms(page([broken]))[0]
+    alone = one_scenario(some)
+    for i in range(3):
+        for cell in alone.trials:
+            trial = alone.trials[cell][i]
+            if trial.promise.kind == "certified":
+                alone = changed(alone, cell, i, promise=replace(trial.promise, knows_baseline_value=True))
+    assert badges(page([alone])) == ["ON TRUST"]
+    assert "Nothing was certified." in verdict_of(page([alone]))
+    assert " certified runs" not in verdict_of(page([alone]))
+
+
 def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
     """It is the log's, not an agent's: said once, and of no run that it was below the floor."""
     worth = results.of("trap", "stepmix")[1].baseline
