@@ -129,6 +129,7 @@ class RewardFreeSafeRL(AgentByName):
     """
 
     name = "Reward-free safe RL"
+    own_bounds = True
     floor_scope = "every episode's coin-averaged value"
 
     problem: Problem

@@ -182,7 +182,8 @@ def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
 
 def _constants(agent: AgentSpec) -> TableCell:
     scaled = () if agent.scale == 1.0 else (Note(f"bonus times {agent.scale:g}: {UNCERTIFIED}", bad=True),)
-    return TableCell(CONSTANTS[agent.bounds], tags=scaled)
+    words = "its own" if AGENTS[agent.agent].own_bounds else CONSTANTS[agent.bounds]
+    return TableCell(words, tags=scaled)
 
 
 def replan_in_words(choice: Choice) -> str:
