@@ -56,6 +56,8 @@ class TestTheCommand:
         found = run("baseline", path, "--floor", FLOOR, "--method", method, "--out", out, *DECLARED)
         assert found.exit_code == (CERTIFICATE_FAILED if METHODS[method].by_folds else 0)
         assert ("NOT cleared" if METHODS[method].by_folds else "CLEARED") in found.output
+        printed = " ".join(found.output.split())
+        assert "numbers are for a delta of 0.1 in all. Half of it, 0.05, is for the certificate of this log" in printed
         assert "certified to be worth at least" in " ".join(found.output.split())
         assert "paper's corollary" in " ".join(found.output.split())
         assert "Premises, which nothing here checks:" in found.output

@@ -161,15 +161,17 @@ class Learnt(FrozenRecord):
         asked = corollary(self.problem, self.delta, logged - level)
         beside = (
             f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
-            f"constant that its proof needs (at delta = {2.0 * self.delta:g} for log and agent together), if the "
-            "logged policy is worth its mean return"
+            "constant that its proof needs, if the logged policy is worth its mean return"
             if asked.printed < math.inf
             else "the paper's corollary gives no number: the mean return of the log is not above the floor"
         )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
         if self.rescaled_lower >= level:
-            return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside})."]
+            return [
+                f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside}).",
+                *_delta_of_corollary(asked, self.delta),
+            ]
         needed = self.episodes_needed(floor)
         missing = f"About {needed:,.0f} episodes like these would be enough (an estimate); {beside}"
         if needed == math.inf:
@@ -177,7 +179,10 @@ class Learnt(FrozenRecord):
                 "No number of episodes like these would be enough: too many pairs that the policy needs were never "
                 f"tried, or it is not worth the floor; {beside}"
             )
-        return [f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}."]
+        return [
+            f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}.",
+            *_delta_of_corollary(asked, self.delta),
+        ]
 
     def __repr__(self) -> str:
         word = "certified" if self.certified else "NOT CERTIFIED"
@@ -251,6 +256,16 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> C
     iota = math.log(H * S * A / delta)
     printed, sound = (float(math.ceil(k * c**2 * iota**2 * H**5 * S * A / kappa**2)) for k in (16.0, 32.0))
     return Corollary(printed, sound)
+
+
+def _delta_of_corollary(asked: Corollary, delta: float) -> list[str]:
+    """Say which delta the numbers of the corollary are for, where it gives any."""
+    if asked.printed == math.inf:
+        return []
+    return [
+        f"The corollary's numbers are for a delta of {2.0 * delta:g} in all. Half of it, {delta:g}, is for the "
+        "certificate of this log, the other half for the agent that begins with this policy."
+    ]
 
 
 def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
