@@ -92,7 +92,7 @@ COLUMNS = (
     Column("learner", "agent", "agent", "{}"),
     Column("episodes", "episodes\nplayed", "episodes\nplayed", "{:,}"),
     Column("violations", "episodes\nbelow floor", "below\nfloor", "{:,}"),
-    Column("regret", "regret\n(return)", "regret\n(return)", "{:,.0f}"),
+    Column("regret", "regret\n(return)", "regret\n(return)", "{:z,.0f}"),
     Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
     Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
     Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic\nat", "{:,}"),

@@ -51,7 +51,7 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
             )
             if stated is not None:
                 order = theorem.stated_order(agent.agent, setting_of(cell, trials))
-                numbers += f", Table 1: {stated.order} = {number(order)}"
+                numbers += f", Table 1: {stated.order} = {number(order)} (without constants and logarithms)"
             yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers)
 
 
