@@ -230,7 +230,7 @@ CONTROLS = {
     "cut off: wide": '<div class="scroll" aria-label="wide" style="width: 50px; overflow: auto"><table><tr><td>'
     + "x" * 99
     + "</td></tr></table></div>",
-    "a figure is cut off": '<figure><div class="scroll" style="width: 50px; overflow: auto"><svg width="99" height="9"/>'
+    "a figure is cut off": '<figure><div class="scroll" style="width: 50px; overflow: auto"><svg width="99"/>'
     "</div></figure>",
     "a link leads nowhere": '<a href="#nobody">there</a>',
 }

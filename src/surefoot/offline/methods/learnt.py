@@ -9,7 +9,9 @@ import numpy as np
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
+from surefoot.bounds import portfolio
 from surefoot.bounds.binding import Binding, estimated_rewards
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.kl import mean_bounds
@@ -234,6 +236,35 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     n = float(counts.n_start.sum())
     share = max(0.0, logged_value(problem, counts) - 1e-9) / problem.H
     return max(0.0, problem.H * mean_bounds(n, n * share, math.log(1.0 / delta), 1.0)[0] - 1e-9 * problem.H)
+
+
+def returns_lower(problem: Problem, returns: Floats, delta: float) -> float:
+    """Return the same from what each episode was paid, in the user's units: by the portfolio bound.
+
+    It adapts to how much returns vary; `logged_lower` knows their mean alone, and takes them for coins.
+    """
+    span = problem.H * REWARD_UNITS
+    level = span * (returns - problem.lowest) / (problem.highest - problem.lowest)
+    if not ((level > -1.0) & (level < span + 1.0)).all():
+        raise InvalidCounts(
+            f"The returns of this log lie in {returns.min():g}..{returns.max():g}, expected "
+            f"{problem.lowest:g}..{problem.highest:g}: they are not those of the episodes that were counted."
+        )
+    earned = np.clip(np.floor(level + 1e-6), 0, span).astype(np.int64)
+    mean = portfolio.mean_lower(spread_all(earned, span), math.log(1.0 / delta))
+    return max(0.0, problem.H * (mean - 1e-9))
+
+
+def spread_all(x: Ints, span: int) -> Ints:
+    """Return how returns in 0..span are spread over the nodes: `spread` of each, all at once."""
+    nodes = np.array(NODES)
+    place = x * FINE // span
+    k = np.minimum(np.searchsorted(nodes, place, side="right") - 1, INTERVALS - 1)
+    above = (place - nodes[k]) * EPISODE // (nodes[k + 1] - nodes[k])
+    weights = np.zeros(PLACES, dtype=np.int64)
+    np.add.at(weights, k, EPISODE - above)
+    np.add.at(weights, k + 1, above)
+    return weights
 
 
 class Corollary(NamedTuple):
