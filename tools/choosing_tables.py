@@ -1,6 +1,7 @@
 """Write the measured tables of docs/choosing.md: how long agents wait, by agent, evidence, log, floor and delta.
 
     python tools/choosing_tables.py [--runs 15]
+    python tools/choosing_tables.py --only floors --worlds bandit   (these rows alone; the others stay as they are)
 
 A table is what stands between `<!-- table: name -->` and `<!-- end -->`. About five minutes on two cores.
 """
@@ -34,6 +35,11 @@ def bandit():
 
 def cases():
     """Each world, the problem as agents know it, the baseline, its value, the floor, and the episodes of a run."""
+    return (case for case in all_cases() if case[0] in Measured.worlds)
+
+
+def all_cases():
+    """The cases of all worlds."""
     for name in NAMES:
         world = sf.world(name)
         value = world.at_start(sf.policy_value(world, world.baseline)[0])
@@ -70,6 +76,7 @@ class Measured:
 
     violations = 0
     runs = 0
+    worlds = (*NAMES, "bandit")
 
     def __init__(self, world, agent, episodes, seeds, warm=None):
         """Play them, each with counts of its own where `warm` makes some."""
@@ -141,7 +148,7 @@ def logs(runs):
     """Logs of the baseline, without and with their returns."""
     sizes = (0, 100, 500, 2000, 8000)
     yield from heading("world", "evidence of the log", *(f"{n:,} logged" for n in sizes))
-    for name in ("dosing", "queue", "offers"):
+    for name in (name for name in ("dosing", "queue", "offers") if name in Measured.worlds):
         world = sf.world(name)
         agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor, delta=DELTA, pooled=True)
         for with_returns in (False, True):
@@ -165,7 +172,7 @@ def logs(runs):
 def floors(runs):
     """Floors of each kind, and what they cost."""
     yield from heading("world", "loss allowed", "a number", "`Relative`", "`Below`")
-    for name in ("dosing", "queue", "offers", "bandit"):
+    for name in (name for name in ("dosing", "queue", "offers", "bandit") if name in Measured.worlds):
         world, problem, baseline, value, episodes = next(
             (w, p, b, v, k) for found, w, p, b, v, _, k in cases() if found == name
         )
@@ -196,12 +203,23 @@ def deltas(runs):
 TABLES = {"worlds": worlds, "agents": agents, "logs": logs, "floors": floors, "deltas": deltas}
 
 
+def with_rows(before, measured):
+    """The table as it was, with the rows of the worlds that were measured; of all worlds: what was measured."""
+    names = tuple(f"| {name} |" for name in Measured.worlds)
+    rows = iter([line for line in measured.splitlines() if line.startswith(names)])
+    kept = [next(rows) if line.startswith(names) else line for line in before.splitlines()]
+    return measured if len(names) == len(NAMES) + 1 else "\n".join(kept)
+
+
 def main():
     """Measure every table, and write it into the page."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--worlds", nargs="+", choices=Measured.worlds, default=list(Measured.worlds))
     chosen = parser.parse_args()
+    in_full = chosen.only == list(TABLES) and chosen.worlds == list(Measured.worlds)
+    Measured.worlds = tuple(chosen.worlds)
     tables = {}
     for name in chosen.only:
         lines = []
@@ -209,13 +227,13 @@ def main():
             print(line, flush=True)
             lines.append(line)
         tables[name] = "\n".join(lines)
-    if chosen.only == list(TABLES):
+    if in_full:
         seen = f"{Measured.violations:,}, in all episodes of {Measured.runs:,} runs"
         tables["violations"] = f"Episodes below the floor, in all tables of this page: {seen}."
     text = PAGE.read_text()
     for name, table in tables.items():
-        made = f"<!-- table: {name} -->\n{table}\n<!-- end -->"
-        text = re.sub(rf"<!-- table: {name} -->\n.*?<!-- end -->", lambda _, made=made: made, text, flags=re.DOTALL)
+        place = rf"(?<=<!-- table: {name} -->\n).*?(?=\n<!-- end -->)"
+        text = re.sub(place, lambda found, table=table: with_rows(found[0], table), text, flags=re.DOTALL)
     PAGE.write_text(text)
     print(Measured.violations, "violations in", Measured.runs, "runs")
 

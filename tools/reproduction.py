@@ -1,7 +1,7 @@
 """Write docs/reproduction: tables, figures and the report of studies that were run in full.
 
     surefoot run online --out out/full/online
-    python tools/reproduction.py out/full
+    python tools/reproduction.py out/full   (the studies in it; pages and sections of all others stay as they are)
     python tools/reproduction.py            (without results: the table of choices alone, in the page that is there)
 
 Everything but the times is made from the results alone; a note.txt in a folder (on how it was timed, say) comes along.
@@ -9,6 +9,7 @@ Everything but the times is made from the results alone; a note.txt in a folder 
 
 import argparse
 import csv
+import re
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from surefoot.studies import judge, read_results
 from surefoot.studies.analysis.summary import summary
 from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
+from surefoot.studies.report.tables import plural
 from surefoot.studies.run.store import study_folders
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE
 
@@ -46,21 +48,21 @@ def tables(results, place):
                 rows.writerow((first.panel, first.learner, int(first.curve_episode[i]), mean, lowest, regret))
 
 
-def section(folder):
-    """The section of one study: its claims, its numbers, its figures."""
-    results = read_results(folder)
+def section(results, folder):
+    """The section of one study, whose folder is written again: its claims, its numbers, its figures."""
     study, place = results.study, PAGES / results.study.name
-    place.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
     tables(results, place)
     yield f"## {study.name}: {study.title}\n"
     yield f"{study.question}\n"
-    minutes, quick = results.seconds / 60, study.size == "quick"
+    minutes, quick = round(results.seconds / 60), study.size == "quick"
     if quick:
         yield "**Not in full**: the quick size, with fewer trials and plans in blocks of 1 % of the episodes so far.\n"
     command = f"surefoot run {study.name}{' --quick' if quick else ''}"
     yield (
-        f"`{command}`: {len(study.cells)} cells, {study.trials} trials each, {minutes:.0f} minutes of computing, all "
-        f"runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
+        f"`{command}`: {len(study.cells)} cells, {study.trials} trials each, {minutes} {plural('minute', minutes)} of "
+        f"computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
         f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"
@@ -69,14 +71,15 @@ def section(folder):
     yield "| claim | | numbers |\n|---|---|---|"
     for verdict in judge(results):
         claim, numbers = (text.replace("|", chr(92) + "|") for text in (verdict.claim, verdict.numbers))
-        yield f"| {claim} | {WORDS[verdict.holds]} | {numbers} |"
+        lines = "<br>".join(numbers.split("; "))
+        yield f"| {claim} | {WORDS[verdict.holds]} | <details><summary>unfold</summary>{lines}</details> |"
     yield "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline at | optimistic at |"
     yield "|---|---|---|---|---|---|"
     for row in summary(results):
         firsts = (row["off_baseline"], row["first_optimistic"])
         when = ["never" if first is None else f"{first:,.0f}" for first in firsts]
         when[0] = "has none" if row["no_floor"] else when[0]
-        regret = f"{row['regret']:,.0f} ({row['baseline_regret']:,.0f})"
+        regret = f"{row['regret']:z,.0f} ({row['baseline_regret']:z,.0f})"
         yield f"| {row['panel_title']} | {row['label']} | {row['violations']:,.0f} | {regret} | {when[0]} | {when[1]} |"
     yield ""
     for name in study.figures:
@@ -96,6 +99,12 @@ def choices():
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+def sections(page):
+    """The sections of a page by the name of their study."""
+    parts = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    return {part.split(":")[0]: f"## {part}" for part in parts if not part.startswith(TITLE)}
+
+
 def with_choices(page):
     """The page with its last section written again."""
     before = page.split(f"## {TITLE}\n")[0].rstrip()
@@ -103,7 +112,7 @@ def with_choices(page):
 
 
 def main():
-    """Write the pages of all folders that are given, or the table of choices alone."""
+    """Write the pages of the studies that are given and keep all others, or write the table of choices alone."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="?", help="a folder of folders of results")
     given = parser.parse_args().results
@@ -111,18 +120,19 @@ def main():
     if given is None:
         page.write_text(with_choices(page.read_text()))
         return
-    shutil.rmtree(PAGES, ignore_errors=True)
-    lines = [
-        "# The paper, reproduced\n",
+    beginning = (
+        "# The paper, reproduced\n\n"
         "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
         "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
         "from 0; in the tables moments are medians over trials, regret and violations are means. A claim holds only if "
         "it holds in every scenario and, of moments, in every trial. A study that is not in full says so below its "
-        "title. What the paper leaves open is the last section.\n",
-    ]
+        "title. Orders of Table 1 are without constants and logarithms. What the paper leaves open is the last section."
+    )
+    written = sections(page.read_text()) if page.exists() else {}
     for folder in study_folders(given):
-        lines += section(folder)
-    page.write_text(with_choices("\n".join(lines)))
+        results = read_results(folder)
+        written[results.study.name] = "\n".join(section(results, folder))
+    page.write_text(with_choices("\n\n".join(text.strip() for text in (beginning, *written.values()))))
 
 
 if __name__ == "__main__":

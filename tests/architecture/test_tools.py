@@ -70,6 +70,24 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
     assert page.endswith("\n".join(tool.choices()) + "\n")
+    assert "(-0)" not in page
+    assert "1 minutes" not in page
+    # Another study is added, and this one is left as it is, to the byte; then this one alone is written again.
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()}
+    other = (tmp_path / "tiny.toml").read_text().replace('name = "tiny"', 'name = "other"')
+    (tmp_path / "other.toml").write_text(other)
+    walks.command("run", tmp_path / "other.toml", "--out", tmp_path / "others" / "other", "--jobs", "1")
+    monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "others")])
+    tool.main()
+    both = (tmp_path / "pages" / "README.md").read_text()
+    assert list(tool.sections(both)) == ["tiny", "other"]
+    assert tool.sections(both)["tiny"].strip() == tool.sections(page)["tiny"].strip()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()} == before
+    (tmp_path / "pages" / "tiny" / "left-over.png").write_text("of a figure that is drawn no more")
+    monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "results")])
+    tool.main()
+    assert (tmp_path / "pages" / "README.md").read_text() == both
+    assert {path.name for path in (tmp_path / "pages" / "tiny").iterdir()} == before.keys()
 
 
 def test_the_page_of_the_reproduction_has_today_s_table_of_choices():

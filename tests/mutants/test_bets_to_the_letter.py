@@ -163,3 +163,16 @@ def test_the_readable_version_of_nothing():
     assert readable.mean_bounds(0.5, 0.25, 0.1, 1.0) != (0.0, 1.0)
     assert readable.mean_lower(5, 0.0, 0.0, 0.25) == 0.0
     assert readable.mean_lower(1, 0.5, 0.25, 0.25) > 0.0
+
+
+@pytest.mark.parametrize(("largest", "found"), [(2.0**-200, 2.0**-200), (2.0**-201, 0.0)])
+def test_the_search_of_the_readable_version_has_200_steps(monkeypatch, largest, found):
+    """Down from 1 by halves: the 200th is reached, and no further one."""
+    monkeypatch.setattr(readable, "log_average", lambda m, n, X, Z: 0.0 if m <= largest else -1.0)
+    assert readable.mean_lower(1.0, 1.0, 0.0, 0.0) == found
+
+
+def test_the_readable_version_at_its_ends():
+    """A mean of 1 where every reward was 1, and no reward at all."""
+    assert readable.log_average(1.0, 10.0, 10.0, 0.0) == pytest.approx(by_hand(1.0, 10, 10, 0.0), rel=1e-12)
+    assert readable.mean_bounds(0.0, 0.0, 0.0, 3.0) == (0.0, 1.0)

@@ -243,18 +243,24 @@ def test_what_is_refused():
 
 def test_the_promise_in_words():
     """With what is presumed of the baseline, and how well that is known."""
-    for settings, premise in (
-        ({}, "unknown"),
-        ({"baseline_at_least": 0.75}, "asserted by the user"),
-        ({"baseline_at_least": 0.5}, "unknown"),
-        ({"certificate": certificate(0.75)}, "certified by data"),
-        ({"certificate": certificate(0.5)}, "unknown"),
+    given, below = {"baseline_at_least": 0.75}, {"baseline_at_least": 0.5}
+    trusted = "trusted, given the baseline's value of 0.75,"
+    for settings, premise, word in (
+        ({}, "unknown", "certified"),
+        (given, "asserted by the user", trusted),
+        (below, "unknown", "certified"),
+        ({"certificate": certificate(0.75)}, "certified by data", "certified"),
+        ({"certificate": certificate(0.5)}, "unknown", "certified"),
+        ({"certificate": certificate(0.5), **given}, "asserted by the user", trusted),
+        ({"certificate": certificate(0.75), **given}, "certified by data", "certified"),  # it proves as much
     ):
         agent = build(EpsMix, 0.75, delta=0.25, **settings)
         assert agent.premise == premise
         delta = "0.375" if "certificate" in settings else "0.25"
         scope = "every episode's coin-averaged value"
-        assert str(agent.promise) == f"certified at delta = {delta} for {scope}; baseline above the floor: {premise}"
+        assert str(agent.promise) == f"{word} at delta = {delta} for {scope}; baseline above the floor: {premise}"
+    assert build(StepMix, 0.0, **given).promise.certified  # such a floor needs no value
+    assert build(StepMix, 0.5, **given).promise.baseline_value == 0.75
     assert str(build(StepMix, 0.75, bounds=KL(scale=0.5)).promise) == "NOT CERTIFIED: bonus scaled by 0.5"
     assert build(StepMix, 0.0).premise == build(StepMix, Relative(0.1)).premise == "none needed"
 

@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
-from surefoot.agents.promise import PremiseStatus
+from surefoot.agents.promise import PremiseStatus, by_given_value
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import OUTSIDE
@@ -175,8 +175,8 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
         )
     if grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
         return (
-            f"Trusted, not certified: {floor} is kept if the baseline is worth at least "
-            f"{_shown(grounds, grounds.asserted)}, which the user asserts"
+            f"{by_given_value(agent.problem.units.to_user(grounds.asserted))} It keeps {floor} if the baseline is "
+            "worth at least that, which the user asserts"
         )
     return (
         f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "

@@ -13,10 +13,11 @@ PremiseStatus = Literal["certified by data", "asserted by the user", "unknown", 
 class Promise:
     """What an agent promises. Code decides by these fields; `str(promise)` is for people.
 
-    - kind: "certified" is proved at level delta, given the premise. "not certified": a bonus was scaled by hand, which
-      no proof covers. "no floor": nothing is promised. "another floor": the agent keeps a floor, but not the one that
-      is counted against. "false premise": the baseline is truly below the floor. "stated": the words of a user's own
-      agent, which nobody here has checked.
+    - kind: "certified" is proved at level delta, given the premise; if it also rests on a value of the baseline that
+      was given (`knows_baseline_value`), it is trusted, not certified. "not certified": a bonus was scaled by hand,
+      which no proof covers. "no floor": nothing is promised. "another floor": the agent keeps a floor, but not the one
+      that is counted against. "false premise": the baseline is truly below the floor. "stated": the words of a user's
+      own agent, which nobody here has checked.
     - scope: whose value is at or above the floor; None where no floor is kept
     """
 
@@ -33,7 +34,17 @@ class Promise:
 
     @property
     def certified(self) -> bool:
-        """Is it proved at level delta, with no alarm against it?"""
+        """Is it proved from data at level delta, with no alarm against it?"""
+        return self.stands and not self.knows_baseline_value
+
+    @property
+    def trusted(self) -> bool:
+        """Does it hold at level delta if the baseline is worth what was given, with no alarm against it?"""
+        return self.stands and self.knows_baseline_value
+
+    @property
+    def stands(self) -> bool:
+        """Is the floor promised, certified or trusted, with no alarm against it?"""
         return self.kind == "certified" and not self.alarm
 
     @property
@@ -76,8 +87,8 @@ class Promise:
         """
         if self.premise is None or self.premise == "none needed":
             return str(self)
-        known = "unknown to the agent" if self.premise == "unknown" else self.premise
-        return self._text(f"true in this world, {known}")
+        to_agent = {"unknown": "unknown to the agent", "asserted by the user": "given to the agent"}
+        return self._text(f"true in this world, {to_agent.get(self.premise, self.premise)}")
 
     def _text(self, premise: str) -> str:
         text = self._without_alarm(premise)
@@ -88,7 +99,9 @@ class Promise:
     def _without_alarm(self, premise: str) -> str:
         if self.kind == "certified":
             where = "above the floor" if self.budget is None else "within the budget"
-            return f"certified at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
+            value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
+            word = f"{GIVEN_VALUE}{value}," if self.knows_baseline_value else "certified"
+            return f"{word} at delta = {self.delta:g} for {self._what()}; baseline {where}: {premise}"
         if self.kind == "not certified":
             return self.details or f"NOT CERTIFIED: {self.why_uncertified}"
         if self.kind == "no floor":
@@ -101,17 +114,17 @@ class Promise:
 
     def _what(self) -> str:
         """Return what is at or above the floor, or within the budget."""
-        what = str(self.scope)
-        if self.budget is not None:
-            what = f"the cost of {what}, at most {self.budget:g}"
-        if not self.knows_baseline_value:
-            return what
-        value = "" if self.baseline_value is None else f" of {self.baseline_value:g}"
-        return f"{what}, given the baseline's value{value}"
+        return str(self.scope) if self.budget is None else f"the cost of {self.scope}, at most {self.budget:g}"
 
 
 NO_FLOOR = Promise("no floor")
 UNCERTIFIED = "NOT CERTIFIED"
+GIVEN_VALUE = "trusted, given the baseline's value"  # what holds only if the baseline is worth what was given
+
+
+def by_given_value(value: float) -> str:
+    """Return the sentence about a plan that rests on the value of the baseline that was given."""
+    return f"{GIVEN_VALUE.capitalize()} of {value:g}: not certified."
 
 
 def stated(words: str) -> Promise:

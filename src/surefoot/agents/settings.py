@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from surefoot.agents.base import CountingAgent
 from surefoot.agents.replanning import Replan
@@ -33,6 +33,8 @@ class AgentSettings:
 
 class AgentByName(CountingAgent):
     """An agent that can be built by its name. `AGENTS` in `surefoot.agents` is the one place where it is registered."""
+
+    own_bounds: ClassVar[bool] = False  # does it have one kind of bounds, of which it takes the scale alone?
 
     @classmethod
     @abstractmethod

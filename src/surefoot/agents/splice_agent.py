@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -138,7 +139,11 @@ class SpliceAgent(AgentByName):
         scope = None if self.rule.floor == -np.inf else self.floor_scope
         if not self.bounds.certified:
             return Promise("not certified", scope=scope, scale=self.bounds.scale)
-        return NO_FLOOR if scope is None else Promise("certified", self.delta_in_all, scope, self.premise)
+        if scope is None:
+            return NO_FLOOR
+        promise = Promise("certified", self.delta_in_all, scope, self.premise)
+        rests_on_it = self.asserted_level >= self.rule.floor > 0.0 and self.asserted_level > self.proved_before
+        return replace(promise, knows_baseline_value=True, baseline_value=self.asserted) if rests_on_it else promise
 
     @property
     def premise(self) -> PremiseStatus:

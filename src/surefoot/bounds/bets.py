@@ -59,6 +59,4 @@ def mean_lower(n: float, X: float, Z: float, log_inverse: float) -> float:
 
 def mean_bounds(n: float, X: float, Z: float, log_inverse: float) -> tuple[float, float]:
     """Return bounds of the mean of n rewards, for all n at once; for 1 - x the sum of x (1 - x) is the same."""
-    if n == 0:
-        return 0.0, 1.0
     return mean_lower(n, X, Z, log_inverse), 1.0 - mean_lower(n, n - X, Z, log_inverse)

@@ -197,7 +197,7 @@ def baseline(
     """
     from surefoot.base.files import require_place
     from surefoot.cli.tables import print_learnt, print_log
-    from surefoot.offline import LogCounts, check_log
+    from surefoot.offline import LogCounts, check_log, log_returns
     from surefoot.offline.baseline_file import Baseline, learn_baseline, report
 
     require_place(out)
@@ -207,7 +207,7 @@ def baseline(
         option = next((name for name, value in given.items() if value is not None), None)
         if option is not None:
             raise InvalidSetting(f"{option} is for logs, but {log[0]} was counted before. Count the log again with it.")
-        counted = LogCounts.load(log[0])
+        counted, returns = LogCounts.load(log[0]), None
     else:
         how = _how(column, horizon, reward_range, states, actions, after_end, memory)
         checked = check_log(log, seed=seed, **how)
@@ -215,12 +215,13 @@ def baseline(
             warn(str(checked))
             raise typer.Exit(BAD_DATA)
         counted = checked.counted
+        returns = log_returns(log, columns=how["columns"], horizon=horizon, after_end=after_end or 0.0, memory=memory)
     first = _labels(start) if isinstance(counted.codebook.states[0], int) else start
     problem = counted.problem(rewards, start=first, support=support, stationary=stationary)
     if floor is not None:
         problem.level(floor)  # a floor that no episode can return is refused before anything is learnt
     learnt = learn_baseline(counted, problem, delta, method)
-    found = report(counted, learnt, floor)
+    found = report(counted, learnt, floor, returns)
     explanation = learnt.explain(floor, counted)
     Baseline.of(learnt, counted.codebook).save(out)
     if as_json:

@@ -116,7 +116,13 @@ def worlds(
 @app.command("try")
 def try_(
     name: Annotated[str, typer.Argument(help="A world; `surefoot worlds` lists them.")],
-    agent: Annotated[list[str] | None, typer.Option(help="An agent, such as stepmix; repeatable.")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An agent; repeatable. There are: stepmix, epsmix, bpi-ucbvi, step-no-mix, dope, optpess-lp, "
+            "budget-exploration, conservative-ucbvi, bpi-ucbvi-menard, reward-free-safe. Default: stepmix."
+        ),
+    ] = None,
     floor: Annotated[
         float | None, typer.Option(help="The floor, in the units of the world. Default: the world's own.")
     ] = None,
@@ -124,7 +130,8 @@ def try_(
     bounds: Annotated[
         str,
         typer.Option(
-            help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: the printed constants."
+            help="kl: sharp certificates (DOPE and OptPess-LP: the Maurer-Pontil box); paper: the printed constants. "
+            "bpi-ucbvi-menard and reward-free-safe have bounds of their own, whatever is chosen."
         ),
     ] = "kl",
     scale: Annotated[float, typer.Option(help="Factor of the bonus or radius; NOT CERTIFIED unless it is 1.")] = 1.0,
@@ -162,6 +169,8 @@ def try_(
     else:
         print_task(world, values)
         print_runs(runs)
+        for of_its_own in by_name.with_own_bounds(agent or []):
+            echo(f"{of_its_own}: bounds of its own; --bounds does not change them.")
     if out is not None:
         plot_returns(runs, out, title=world.name)
     if ledger is not None and not as_json:
@@ -175,7 +184,7 @@ def forecast(
     name: Annotated[
         str | None, typer.Argument(help="A world. Default: a random world of the sizes given by --set.")
     ] = None,
-    agent: Annotated[str, typer.Option(help="The agent.")] = "stepmix",
+    agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
     floor: Annotated[
         float | None, typer.Option(help="The floor, in the units of the world. Default: the world's own.")
     ] = None,

@@ -61,7 +61,7 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "smallest_sum": run.min_cumulative,
                 "told": "yes" if run.knows_baseline_value else "no",
                 "cost": run.max_cost,
-                "promise": str(run.promise),
+                "promise": run.promise_in_words,
                 "interrupted": run.interrupted,
                 "alarm": None if run.alarm is None else str(run.alarm),
             }
@@ -92,7 +92,7 @@ COLUMNS = (
     Column("learner", "agent", "agent", "{}"),
     Column("episodes", "episodes\nplayed", "episodes\nplayed", "{:,}"),
     Column("violations", "episodes\nbelow floor", "below\nfloor", "{:,}"),
-    Column("regret", "regret\n(return)", "regret\n(return)", "{:,.0f}"),
+    Column("regret", "regret\n(return)", "regret\n(return)", "{:z,.0f}"),
     Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
     Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
     Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic\nat", "{:,}"),

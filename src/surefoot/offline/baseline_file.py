@@ -15,7 +15,7 @@ from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods import METHODS
-from surefoot.offline.methods.learnt import Learnt, logged_lower
+from surefoot.offline.methods.learnt import Learnt, logged_lower, returns_lower
 from surefoot.offline.methods.savings import Saving
 from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
@@ -145,11 +145,11 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
     return chosen.learn(counts, problem, delta)
 
 
-def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any]:
-    """Return the numbers of a report, in the user's units."""
-    problem = learnt.problem
+def report(log: LogCounts, learnt: Learnt, floor: float | None, returns: Floats | None = None) -> dict[str, Any]:
+    """Return the numbers of a report, in the user's units. `returns`: of each episode, where the log is there."""
+    problem, delta = learnt.problem, learnt.delta
     user = problem.units.to_user
-    whole = log.counts
+    logged = logged_lower(problem, log.counts, delta) if returns is None else returns_lower(problem, returns, delta)
     return {
         "method": learnt.method,
         "H": log.H,
@@ -157,9 +157,9 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None) -> dict[str, Any
         "A": log.A,
         "coverage": log.coverage,
         "episodes": log.episodes,
-        "delta": learnt.delta,
+        "delta": delta,
         "logged_mean_return": log.mean_return,
-        "logged_certified": user(logged_lower(problem, whole, learnt.delta)),
+        "logged_certified": user(logged),
         "certified": learnt.certified,
         "certified_value": learnt.certified_value if learnt.certified else None,
         "estimated_value": learnt.estimate,

@@ -147,6 +147,11 @@ def try_agents(
     return runs
 
 
+def with_own_bounds(names: list[str]) -> list[str]:
+    """Return how those of the agents are called for which bounds cannot be chosen."""
+    return [_kind(name).name for name in dict.fromkeys(names) if _kind(name).own_bounds]
+
+
 def values_of(runs: list[Run]) -> dict[str, float | None]:
     """Return floor, baseline and optimum."""
     baseline = next((run.baseline for run in runs if run.baseline is not None), None)

@@ -16,7 +16,20 @@ if TYPE_CHECKING:
 
 LINE, LINE_OF_TWO = 85, 70  # characters below axes, alone and beside another
 FORMATS = (".png", ".svg", ".pdf")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito: safe for colour blindness
+# Okabe and Ito: safe for colour blindness, in an order in which neighbours differ most. Line styles and markers say the
+# same without colour; all differ from those of floor, baseline and optimum.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7")
+Line = str | tuple[float, tuple[float, ...]]
+LINES: tuple[Line, ...] = (
+    "-",
+    (0, (7, 1)),
+    (0, (2.5, 0.8)),
+    (0, (7, 1, 2.5, 1)),
+    (0, (1.2, 0.6)),
+    (0, (7, 1, 1.2, 1, 1.2, 1)),
+    (0, (12, 1.5)),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def require_target(path: str | Path) -> Path:
@@ -154,6 +167,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
             middle,
             run.curve.mean,
             color=COLOURS[i % len(COLOURS)],
+            ls=LINES[i % len(LINES)],
             lw=1.6,
             zorder=9 - i,
             label=f"{name}: {_words_of(run)}",

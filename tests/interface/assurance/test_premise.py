@@ -21,14 +21,17 @@ from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
 
 GRADES = ("certified by data", "asserted by the user", "unknown", "none needed")
+GIVEN = "trusted, given the baseline's value"  # a promise that holds only if the baseline is worth what was given
+WORD = rf"(?:certified|{GIVEN} of \S+,|{GIVEN},)"
 PROMISE = re.compile(
-    rf"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
+    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): ({'|'.join(GRADES)})"
 )
 # Where true values are shown: that the premise is true stands first, then what the agent knew of it.
 BESIDE_TRUTH = re.compile(
-    r"certified at delta = \S+ for [^;]+; baseline (above the floor|within the budget): true in this world, "
-    r"(certified by data|asserted by the user|unknown) ?(to the agent)?"
+    rf"{WORD} at delta = \S+ for [^;]+; baseline (above the floor|within the budget): true in this world, "
+    r"(certified by data|given to the agent|unknown to the agent)"
 )
+BESIDE = {"unknown": "unknown to the agent", "asserted by the user": "given to the agent"}
 LINE = re.compile(rf"^Baseline (above the floor|within the budget): ({'|'.join(GRADES)})\.$", re.MULTILINE)
 NOTHING = ("NOT CERTIFIED", "no floor promised", "no promise: ", "no promise for this floor")
 
@@ -195,13 +198,23 @@ class TestEveryAgent:
         run = sf.simulate(WORLD, make(kind), 3, seed=0)
         assert graded(str(run.promise)) == promised
         assert str(run.promise) in repr(run)
-        assert rows([run])[-1]["promise"] == str(run.promise)
+        assert rows([run])[-1]["promise"] == run.promise_in_words
         print_runs([run])
         printed = " ".join(capsys.readouterr().out.split())
         assert f"{run.agent}: {run.promise_in_words}." in printed
         if promised not in (None, "none needed"):  # a table with true values says that the premise is true, too
-            to_agent = "to the agent" if promised == "unknown" else None
-            assert BESIDE_TRUTH.search(printed).groups()[1:] == (promised, to_agent)
+            assert BESIDE_TRUTH.search(printed)[2] == BESIDE.get(promised, promised)
+
+    def test_what_rests_on_a_given_value_is_trusted_everywhere(self, kind, make, promised, planned):
+        """Promise and run use the same words. Control: the same agents without a value that matters are certified, and
+        DOPE and OptPess-LP, whose safety does not rest on it."""
+        agent = make(kind)
+        promise, given = agent.promise, agent.asserted
+        rests_on_it = promised == "asserted by the user" and kind not in LP_AGENTS
+        assert (promise.trusted, promise.certified) == (rests_on_it, promised is not None and not rests_on_it)
+        assert str(promise).startswith(f"{GIVEN} of {given:g}, at delta" if rests_on_it else ("certified", *NOTHING))
+        if rests_on_it:
+            assert f"{GIVEN} of {given:g}, at delta" in str(sf.simulate(WORLD, agent, 3, seed=0))
 
     def test_its_plan_says_it_where_it_promises(self, kind, make, promised, planned):
         plan = make(kind).plan(sf.Counts.zeros(WORLD.problem))
@@ -281,7 +294,8 @@ def test_what_promises_nothing_has_no_grade():
 def promises_in(text):
     """Everything that looks like a promise in what was printed or written."""
     plain = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
-    return [f"certified at delta = {rest}" for rest in re.split("certified at delta = ", plain)[1:]]
+    starts = [found.start() for found in re.finditer(rf"{WORD} at delta = ", plain)]
+    return [plain[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
 
 def surefoot(*arguments):
@@ -296,17 +310,17 @@ def test_try_prints_it():
     table = json.loads(surefoot("try", "trap", *agents, "--episodes", 60, "--json"))
     found = {row["learner"]: row["promise"] for row in table["rows"]}
     assert set(found) == {"baseline alone", sf.BPIUCBVI.name, *(sf.AGENTS[name].name for name in names)}
-    assert all(graded(found[sf.AGENTS[name].name]) in GRADES for name in names)
     printed = promises_in(surefoot("try", "trap", *agents, "--episodes", 60))
-    assert printed
-    assert all(BESIDE_TRUTH.match(words) for words in printed)
+    assert {BESIDE_TRUTH.match(words)[0] for words in printed} == {found[sf.AGENTS[name].name] for name in names}
+    given = [name for name in names if found[sf.AGENTS[name].name].startswith(GIVEN)]
+    assert given == ["conservative-ucbvi", "reward-free-safe"]
 
 
 def test_demo_prints_it_and_writes_it_on_the_figure(tmp_path):
     short = ("--episodes", 20, "--paper-episodes", 20, "--out", tmp_path / "f.svg")
     printed = promises_in(surefoot("demo", *short))
     assert len(printed) == 4  # StepMix and EpsMix, by two families of bounds
-    assert all(BESIDE_TRUTH.match(words).groups()[1:] == ("unknown", "to the agent") for words in printed)
+    assert all(BESIDE_TRUTH.match(words)[2] == "unknown to the agent" for words in printed)
     drawn = promises_of_svg((tmp_path / "f.svg").read_text())
     assert "baseline above the floor: true in this world, unknown to the agent" in drawn
     assert "above the floor: unknown" not in drawn  # below a baseline that is drawn above the floor
@@ -353,7 +367,7 @@ def test_the_report_of_a_study_has_it(tmp_path):
     printed = promises_in(surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1))
     written = promises_in((tmp_path / "out" / "report.html").read_text())
     for promises in (printed, written):
-        assert {BESIDE_TRUTH.match(words)[2] for words in promises} == {"unknown", "asserted by the user"}
+        assert {BESIDE_TRUTH.match(words)[2] for words in promises} == set(BESIDE.values())
     assert "NOT CERTIFIED" in (tmp_path / "out" / "report.html").read_text()
 
 

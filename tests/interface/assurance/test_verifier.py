@@ -140,6 +140,7 @@ def settings_of(name):
     problem = world.problem.forget(rewards="unknown" in words, start="nostart" in words)
     bounds = sf.Bernstein() if "paper" in words else sf.KL(0.5)
     bounds = sf.KL("1/S") if "sparse" in words else sf.KL("supports") if "supports" in words else bounds
+    bounds = sf.KL(0.5, rewards="bets") if "bets" in words else bounds
     more = {"pooled": "pooled" in words, "bounds": bounds, "delta": 0.2, "replan": BLOCKS, "returns": None}
     floor, episodes = value - 0.25 * scale, 3000
     if "paper" in words:
@@ -203,7 +204,7 @@ step asserted | eps asserted | nomix asserted | step bisected | step bisected as
 step paper | eps paper pooled | nomix paper | step paper relative pooled | eps paper returns
 step returns declared | eps relative returns declared | eps relative unknown returns declared
 step below returns | eps below units | eps below returns unknown
-step supports | step supports unknown
+step supports | step supports unknown | step unknown bets
 eps supports mask pooled | eps supports unknown nostart pooled | nomix supports relative
 warm step | warm step returns | warm eps returns | warm eps relative returns declared | warm eps unknown nostart pooled
 """
@@ -780,14 +781,14 @@ def the_first_format(records):
     records[0]["format"] = 1
 
 
-@each("eps supports unknown nostart pooled", "step supports unknown")
+@each("eps supports unknown nostart pooled", "step supports unknown", "step unknown bets")
 def rewards_that_vary_less_than_they_can(records):
     """Sums of x (1 - x) beyond what the sum of the rewards allows."""
     plan = next(record for record in records[1:-1] if record["between"])
     plan["between"][0][-1] += 2**20
 
 
-@each("eps supports unknown nostart pooled", "step supports unknown")
+@each("eps supports unknown nostart pooled", "step supports unknown", "step unknown bets")
 def rewards_that_may_vary(records):
     """Without these sums, less is proved than was claimed."""
     for record in records[1:-1]:

@@ -1,12 +1,15 @@
 """`surefoot worlds` and `surefoot try`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot.agents import AgentSettings
 from surefoot.cli.main import app
+from surefoot.simulation.by_name import build_agent
 
 RUNNER = CliRunner()
 
@@ -51,6 +54,29 @@ def test_try_prints_the_table_of_demo(tmp_path):
     ):
         assert word in result.stdout
     assert figure.exists()
+
+
+def test_the_help_of_try_and_forecast_lists_the_agents():
+    words = " ".join(surefoot("try", "--help").stdout.replace("│", " ").split())
+    listed = words.split("There are: ")[1].split(".")[0].split(", ")
+    assert listed == list(sf.AGENTS)
+    words = " ".join(surefoot("forecast", "--help").stdout.replace("│", " ").split())
+    assert "stepmix, epsmix or step-no-mix" in words
+
+
+@pytest.mark.parametrize("name", sf.AGENTS)
+def test_bounds_of_its_own_are_said(name):
+    """Where --bounds changes nothing, help and table say so. Control: of all the others neither does."""
+    world = sf.world("trap")
+    value = sf.policy_value(world, world.baseline)[0, 0]
+    settings = AgentSettings(world.baseline, 0.6, value, episodes=9, delta=0.1, bounds=sf.KL(), pooled=False)
+    made = [build_agent(name, world.problem, replace(settings, bounds=one)) for one in (sf.KL(), sf.Bernstein())]
+    own = repr(made[0]) == repr(made[1])
+    assert own is sf.AGENTS[name].own_bounds
+    help_of_bounds = surefoot("try", "--help").stdout.split("--bounds")[1].split("--scale")[0]
+    assert (name in help_of_bounds.split()) is own
+    shown = surefoot("try", "trap", "--agent", name, "--episodes", "2").stdout
+    assert (f"{sf.AGENTS[name].name}: bounds of its own; --bounds does not change them." in shown) is own
 
 
 def test_try_takes_the_sharp_certificates():

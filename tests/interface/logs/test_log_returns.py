@@ -1,9 +1,14 @@
 """Returns of a log as evidence of the policy that wrote it, if the user says so: a premise that `explain` lists."""
 
+import json
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot.cli.main import app
+from surefoot.offline.methods.learnt import returns_lower
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +140,27 @@ def test_the_best_return_that_is_possible_is_not_outside(tmp_path):
     low, width = agent.return_range
     assert low + width < 1 * 2**20  # what was paid is above the range as it is summed
     assert agent.with_logged_returns(log.counts, sf.log_returns(tmp_path / "log.csv")).spread_episodes == 30
+
+
+def test_the_command_bounds_the_returns_of_the_counted_episodes(tmp_path):
+    """Of early ends, too, which pay what was declared. Control: without the declaration these are other returns."""
+    rng, rows = np.random.default_rng(0), ["episode,step,state,action,reward,next_state,terminated"]
+    for episode in range(2000):
+        for h in range(3):
+            ends = int(h == 2 or rng.random() < 0.3)
+            rows.append(f"{episode},{h},0,0,{rng.integers(0, 3) - 1},0,{ends}")
+            if ends:
+                break
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    told = []
+    for more in (("--after-end", "-0.5"), ()):
+        given = ("--states", "1", "--actions", "1", "--reward-range", "-1", "1", *more, "--json")
+        done = CliRunner().invoke(
+            app, ["baseline", str(tmp_path / "log.csv"), "--out", str(tmp_path / "b.npz"), *given]
+        )
+        told.append(json.loads(done.output))
+        returns = sf.log_returns(tmp_path / "log.csv", after_end=float(more[1]) if more else 0.0)
+        assert told[-1]["logged_mean_return"] == pytest.approx(returns.mean())
+        lower = returns_lower(sf.Problem.rescaled(np.zeros((1, 1)), sf.Units(-1, 1), H=3), returns, told[-1]["delta"])
+        assert told[-1]["logged_certified"] == pytest.approx(2.0 * lower - 3.0)
+    assert told[0]["logged_certified"] < told[1]["logged_certified"]

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import stats as oracle
 
 from surefoot.agents.promise import Promise
 from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.simulation.figures import COLOURS, LINES, MARKERS
 from surefoot.studies.analysis.claims import Verdict, analyse
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary
@@ -251,6 +253,39 @@ def test_what_never_left_the_baseline_is_trusted_and_not_certified(results):
     assert " certified runs" not in verdict_of(text)
 
 
+def test_what_rests_on_a_given_value_is_trusted_and_not_certified(results):
+    """Though it left the baseline. Control: the same runs without it are certified."""
+    words = "trusted, given the baseline's value"
+    control = page([results])
+    assert words not in control
+    assert "None of the 12 certified runs" in verdict_of(control)
+    some = results
+    for i, trial in enumerate(results.of("trap", "stepmix")):
+        some = changed(some, "trap/stepmix", i, promise=replace(trial.promise, knows_baseline_value=True))
+    (row,) = (row for row in summary(some) if (row["panel"], row["learner"]) == ("trap", "stepmix"))
+    assert (row["certified"], row["on_trust"], row["off_baseline_never"]) == (0, 3, 0)
+    text = page([some])
+    assert badges(text) == ["CERTIFIED"]
+    assert f"StepMix: {words}, not certified. Every other agent with a floor" in verdict_of(text)
+    assert "None of the 9 certified runs" in verdict_of(text)
+    assert f"None of the 3 runs that are {words}," in verdict_of(text)
+    assert "never left the baseline" not in verdict_of(text)
+    rows = [row for row in Reader(text).of_tag("tr") if row.startswith(f"StepMix{words}")]
+    assert rows
+    assert not any("StepMixcertified" in row for row in rows)
+    broken = changed(some, "trap/stepmix", 0, violations=5)
+    assert "PROMISE BROKEN in 1 of 12 runs" in alarms(page([broken]))[0]
+    alone = one_scenario(some)
+    for i in range(3):
+        for cell in alone.trials:
+            trial = alone.trials[cell][i]
+            if trial.promise.kind == "certified":
+                alone = changed(alone, cell, i, promise=replace(trial.promise, knows_baseline_value=True))
+    assert badges(page([alone])) == ["ON TRUST"]
+    assert "Nothing was certified." in verdict_of(page([alone]))
+    assert " certified runs" not in verdict_of(page([alone]))
+
+
 def test_a_false_certificate_of_a_log_is_an_alarm_of_its_own(results):
     """It is the log's, not an agent's: said once, and of no run that it was below the floor."""
     worth = results.of("trap", "stepmix")[1].baseline
@@ -430,6 +465,45 @@ def illustrated(results):
     drawn = replace(one, study=replace(one.study, figures=tuple(FIGURES)))
     other = replace(one, study=replace(one.study, figures=("regret",), name="other", axis="log"))
     return drawn, page([drawn, other])
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1: what the three kinds of colour blindness make of linear RGB.
+EYES = (
+    np.eye(3),
+    np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+    np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+)
+TO_XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2127, 0.7152, 0.0722], [0.0178, 0.1095, 0.8728]])  # white is (1, 1, 1)
+
+
+def seen_by(eye, colour):
+    """A colour in CIELAB."""
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in TO_XYZ @ np.clip(eye @ linear, 0, 1))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def least_difference(colours):
+    """Of neighbours, for the eye that can tell them apart least."""
+    return min(
+        np.linalg.norm(seen_by(eye, one) - seen_by(eye, other)) for eye in EYES for one, other in pairwise(colours)
+    )
+
+
+def test_neighbouring_agents_can_be_told_apart():
+    """By colour for every eye (2.3 is just noticeable), without colour by line and marker. Control: the same colours
+    in the order of before, in which pink stood beside orange and green."""
+    before = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+    assert set(before) == set(COLOURS)
+    assert least_difference(before) < 18
+    assert least_difference(COLOURS) > 20
+    looks = [(COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]) for i in range(len(COLOURS) * len(LINES))]
+    assert len(set(looks)) == len(looks)  # of as many agents no two look the same
+    assert len(set(LINES)) == len(LINES)
+    assert not {"--", "-.", ":"} & set(LINES)  # floor, baseline and optimum
+    assert len(set(MARKERS)) == len(COLOURS)
 
 
 def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):

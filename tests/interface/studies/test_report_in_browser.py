@@ -42,6 +42,9 @@ LOOK = """() => {
         lines: [...document.querySelectorAll('.claims summary')].map((one) => one.getBoundingClientRect().height),
         cut: [...document.querySelectorAll('.scroll:has(> table)')]
             .filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.getAttribute('aria-label')),
+        hints: [...document.querySelectorAll('figure .scroll')].map((box) => [
+            box.scrollWidth > box.clientWidth,
+            getComputedStyle(box, '::before').content.includes('scroll it sideways')]),
         links: [...document.querySelectorAll('a')].every((a) => document.querySelector(a.getAttribute('href'))),
     };
 }"""
@@ -91,6 +94,7 @@ def troubles(browser, path, width):
             wrong.append(f"{what} are not shown")
     if width >= DESK:
         wrong += [f"cut off: {table}" for table in seen["cut"]]
+    wrong += [f"a figure is cut off: {cut}, but says so: {said}" for cut, said in seen["hints"] if cut is not said]
     if not seen["marks"]:
         wrong.append("a mark or letter of a figure is not defined")
     if not seen["links"]:
@@ -226,6 +230,8 @@ CONTROLS = {
     "cut off: wide": '<div class="scroll" aria-label="wide" style="width: 50px; overflow: auto"><table><tr><td>'
     + "x" * 99
     + "</td></tr></table></div>",
+    "a figure is cut off": '<figure><div class="scroll" style="width: 50px; overflow: auto"><svg width="99"/>'
+    "</div></figure>",
     "a link leads nowhere": '<a href="#nobody">there</a>',
 }
 

@@ -69,6 +69,7 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
     """
 
     name = "BPI-UCBVI (Menard 2021)"
+    own_bounds = True
 
     problem: Problem
     _: KW_ONLY

@@ -7,7 +7,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
@@ -18,7 +18,7 @@ from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
-from surefoot.agents.promise import PremiseStatus, Promise
+from surefoot.agents.promise import PremiseStatus, by_given_value
 from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
@@ -167,21 +167,24 @@ class BudgetGrounds(NamedTuple):
                 f"account stays above the floor, though this policy is only proved to be worth {lower}."
             )
         if plan.safety == "trusted":
-            return f"Trusted, not certified: it rests on {self._trusted()}"
+            return self._trusted()
         return f"{agent.promise}."
 
     def _trusted(self) -> str:
-        """Return what a trusted plan rests on, as the end of a sentence."""
+        """Return what a trusted plan rests on."""
         trusts = self.proposal.trust_in(self.account)
         if not self.proposal.of_problem:
-            return f"counts that no one claimed: {UNCLAIMED}."
-        if trusts == "given value":
-            return f"the value of the baseline that was given, {self._shown(self.proposal.v_b)}."
-        if trusts == "declared range":
-            return "the declared range of the baseline's returns."
-        if trusts == "unclaimed account":
-            return "an account that no agent has claimed: agent.claim(counts) says whose it is."
-        return f"the premise that the baseline is above the floor; data prove {self._shown(self.proposal.lower_b)}."
+            rests_on = f"counts that no one claimed: {UNCLAIMED}"
+        elif trusts == "given value":
+            return by_given_value(self.agent.problem.units.to_user(self.proposal.v_b))
+        elif trusts == "declared range":
+            rests_on = "the declared range of the baseline's returns"
+        elif trusts == "unclaimed account":
+            rests_on = "an account that no agent has claimed: agent.claim(counts) says whose it is"
+        else:
+            proved = self._shown(self.proposal.lower_b)
+            rests_on = f"the premise that the baseline is above the floor; data prove {proved}"
+        return f"Trusted, not certified: it rests on {rests_on}."
 
     def _premises(self) -> str:
         agent = self.agent
@@ -298,16 +301,6 @@ class BudgetAgent(FloorAgent):
         """Write into these counts that their returns and their account are this agent's."""
         super().claim(counts)
         counts.account_of = self.account_fingerprint
-
-    @property
-    def promise(self) -> Promise:
-        """What is promised, beside every number that this agent produces."""
-        if not self.bounds.certified:
-            return Promise("not certified", scope=self.floor_scope, scale=self.bounds.scale)
-        promise = Promise("certified", self.delta, self.floor_scope, self.premise)
-        if self.baseline_value is None:
-            return promise
-        return replace(promise, knows_baseline_value=True, baseline_value=self.baseline_value)
 
     @property
     def known_baseline_value(self) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.agents.base import check_problem, require_known
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety
-from surefoot.agents.promise import PremiseStatus, Promise
+from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
@@ -129,6 +129,7 @@ class RewardFreeSafeRL(AgentByName):
     """
 
     name = "Reward-free safe RL"
+    own_bounds = True
     floor_scope = "every episode's coin-averaged value"
 
     problem: Problem
@@ -208,6 +209,8 @@ class RewardFreeSafeRL(AgentByName):
         if self.scale != 1.0:
             return Promise("not certified", scope=self.floor_scope, scale=self.scale)
         promise = Promise("certified", self.delta, self.floor_scope, self.premise)
+        if self.premise == "none needed":
+            return promise
         return replace(promise, knows_baseline_value=True, baseline_value=self.baseline_value)
 
     @cached_property
@@ -298,8 +301,7 @@ class RewardFreeGrounds(NamedTuple):
         if plan.safety == "trusted" and not self.claimed:
             return f"Trusted, not certified: {UNCLAIMED}."
         if plan.safety == "trusted":
-            given = f"{agent.baseline_value:.6g}"
-            return f"Trusted, not certified: it rests on the value of the baseline that was given, {given}."
+            return by_given_value(agent.baseline_value)
         return f"{agent.promise}."
 
     def _premise(self) -> str:

@@ -9,7 +9,9 @@ import numpy as np
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
+from surefoot.bounds import portfolio
 from surefoot.bounds.binding import Binding, estimated_rewards
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.kl import mean_bounds
@@ -161,15 +163,17 @@ class Learnt(FrozenRecord):
         asked = corollary(self.problem, self.delta, logged - level)
         beside = (
             f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
-            f"constant that its proof needs (at delta = {2.0 * self.delta:g} for log and agent together), if the "
-            "logged policy is worth its mean return"
+            "constant that its proof needs, if the logged policy is worth its mean return"
             if asked.printed < math.inf
             else "the paper's corollary gives no number: the mean return of the log is not above the floor"
         )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
         if self.rescaled_lower >= level:
-            return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside})."]
+            return [
+                f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside}).",
+                *_delta_of_corollary(asked, self.delta),
+            ]
         needed = self.episodes_needed(floor)
         missing = f"About {needed:,.0f} episodes like these would be enough (an estimate); {beside}"
         if needed == math.inf:
@@ -177,7 +181,10 @@ class Learnt(FrozenRecord):
                 "No number of episodes like these would be enough: too many pairs that the policy needs were never "
                 f"tried, or it is not worth the floor; {beside}"
             )
-        return [f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}."]
+        return [
+            f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}.",
+            *_delta_of_corollary(asked, self.delta),
+        ]
 
     def __repr__(self) -> str:
         word = "certified" if self.certified else "NOT CERTIFIED"
@@ -231,6 +238,35 @@ def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
     return max(0.0, problem.H * mean_bounds(n, n * share, math.log(1.0 / delta), 1.0)[0] - 1e-9 * problem.H)
 
 
+def returns_lower(problem: Problem, returns: Floats, delta: float) -> float:
+    """Return the same from what each episode was paid, in the user's units: by the portfolio bound.
+
+    It adapts to how much returns vary; `logged_lower` knows their mean alone, and takes them for coins.
+    """
+    span = problem.H * REWARD_UNITS
+    level = span * (returns - problem.lowest) / (problem.highest - problem.lowest)
+    if not ((level > -1.0) & (level < span + 1.0)).all():
+        raise InvalidCounts(
+            f"The returns of this log lie in {returns.min():g}..{returns.max():g}, expected "
+            f"{problem.lowest:g}..{problem.highest:g}: they are not those of the episodes that were counted."
+        )
+    earned = np.clip(np.floor(level + 1e-6), 0, span).astype(np.int64)
+    mean = portfolio.mean_lower(spread_all(earned, span), math.log(1.0 / delta))
+    return max(0.0, problem.H * (mean - 1e-9))
+
+
+def spread_all(x: Ints, span: int) -> Ints:
+    """Return how returns in 0..span are spread over the nodes: `spread` of each, all at once."""
+    nodes = np.array(NODES)
+    place = x * FINE // span
+    k = np.minimum(np.searchsorted(nodes, place, side="right") - 1, INTERVALS - 1)
+    above = (place - nodes[k]) * EPISODE // (nodes[k + 1] - nodes[k])
+    weights = np.zeros(PLACES, dtype=np.int64)
+    np.add.at(weights, k, EPISODE - above)
+    np.add.at(weights, k + 1, above)
+    return weights
+
+
 class Corollary(NamedTuple):
     """How many trajectories the paper's Corollary (coro:off) asks for; infinite where kappa is not positive."""
 
@@ -251,6 +287,16 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> C
     iota = math.log(H * S * A / delta)
     printed, sound = (float(math.ceil(k * c**2 * iota**2 * H**5 * S * A / kappa**2)) for k in (16.0, 32.0))
     return Corollary(printed, sound)
+
+
+def _delta_of_corollary(asked: Corollary, delta: float) -> list[str]:
+    """Say which delta the numbers of the corollary are for, where it gives any."""
+    if asked.printed == math.inf:
+        return []
+    return [
+        f"The corollary's numbers are for a delta of {2.0 * delta:g} in all. Half of it, {delta:g}, is for the "
+        "certificate of this log, the other half for the agent that begins with this policy."
+    ]
 
 
 def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:

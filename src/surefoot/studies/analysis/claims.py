@@ -29,9 +29,9 @@ from surefoot.studies.analysis.trials import (
     certificate_is_false,
     common,
     eta_of,
-    is_certified,
     is_flat,
     is_optimal,
+    is_promised,
     is_uncertified,
     kind_of,
     label_of,
@@ -123,11 +123,11 @@ def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found |
     Trial i of all scenarios has the same seed, so its runs are not independent: trials are counted, not runs, and one
     in which any scenario breaks the promise is broken.
     """
-    certified = [trial for trial in everyone if is_certified(trial)]
+    promised = [trial for trial in everyone if is_promised(trial)]
     broken = [trial for trial in everyone if breaks_promise(trial, agent)]
-    left = [trial for trial in certified if trial.off_baseline is not None]
+    left = [trial for trial in promised if trial.off_baseline is not None]
     false = [trial for trial in everyone if premise_is_false(trial)]
-    disproved = [trial for trial in (*certified, *false) if certificate_is_false(trial)]
+    disproved = [trial for trial in (*promised, *false) if certificate_is_false(trial)]
     if not left and not broken and not disproved:
         return None
     # Who never left cannot break it by exploring; one of them that did is counted among all.
@@ -141,8 +141,8 @@ def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found |
     what = "broke the sum's floor" if AGENTS[agent.agent].in_sum else "fell below the floor"
     count, bound = count_in_words(k, n, "trial"), bound_in_words(k, n)
     numbers = f"{label_of(everyone)}: {count}{where}{who} {what} ({bound})"
-    if len(left) < len(certified):
-        numbers += f", {runs(len(certified) - len(left))} never left it"
+    if len(left) < len(promised):
+        numbers += f", {runs(len(promised) - len(left))} never left it"
     if false:
         numbers += f", {runs(len(false))} had a baseline below the floor"
     if disproved:

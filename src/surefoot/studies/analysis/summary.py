@@ -136,6 +136,16 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
     }
 
 
+def on_given_value(row: Row) -> bool:
+    """Does the promise rest on the value of the baseline that was given? Then runs that left it are on trust, too."""
+    return (row["on_trust"] or 0) > (row["off_baseline_never"] or 0)
+
+
+def promised_runs(row: Row) -> int:
+    """Return how many runs came with a promise, certified or given the baseline's value."""
+    return (row["certified"] or 0) + ((row["on_trust"] or 0) if on_given_value(row) else 0)
+
+
 def _first(name: str, when: Sequence[int | None]) -> dict[str, Any]:
     """Return when something first happened: median, earliest, latest, and in how many trials it never did."""
     median, never = summarise_optional(when)

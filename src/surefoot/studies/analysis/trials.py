@@ -37,9 +37,9 @@ def is_uncertified(trial: Trial) -> bool:
     return trial.promise.kind == "not certified"
 
 
-def is_certified(trial: Trial) -> bool:
-    """Does the agent promise this floor, without a bonus scaled by hand and with a true premise?"""
-    return trial.promise.certified
+def is_promised(trial: Trial) -> bool:
+    """Does the agent promise this floor, certified or trusted, unscaled and with a true premise?"""
+    return trial.promise.stands
 
 
 def breaks_promise(trial: Trial, agent: AgentSpec) -> bool:
@@ -47,7 +47,7 @@ def breaks_promise(trial: Trial, agent: AgentSpec) -> bool:
 
     An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
     """
-    if not is_certified(trial):
+    if not is_promised(trial):
         return False
     if AGENTS[agent.agent].in_sum:
         # What rounding adds up to over so many episodes is not a loss.
@@ -59,12 +59,12 @@ def is_proved(trial: Trial, agent: AgentSpec) -> bool:
     """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
     left = trial.off_baseline is not None or breaks_promise(trial, agent)
-    return is_certified(trial) and (left or cleared)
+    return trial.certified and (left or cleared)
 
 
 def is_on_trust(trial: Trial, agent: AgentSpec) -> bool:
-    """Was nothing ever played but a baseline that nothing certifies? Then the run rests on trust in it."""
-    return is_certified(trial) and not is_proved(trial, agent)
+    """Does the run rest on trust: in a baseline that it never left and nothing certifies, or in its given value?"""
+    return is_promised(trial) and not is_proved(trial, agent)
 
 
 def certificate_is_false(trial: Trial) -> bool:

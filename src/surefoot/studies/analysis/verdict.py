@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from surefoot.agents.promise import GIVEN_VALUE
 from surefoot.studies.analysis.stats import NOISE, amount
-from surefoot.studies.analysis.summary import Row, Rows, summary
+from surefoot.studies.analysis.summary import Row, Rows, on_given_value, promised_runs, summary
 from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.run.store import Results
 
@@ -59,16 +60,21 @@ def _word(several: Sequence[Results], tables: Sequence[Rows]) -> tuple[str, str]
         if cell.agent.scale != 1.0 or row["not_certified"]
     }
     certified = sum(row["certified"] or 0 for row in rows)
+    given = ", ".join(dict.fromkeys(row["label"] for row in rows if on_given_value(row)))
+    trusted = f"{given}: {GIVEN_VALUE}, not certified. " if given else ""
+    other = " other" if given else ""
     if scaled:
-        others = " The other agents with a floor ran with unscaled constants: their promise is proved."
+        others = "The other agents with a floor ran with unscaled constants: their promise is proved."
         return UNCERTIFIED, (
             f"A bonus was scaled by hand, which no proof covers: {', '.join(scaled)}. What came of it was measured "
-            f"here and is promised nowhere.{others if certified else ''}"
+            f"here and is promised nowhere. {trusted}{others if certified else ''}".rstrip()
         )
     if not certified and any(row["on_trust"] for row in rows):
+        if all(on_given_value(row) for row in rows if row["on_trust"]):
+            return TRUSTED, f"{trusted}Nothing was certified."
         return TRUSTED, (
-            "No run ever left its baseline, and nothing was certified: that the baseline is above the floor is taken "
-            "on trust."
+            f"{trusted}No{other} run ever left its baseline, and nothing was certified: that the baseline is above the "
+            "floor is taken on trust."
         )
     if not certified:
         none = not any(row["trials"] for row in rows)
@@ -76,13 +82,13 @@ def _word(several: Sequence[Results], tables: Sequence[Rows]) -> tuple[str, str]
         return NOTHING, f"{why}: there is nothing to certify."
     deltas = " or ".join(f"{delta:g}" for delta in sorted({row["delta"] for row in rows if row["certified"]}))
     return CERTIFIED, (
-        "Every agent with a floor ran with unscaled constants: its promise is proved at level "
+        f"{trusted}Every{other} agent with a floor ran with unscaled constants: its promise is proved at level "
         f"delta = {deltas}, under its premises."
     )
 
 
 def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...]:
-    """Return where a certified agent did not keep what it promised."""
+    """Return where an agent did not keep what it promised."""
     broken = [(results, row) for results, row in table if row["broken"]]
     false: dict[str, None] = {}  # said once, though every agent of a scenario had the same log
     for results, row in table:
@@ -94,7 +100,7 @@ def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...
             ] = None
     if not broken:
         return tuple(false)
-    runs, of = (sum(row[key] or 0 for _, row in table) for key in ("broken", "certified"))
+    runs, of = sum(row["broken"] for _, row in broken), sum(promised_runs(row) for _, row in table)
     lines = [f"PROMISE BROKEN in {runs:,} of {of:,} runs that came with one."]
     for results, row in broken:
         where = _where(results, row, named)
@@ -104,7 +110,7 @@ def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...
             else f"below the floor in {amount(row['violations'])} episodes per run on average"
         )
         lines.append(
-            f"{row['label']} in {where}: {row['broken']:,} of {row['certified']:,} runs, {what}. Its delta of "
+            f"{row['label']} in {where}: {row['broken']:,} of {promised_runs(row):,} runs, {what}. Its delta of "
             f"{row['delta']:g} allows for {100 * row['delta']:g} % of runs."
         )
     return (*lines, *false)
@@ -118,13 +124,15 @@ def _where(results: Results, row: Row, named: bool) -> str:
 def _found(rows: Rows) -> tuple[str, ...]:
     """Return what happened, in plain words."""
     lines = []
-    certified, broken = (sum(row[key] or 0 for row in rows) for key in ("certified", "broken"))
-    if certified:
-        each = all(not row["in_sum"] for row in rows if row["certified"])
-        what = "ever had an episode whose expected return was below the floor" if each else "broke its promise"
-        who = f"{broken:,} of" if broken else "None of"
-        lines.append(f"{who} the {certified:,} certified {_runs(certified)} {what}.")
-    trusted = sum(row["on_trust"] or 0 for row in rows)
+    given, others = ([row for row in rows if on_given_value(row) is is_given] for is_given in (True, False))
+    for some, before, after in ((others, "certified ", ""), (given, "", f" that are {GIVEN_VALUE},")):
+        runs, broken = sum(map(promised_runs, some)), sum(row["broken"] or 0 for row in some)
+        if runs:
+            each = all(not row["in_sum"] for row in some if promised_runs(row))
+            what = "ever had an episode whose expected return was below the floor" if each else "broke its promise"
+            who = f"{broken:,} of" if broken else "None of"
+            lines.append(f"{who} the {runs:,} {before}{_runs(runs)}{after} {what}.")
+    trusted = sum(row["on_trust"] or 0 for row in others)
     if trusted:
         lines.append(f"{trusted:,} {_runs(trusted)} never left the baseline: trusted throughout, not certified.")
     # A scaled agent without a floor is named once, for its scale.
@@ -225,11 +233,13 @@ def _promise(total: dict[str, int], in_sum: bool) -> str:
     if total["no_floor"]:
         return "promises no floor"
     if total["broken"]:
-        return f"PROMISE BROKEN in {total['broken']:,} of {total['certified']:,} runs"
-    all_of_them = total["certified"] == total["trials"]
-    words = "certified" if all_of_them else f"certified in {total['certified']:,} of {total['trials']:,} runs"
+        return f"PROMISE BROKEN in {total['broken']:,} of {promised_runs(total):,} runs"
+    runs, given = promised_runs(total), on_given_value(total)
+    words = GIVEN_VALUE if given else "certified"
+    if runs < total["trials"]:
+        words += f" in {runs:,} of {total['trials']:,} runs"
     if in_sum:
         words += ", in the sum of all episodes"
-    if total["on_trust"]:
+    if total["on_trust"] and not given:
         words += f", on trust in {total['on_trust']:,}"
     return words

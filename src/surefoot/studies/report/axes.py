@@ -16,7 +16,7 @@ import numpy as np
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import COLOURS
+from surefoot.simulation.figures import COLOURS, LINES, MARKERS, Line
 from surefoot.studies.analysis.stats import band
 from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
 from surefoot.studies.run.store import Results
@@ -59,9 +59,14 @@ class DrawnCell:
         return COLOURS[self.number % len(COLOURS)]
 
     @property
-    def line(self) -> Any:
-        """The line style of the agent, for studies of more agents than there are colours."""
-        return "-" if self.number < len(COLOURS) else (0, (4, 1.2))
+    def line(self) -> Line:
+        """The line style of the agent, for readers to whom colours look alike. There is one more than colours."""
+        return LINES[self.number % len(LINES)]
+
+    @property
+    def marker(self) -> str:
+        """The marker of the agent, where there are points and not a curve."""
+        return MARKERS[self.number % len(MARKERS)]
 
     @property
     def counted(self) -> str:

@@ -324,15 +324,15 @@ def _draw_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell], be
     """Draw one agent, moved by the factor `beside` so that agents do not hide each other."""
     x = beside * np.array([log_size(cell) for cell in cells], dtype=np.float64)
     violations = [[trial.violations for trial in cell.trials] for cell in cells]
-    colour = cells[0].colour
-    left.plot(x, [np.mean(some) for some in violations], "o-", color=colour, ms=4, lw=1.2, label=cells[0].label)
+    colour, points = cells[0].colour, f"{cells[0].marker}-"
+    left.plot(x, [np.mean(some) for some in violations], points, color=colour, ms=4, lw=1.2, label=cells[0].label)
     every = [(size, n) for size, some in zip(x, violations, strict=True) for n in some]
     left.plot(*np.array(every).T, "o", color=colour, ms=2.5, alpha=0.3, mec="none")
     bad = [sum(n > 0 for n in some) for some in violations]
     shares = np.array([k / len(some) for k, some in zip(bad, violations, strict=True)])
     bounds = np.array([binomial_bounds(k, len(some)) for k, some in zip(bad, violations, strict=True)]).T
     errors = np.abs(bounds - shares)
-    right.errorbar(x, shares, yerr=errors, fmt="o-", color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2)
+    right.errorbar(x, shares, yerr=errors, fmt=points, color=colour, ms=4, lw=1.2, elinewidth=0.9, capsize=2)
 
 
 def _dress_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell]) -> None:

@@ -16,6 +16,7 @@ from surefoot.agents import AGENTS
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import Analysis, Verdict, analyse
+from surefoot.studies.analysis.summary import promised_runs
 from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
 from surefoot.studies.report.svg import labelled, with_shared_letters
@@ -258,7 +259,7 @@ def _index(views: Sequence[StudyView]) -> Table:
         tags = [] if verdict.word == CERTIFIED else [Note(verdict.word, bad=verdict.word == UNCERTIFIED)]
         if verdict.alarms:
             tags.append(Note(BROKEN, bad=True))
-        certified, broken = (sum(row[key] or 0 for row in view.rows) for key in ("certified", "broken"))
+        promised, broken = sum(map(promised_runs, view.rows)), sum(row["broken"] or 0 for row in view.rows)
         holds = sum(verdict.holds is True for verdict in view.verdicts)
         others = [row for row in view.rows if row["no_floor"] or row["not_certified"]]
         below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
@@ -266,7 +267,7 @@ def _index(views: Sequence[StudyView]) -> Table:
             [
                 TableCell(view.study.title, tags=tuple(tags), anchor=view.anchor),
                 TableCell(f"{holds} of {len(view.verdicts)}", anchor=f"{view.anchor}-claims") if view.verdicts else "–",
-                f"{broken:,} of {certified:,}" if certified else "–",
+                f"{broken:,} of {promised:,}" if promised else "–",
                 f"{below:,} of {runs:,}" if runs else "–",
             ]
         )
@@ -343,7 +344,7 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
         lines.append(
             "The baseline is above the floor. That is trusted, not proved, until data certify it: before that an "
             "agent plays the baseline alone. Beside each promise stands how well the agent knows it beforehand: "
-            "certified by data, asserted by the user (somebody gave its value), or unknown. Whether it is true is "
+            "certified by data, given to the agent (with the baseline's value), or unknown. Whether it is true is "
             "known here, because the simulator knows the world; no promise rests on that."
         )
     if any(scenario.log is not None for scenario in scenarios):
@@ -363,7 +364,8 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
         )
     if any(row["told"] for view in views for row in view.rows):
         lines.append(
-            "Knows V^b: the agent was given the true value of the baseline, and its promise presumes that value."
+            "Knows V^b: the agent was given the true value of the baseline. A promise that rests on this value is "
+            "trusted, not certified."
         )
     if any(spec.pooled is not False for spec in specs):
         lines.append("Where counts are pooled over steps, the dynamics do not depend on the step.")

@@ -5,10 +5,11 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from surefoot.agents import AGENTS
+from surefoot.agents.promise import GIVEN_VALUE
 from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
 from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
-from surefoot.studies.analysis.summary import Row
+from surefoot.studies.analysis.summary import Row, on_given_value, promised_runs
 from surefoot.studies.analysis.trials import (
     UNCERTIFIED,
     is_uncertified,
@@ -181,7 +182,8 @@ def _trials(view: StudyView, row: Row) -> tuple[Trial, ...]:
 
 def _constants(agent: AgentSpec) -> TableCell:
     scaled = () if agent.scale == 1.0 else (Note(f"bonus times {agent.scale:g}: {UNCERTIFIED}", bad=True),)
-    return TableCell(CONSTANTS[agent.bounds], tags=scaled)
+    words = "its own" if AGENTS[agent.agent].own_bounds else CONSTANTS[agent.bounds]
+    return TableCell(words, tags=scaled)
 
 
 def replan_in_words(choice: Choice) -> str:
@@ -250,12 +252,14 @@ def _result(row: Row, somebody_knows: bool) -> TableRow:
 def _tags(row: Row) -> tuple[Note, ...]:
     """Return what the numbers of this row are worth as a promise."""
     tags = []
+    given = on_given_value(row)
     if row["broken"]:
-        tags.append(Note(f"PROMISE BROKEN in {row['broken']} of {row['certified']} runs", bad=True))
-    elif row["certified"]:
+        tags.append(Note(f"PROMISE BROKEN in {row['broken']} of {promised_runs(row)} runs", bad=True))
+    elif promised_runs(row):
         scope = ", in the sum of all episodes" if row["in_sum"] else ""
-        tags.append(Note(f"certified{_share(row, 'certified')}{scope}"))
-    if row["on_trust"]:
+        word, key = (GIVEN_VALUE, "on_trust") if given else ("certified", "certified")
+        tags.append(Note(f"{word}{_share(row, key)}{scope}"))
+    if row["on_trust"] and not given:
         tags.append(Note(f"on trust{_share(row, 'on_trust')}: never left the baseline"))
     if row["not_certified"]:
         tags.append(Note(UNCERTIFIED, bad=True))

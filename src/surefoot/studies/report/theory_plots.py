@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.simulation.figures import COLOURS
+from surefoot.simulation.figures import COLOURS, MARKERS
 from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.judges import MIXERS
 from surefoot.studies.analysis.stats import PowerLaw, amount
@@ -87,7 +87,7 @@ def plot_exponents(results: Results) -> "Figure":
     for (varied, several), axes in zip(((key[0], some) for key, some in drawn.items()), grid, strict=True):
         for i, series in enumerate(several):
             x, y = (np.array([getattr(point, name) for point in series.points]) for name in ("x", "waited"))
-            axes.plot(x, y, "o", color=COLOURS[i], ms=3.5, label=f"{series.label}: exponent {series.fit}")
+            axes.plot(x, y, MARKERS[i], color=COLOURS[i], ms=3.5, label=f"{series.label}: exponent {series.fit}")
             _draw_fit(axes, x, series.fit, COLOURS[i])
         exponents = (1.0, 2.0) if varied == "1/kappa" else (SIZES[varied],)
         _draw_exponents(axes, several[0], exponents)

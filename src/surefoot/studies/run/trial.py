@@ -128,7 +128,7 @@ class Trial(FrozenRecord):
 
     @property
     def certified(self) -> bool:
-        """Does the agent promise this floor, without a bonus scaled by hand and with a true premise?"""
+        """Does the agent promise this floor by proof from data, unscaled and with a true premise?"""
         return self.promise.certified
 
     @property
