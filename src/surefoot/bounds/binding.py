@@ -72,7 +72,7 @@ def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> li
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
     """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
     r = np.asarray(problem.r_rescaled[h])
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
     if problem.unknown_rows is None or counts.x_sa is None:
         return r

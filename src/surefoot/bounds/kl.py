@@ -92,6 +92,9 @@ class KL:
         if problem.support_rows is not None:
             moving = problem.support_rows.sum(axis=-1) > 1
             pairs = int(moving.sum()) * (steps if len(moving) == 1 else 1)
+        if problem.mask_lists is not None:
+            sizes = np.diff(problem.mask_lists.first)
+            pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
         rewards = 0
         if problem.unknown_rows is not None:
             rewards = int(problem.unknown_rows.sum()) * (steps if len(problem.unknown_rows) == 1 else 1)
@@ -161,7 +164,7 @@ class KL:
         for s, a in np.ndindex(*Q_up.shape):
             at = model.support[h, s, a]
             after = 0.0
-            if p.r_next_rows is not None:
+            if p.pays_by_next:
                 after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])

@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from surefoot.base.arrays import AnyArray
+from surefoot.base.successors import Successors, offsets
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
+from surefoot.task.listed import first_outside
 from surefoot.task.problem import Problem
 
 
@@ -32,15 +35,28 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
-    if problem.support_rows is None:
+    if not problem.knows_support:
         return
-    bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
-    if bad.size:
-        row, s, a, s_next = bad[0]
+    bad = _outside(counts, problem)
+    if bad is not None:
+        row, s, a, s_next = bad
         raise InvalidCounts(
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
+
+
+def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
+    """Return row, state, action and next state of the first transition that was seen outside the mask."""
+    S, A, lists = problem.S, problem.A, problem.mask_lists
+    if lists is None:
+        bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
+        return bad[0] if bad.size else None
+    row, s, a, s_next = np.nonzero(counts.n_sas)
+    rows = len(counts.n_sas)
+    seen = Successors(offsets(np.bincount((row * S + s) * A + a, minlength=rows * S * A)), s_next.astype(np.int64))
+    found = first_outside(seen, lists, S, S * A)
+    return None if found is None else np.array([part[found[1]] for part in (row, s, a, s_next)])
 
 
 def require_claimed(counts: Counts) -> None:
