@@ -17,6 +17,7 @@ from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.nodes import OUTSIDE, PLACES
+from surefoot.base.sparse import require_small
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs
@@ -231,6 +232,10 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
+    if not problem.knows_support:
+        require_small(
+            "A world where all next states are alike", (S, A, S), "forecast(agent, world=...), or declare them,"
+        )
     P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
@@ -242,8 +247,11 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
         if problem.start is None and counts.n_start.any():
             start = counts.n_start / counts.n_start.sum()
     P = P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, (problem.H, S, A, S))
-    if problem.r_next_rows is not None:
-        after = problem.r_next_rows.reshape(-1, S, A, S)
+    if problem.pays_by_next:
+        after = problem.r_next_rows
+        if after is None:
+            after = np.array([problem.r_next_at(h) for h in range(problem.H)])
+        after = after.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
     r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
     # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
@@ -277,9 +285,12 @@ class _Expected:
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
         """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
-        went = d[..., None] * world.P
         rows = len(self.n_sas)
-        self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
+        if world.sparse:
+            _add_listed(self.n_sas, world, d)
+        else:
+            went = d[..., None] * world.P
+            self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
         if self.x_sa is not None and self.z_sa is not None:
             r = world.r_rescaled
@@ -287,6 +298,15 @@ class _Expected:
             for sums, each in ((self.x_sa, r), (self.z_sa, between)):
                 paid = d * each * REWARD_UNITS
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
+
+
+def _add_listed(n_sas: Floats, world: TabularMDP, d: Floats) -> None:
+    """Add expected visits d (H, S, A), spread over the successors of a sparse world."""
+    S, A = world.S, world.A
+    rows = n_sas.reshape(-1, S * A, S)
+    for h in range(world.H):
+        pair, state, p = world.entries(h)
+        rows[h % len(rows), pair, state] += d[h].reshape(-1)[pair] * p
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

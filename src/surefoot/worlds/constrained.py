@@ -9,7 +9,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
-from surefoot.task.problem import signal
+from surefoot.task.signal import signal
 from surefoot.worlds.exact import cost_of, rescaled_solve, worth
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 

@@ -53,7 +53,10 @@ def rescaled_policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
     pi = check_policy(policy, world.problem)
     V = np.zeros((world.H + 1, world.S))
-    kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
+    if world.sparse:
+        kernels.sparse_policy_value(*world.successors, world.p_list, world.r_rows, pi, V)
+    else:
+        kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
     return V
 
 
@@ -94,7 +97,7 @@ def rescaled_solve(world: TabularMDP) -> Solution:
     Q = np.zeros((world.H, world.S, world.A))
     V = np.zeros((world.H + 1, world.S))
     for h in reversed(range(world.H)):
-        Q[h] = world.r_rescaled[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
+        Q[h] = world.r_rescaled[h] + world.mean_next(h, V[h + 1])
         V[h] = Q[h].max(axis=1)
     return Solution(policy=greedy(Q), Q=Q, V=V, value=world.at_start(V[0]))
 
@@ -115,7 +118,7 @@ def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
     reach = np.asarray(world.start)
     for h in range(world.H):
         d[h] = reach[:, None] * pi[h]
-        reach = np.einsum("sa,sat->t", d[h], world.P[h])
+        reach = world.spread(h, d[h])
     return d
 
 

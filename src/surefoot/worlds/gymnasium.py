@@ -421,7 +421,7 @@ class TabularEnv(Env):
         a = int(action)
         if h >= self.model.H:
             raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
-        s_next = draw(self.model.P[h, s, a], self.np_random)
+        s_next = self.model.draw_next(h, s, a, self.np_random)
         self._s, self._h = s_next, h + 1
         units = self.model.problem.units
         x = float(self.model.mean_reward(h, s, a, s_next))
