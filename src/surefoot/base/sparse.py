@@ -134,7 +134,7 @@ def require_rows_sum_to_one(name: str, table: SparseTable, meaning: str, error: 
             f"probability >= 0. Rows must be {meaning}."
         )
     sums = np.bincount(list_of(table.lists), table.value, minlength=len(table.lists.first) - 1)
-    bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    bad = np.flatnonzero(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
     if bad.size:
         raise error(
             f"{name} sums to {sums[bad[0]]:.10g} for {_pair(table, int(bad[0]))}, expected 1 within "

@@ -43,6 +43,7 @@ def sparse_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Spa
     stationary = not isinstance(P, list | tuple) or (isinstance(P, SparseTable) and P.rows == 1)
     if isinstance(P, SparseTable):
         assert H is not None
+        require_rows_sum_to_one("P", P, MEANING, InvalidModel)
         return P, H, stationary
     if not as_lists(rewards):
         H = _steps(H if stationary else len(P), rewards, word)
