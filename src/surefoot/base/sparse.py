@@ -86,6 +86,18 @@ def sparse_table(name: str, given: Any, H: int | None, keep_zeros: bool = False)
     return SparseTable(Successors(offsets(sizes), states), values, S, A), steps
 
 
+def table_from(pair: AnyArray, state: AnyArray, value: AnyArray, S: int, A: int) -> SparseTable:
+    """Return the table, for all steps, with these numbers for these pairs and next states.
+
+    Those of equal places are added up, in the order given. What adds up to 0 is left out.
+    """
+    keys, entry = np.unique(pair * S + state, return_inverse=True)
+    values = np.asarray(np.bincount(entry, value, len(keys)), dtype=np.float64)
+    kept = values != 0.0
+    keys = keys[kept]
+    return SparseTable(Successors(offsets(np.bincount(keys // S, minlength=S * A)), keys % S), values[kept], S, A)
+
+
 def _sizes(name: str, matrices: list[Any]) -> tuple[int, int]:
     """Return S and A, if all matrices have the same shape (S*A, S)."""
     expected = "expected scipy.sparse matrices of shape (S*A, S): a row for each state and action, s*A + a"

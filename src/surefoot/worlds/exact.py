@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
+from surefoot.base.sparse import SparseTable
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture, boltzmann, check_policy, greedy
@@ -130,20 +131,23 @@ def with_soft_optimum(name: str, P: Floats, r: Floats, H: int, eta: float) -> Ta
 
 def with_baseline(
     name: str,
-    P: Floats,
+    P: Floats | SparseTable,
     r: Floats,
     H: int,
     baseline: Floats,
     floor: float | None = None,
     cost: Floats | None = None,
     units: Units = Units(),  # noqa: B008  (frozen)
+    s1: int = 0,
 ) -> TabularMDP:
     """Return the world with this baseline; r is rescaled. Unless another floor is given, it is nine tenths of the way
     from the lowest return up to the baseline's value."""
-    bare = TabularMDP(P, r, H=H)
     if floor is None:
-        floor = units.to_user(USUAL_SHARE * float(policy_value(bare, baseline)[0, 0]))
-    return TabularMDP(P, Rescaled(r), H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
+        bare = TabularMDP(P, r, s1=s1, H=H)
+        floor = units.to_user(USUAL_SHARE * float(policy_value(bare, baseline)[0, s1]))
+    return TabularMDP(
+        P, Rescaled(r), s1=s1, H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor
+    )
 
 
 def lean(rule: Floats, slip: float) -> Floats:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats
-from surefoot.base.sparse import SparseTable
-from surefoot.base.successors import PaidLists, Successors, list_of, offsets
+from surefoot.base.sparse import SparseTable, table_from
+from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
 from surefoot.task.listed import SizedLists
 
 DENSE = 64  # states up to which arrays over all next states are made
@@ -27,26 +27,18 @@ class Outcomes(NamedTuple):
     @classmethod
     def of(cls, outcomes: Iterable[Outcome], S: int, A: int) -> "Outcomes":
         """Add up the outcomes, in the order in which they come. Those without probability are left out."""
-        table = np.array(list(outcomes), dtype=np.float64).reshape(-1, 4)
-        pair, place = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
-        p, reward = table[:, 2], table[:, 3]
-        keys, entry = np.unique(pair * S + place, return_inverse=True)
-        probability = np.bincount(entry, p, len(keys))
-        earned = np.bincount(entry, p * reward, len(keys))
-        kept = probability != 0.0
-        keys = keys[kept]
-        lists = Successors(offsets(np.bincount(keys // S, minlength=S * A)), keys % S)
-        possible = p > 0.0
+        every = np.array(list(outcomes), dtype=np.float64).reshape(-1, 4)
+        lowest, highest = min(float(every[:, 3].min()), 0.0), max(float(every[:, 3].max()), 0.0)
+        every = every[every[:, 2] != 0.0]
+        pair, place = every[:, 0].astype(np.int64), every[:, 1].astype(np.int64)
+        p, reward = every[:, 2], every[:, 3]
+        transitions = table_from(pair, place, p, S, A)
+        entry, _ = looked_up(keys_of(*transitions.lists, S), pair * S + place)
+        earned = np.asarray(np.bincount(entry, p * reward, len(transitions.value)), dtype=np.float64)
         spread = np.full((2, S * A), -np.inf)
-        np.maximum.at(spread[0], pair[possible], reward[possible])
-        np.maximum.at(spread[1], pair[possible], -reward[possible])
-        return cls(
-            SparseTable(lists, probability[kept], S, A),
-            earned[kept],
-            min(float(reward.min()), 0.0),
-            max(float(reward.max()), 0.0),
-            bool((spread.sum(axis=0) > 0.0).any()),
-        )
+        np.maximum.at(spread[0], pair, reward)
+        np.maximum.at(spread[1], pair, -reward)
+        return cls(transitions, earned, lowest, highest, bool((spread.sum(axis=0) > 0.0).any()))
 
     def mean_rewards(self, dense: bool) -> Floats:
         """Return the mean reward (S, A) of each pair. Sums over an array of all next states round in another order."""
