@@ -253,7 +253,7 @@ class CountingAgent(FrozenRecord, ABC):
 
     def episodes_in(self, counts: Counts) -> int:
         """Return how many episodes these counts hold; of counts made by hand, the most that any step has."""
-        by_step = counts.n_sas.sum(axis=(1, 2, 3))
+        by_step = counts.n_sa.sum(axis=(1, 2))
         return -(-int(by_step[0]) // self.problem.H) if counts.pooled else int(by_step.max())
 
     def check_episodes(self, counts: Counts, episodes: int) -> None:

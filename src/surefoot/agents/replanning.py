@@ -98,7 +98,7 @@ class Deadline(NamedTuple):
 
 def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
     """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?"""
-    counted = int(counts.n_sas.sum()) // H
+    counted = counts.total // H
     length = block_length(replan, counted)
     returns = None
     if by_returns and replan.rule.growth < math.inf:
@@ -110,7 +110,7 @@ def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -
 def is_due(end: Deadline, now: Counts, H: int) -> bool:
     """Is it time to replan?"""
     if end.episodes is not None:
-        return int(now.n_sas.sum()) // H >= end.episodes
+        return now.total // H >= end.episodes
     if end.returns is not None and int(now.baseline_returns[0]) >= end.returns:
         return True
     return bool((now.n_sa >= end.visits).any())

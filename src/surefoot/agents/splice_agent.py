@@ -248,16 +248,16 @@ class SpliceAgent(AgentByName):
                 f"The log holds action {a} in state {s}, which this baseline never plays there: somebody else wrote "
                 "it. Its returns prove nothing of this baseline."
             )
-        n_sas, problem = counts.n_sas, self.problem
-        earned, chance = 0.0 if counts.x_sa is None else float(counts.x_sa.sum()) / REWARD_UNITS, 0
-        for h, went in enumerate(n_sas):
-            known = went * ~problem.unknown_at(h)[..., None]
-            earned += float((known * problem.r_next_at(h)).sum())
-            if counts.x_sa is not None:
-                earned -= float(counts.x_sa[h][~problem.unknown_at(h)].sum()) / REWARD_UNITS
-            chance += int(known.sum())
+        problem, (place, s_next, n) = self.problem, counts.entries
+        h, pair = np.divmod(place, problem.S * problem.A)
+        s, a = np.divmod(pair, problem.A)
+        known = ~problem.reward_unknown(h, s, a)
+        chance = int(n[known].sum())
+        earned = float((n * problem.reward_of(h, s, a, s_next))[known].sum())
+        if counts.x_sa is not None:
+            earned += float(sum(x[problem.unknown_at(h)].sum() for h, x in enumerate(counts.x_sa))) / REWARD_UNITS
         total = float(sum(problem.units.from_user(x) for x in paid.tolist()))
-        rounding = n_sas.sum() / REWARD_UNITS + 1e-9 * len(paid)
+        rounding = counts.total / REWARD_UNITS + 1e-9 * len(paid)
         if abs(total - earned) > rounding + math.sqrt(0.5 * chance * math.log(2e9)):
             found, expected = (problem.units.to_user(x / len(paid)) for x in (total, earned))
             raise InvalidCounts(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.base.arrays import Floats
+from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate
 from surefoot.errors import InvalidSetting
@@ -131,4 +132,7 @@ class Bernstein:
     ) -> "kernels.Evidence":
         """Return what the kernels read; SAH in the union also when counts are pooled. It shares the counts' array."""
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
+        lists = counts.transitions.for_kernels
+        if isinstance(lists, CountLists):
+            return kernels.sparse_estimate_from(lists, problem.r_rows, log_union, self.scale)
         return kernels.estimate_from(counts.n_sas, problem.r_rows, log_union, self.scale)

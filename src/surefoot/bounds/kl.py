@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.count_lists import CountLists
+from surefoot.base.successors import PaidLists, Successors, listed
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
@@ -222,18 +224,15 @@ class KL:
         self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
     ) -> "kernels.Evidence":
         """Return what the kernels read. It shares the counts' arrays."""
-        return kernels.balls_from(
-            counts.n_sas,
-            problem.H,
-            rewards=kernels.RewardArrays(
-                problem.r_rows,
-                problem.r_next_rows,
-                problem.unknown_rows,
-                counts.x_sa,
-                counts.z_sa,
-                bets=self.rewards == "bets",
-            ),
-            support=problem.support_rows,
+        rewards = kernels.RewardArrays(
+            problem.r_rows,
+            problem.r_next_rows,
+            problem.unknown_rows,
+            counts.x_sa,
+            counts.z_sa,
+            bets=self.rewards == "bets",
+        )
+        level = kernels.BallSettings(
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else self.dirichlet(problem.S),
             scale=self.scale,
@@ -241,6 +240,35 @@ class KL:
             margin=rounding,
             uppers=uppers,
         )
+        lists = counts.transitions.for_kernels
+        if isinstance(lists, CountLists):
+            return kernels.sparse_balls_from(lists, problem.H, rewards, mask_lists(problem), paid_lists(problem), level)
+        return kernels.balls_from(
+            counts.n_sas,
+            problem.H,
+            rewards=rewards,
+            support=problem.support_rows,
+            log_union=level.log_union,
+            alpha=level.alpha,
+            scale=level.scale,
+            tie=level.tie,
+            margin=level.margin,
+            uppers=level.uppers,
+        )
+
+
+def mask_lists(problem: Problem) -> Successors | None:
+    """The possible next states as lists."""
+    return None if problem.support_rows is None else listed(problem.support_rows)
+
+
+def paid_lists(problem: Problem) -> PaidLists | None:
+    """Rewards by next state as lists."""
+    if problem.r_next_rows is None:
+        return None
+    elsewhere = float(np.median(problem.r_next_rows))
+    where = problem.r_next_rows != elsewhere
+    return PaidLists(*listed(where), problem.r_next_rows[where], elsewhere)
 
 
 def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:

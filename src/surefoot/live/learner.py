@@ -75,7 +75,7 @@ class Learner:
         self._agent.take_over(self.counts)
         self._returns_of = self.counts.returns_of
         self.source = episode_source(self._agent, self.seed)
-        counted = int(self.counts.n_sas.sum()) // problem.H
+        counted = self.counts.total // problem.H
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
         if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
@@ -152,7 +152,7 @@ class Learner:
         if counts.planned is None or must_replan(agent, counts.planned, counts):
             return self._replan()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
-        planned_at = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // agent.problem.H
+        planned_at = self.episodes - (counts.total - counts.planned.total) // agent.problem.H
         if planned_at < 0:  # before this learner's first episode: its streams do not reach back
             return self._replan()
         plan = self.plan

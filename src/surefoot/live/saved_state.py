@@ -28,6 +28,7 @@ from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
 from surefoot.task.sameness import arrays_of
+from surefoot.task.transitions import Table
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
@@ -66,8 +67,9 @@ class RunIdentity:
         mask = arrays_of(problem.support_rows, problem.mask_lists)
         for array in (problem.r_rows, *after, problem.unknown_rows, *mask, problem.start):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        if counts.n_sas.any():
-            seen = [counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
+        if counts.total:
+            tables = [counts.n_sas] if isinstance(counts.transitions, Table) else counts.entries
+            seen = [*tables, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
             if counts.z_sa is not None and counts.z_sa.any():
                 seen.append(counts.z_sa)
             if counts.return_weights.any():
@@ -152,7 +154,7 @@ class State:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
         both = [(counts, done + before)]
         if counts.planned is not None:
-            both.append((counts.planned, int(counts.planned.n_sas.sum()) // problem.H))
+            both.append((counts.planned, counts.planned.total // problem.H))
         fit = (_are_of(some, episodes, before, problem.H) for some, episodes in both)
         if not 0 <= done <= run.episodes or not all(fit):
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
@@ -168,7 +170,7 @@ def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:
     starts = int(counts.n_start.sum())
     by_baseline, earned = (int(number) for number in counts.baseline_returns)
     return (
-        int(counts.n_sas.sum()) == episodes * H
+        counts.total == episodes * H
         and episodes - before <= starts <= episodes
         and by_baseline <= episodes
         and earned <= by_baseline * H * REWARD_UNITS

@@ -16,6 +16,7 @@ from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
+from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import OUTSIDE, PLACES
 from surefoot.base.sparse import require_small
 from surefoot.base.validation import REWARD_UNITS, require_number
@@ -27,6 +28,7 @@ from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Shape, Table
 from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -141,7 +143,7 @@ def forecast(
     problem, floor = agent.problem, agent.floor
     if kappa is not None and isinstance(floor, BaselineFloor):
         raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
-    if counts is not None and not counts.n_sas.any():
+    if counts is not None and not counts.total:
         raise InvalidSetting(
             "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
         )
@@ -265,6 +267,7 @@ class _Expected:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
         self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
+        self.transitions = Table(self.n_sas)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
@@ -276,6 +279,21 @@ class _Expected:
     def row(self, h: int) -> int:
         """Return the row of step h, as `Counts.row` does."""
         return h % len(self.n_sas)
+
+    @property
+    def shape(self) -> Shape:
+        """Rows, states, actions."""
+        return self.transitions.shape
+
+    @property
+    def n_sa(self) -> Floats:
+        """The visits of each pair."""
+        return np.asarray(self.n_sas.sum(axis=-1))
+
+    @property
+    def entries(self) -> Entries:
+        """The counts above 0, one by one."""
+        return self.transitions.entries
 
     @property
     def as_counts(self) -> Counts:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -32,9 +32,11 @@ from surefoot.task.episode import Episode
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Lists
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
+_Holder = TypeVar("_Holder", bound=Any)  # evidence, or arrays of counts
 NEVER = 2**62  # baseline episodes: none end a plan
 STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
@@ -194,6 +196,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
+        arrays = with_room(arrays, counts, problem.H)
         done += kernels.play_on(
             true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
         )
@@ -203,13 +206,13 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
 def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) -> "kernels.CountArrays":
     """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
     limits = end.visits
-    rows, S, A, _ = counts.n_sas.shape
+    rows, S, A = counts.shape
     x_sa, z_sa = (
         np.zeros((0, 0), dtype=np.int64) if sums is None else sums.reshape(rows, S * A)
         for sums in (counts.x_sa, counts.z_sa)
     )
     return kernels.CountArrays(
-        n_sas=counts.n_sas.reshape(rows, S * A, S),
+        n_sas=counts.transitions.for_kernels,
         n_sa=counts.n_sa.reshape(rows, S * A),
         x_sa=x_sa,
         z_sa=z_sa,
@@ -219,6 +222,14 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
         account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
+
+
+def with_room(holder: _Holder, counts: Counts, H: int) -> _Holder:
+    """Return what holds the counts' arrays for the kernels, with room for another episode of H steps."""
+    if isinstance(counts.transitions, Lists):
+        counts.transitions.make_room(H)
+        holder = holder._replace(n_sas=counts.transitions.for_kernels)
+    return holder
 
 
 def _address(policy: Floats | EpisodicMixture) -> int:
@@ -261,13 +272,14 @@ def _fused(context: RunContext) -> Iterator[int]:
     true_world, uniforms = world.for_kernels(), kernels.uniforms_from(context.rng)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
+        inputs = inputs._replace(evidence=with_room(inputs.evidence, counts, problem.H))
         started = time.perf_counter()
-        kernels.run_episodes(
+        played = kernels.run_episodes(
             true_world, known_rewards, inputs, context.tally, setup.level, chunk, uniforms, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
-        done += chunk
+        done += played
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield done
 
@@ -325,15 +337,13 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
     problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
-    kernels.play_baseline(
-        world.for_kernels(),
-        world.rewards_for(problem),
-        read_only(np.ascontiguousarray(agent.pi_b)),
-        count_arrays(counts, unlimited, agent.return_range),
-        n,
-        kernels.uniforms_from(rng),
-        kernels.empty_episode(problem.H),
-    )
+    true_world, arrays = world.for_kernels(), count_arrays(counts, unlimited, agent.return_range)
+    known_rewards = world.rewards_for(problem)
+    pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
+    episode, done = kernels.empty_episode(problem.H), 0
+    while done < n:
+        arrays = with_room(arrays, counts, problem.H)
+        done += kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
 
 
 def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from surefoot.base.arrays import AnyArray
-from surefoot.base.successors import Successors, offsets
+from surefoot.base.count_lists import as_successors
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
 from surefoot.task.listed import first_outside
@@ -15,17 +14,17 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
     counts.require_unselected()
-    expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
-    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+    expected = (1 if pooled else problem.H, problem.S, problem.A)
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.total:
         raise InvalidCounts(
             "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
-    if counts.n_sas.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+    if counts.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
         raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
-    if counts.n_sas.shape != expected or counts.pooled != pooled:
+    if counts.shape != expected or counts.pooled != pooled:
         raise InvalidCounts(
-            f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            f"Found {counts} of shape {counts.shape}, expected {expected} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), counts.pool() for an agent with pooled=True, or give the agent "
             "pooled=True for pooled counts."
         )
@@ -37,26 +36,21 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
     if not problem.knows_support:
         return
-    bad = _outside(counts, problem)
-    if bad is not None:
-        row, s, a, s_next = bad
+    place, state, _ = counts.entries
+    pairs, mask, lists = problem.S * problem.A, problem.support_rows, problem.mask_lists
+    if mask is not None:
+        bad = np.flatnonzero(~mask[(place // pairs) % len(mask), place % pairs, state])
+    else:
+        assert lists is not None
+        outside = first_outside(as_successors(counts.entries, counts.shape[0] * pairs), lists, problem.S, pairs)
+        bad = np.array([] if outside is None else [outside[1]], dtype=np.int64)
+    if bad.size:
+        row, pair, s_next = place[bad[0]] // pairs, place[bad[0]] % pairs, state[bad[0]]
+        s, a = divmod(int(pair), problem.A)
         raise InvalidCounts(
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
-
-
-def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
-    """Return row, state, action and next state of the first transition that was seen outside the mask."""
-    S, A, lists = problem.S, problem.A, problem.mask_lists
-    if lists is None:
-        bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
-        return bad[0] if bad.size else None
-    row, s, a, s_next = np.nonzero(counts.n_sas)
-    rows = len(counts.n_sas)
-    seen = Successors(offsets(np.bincount((row * S + s) * A + a, minlength=rows * S * A)), s_next.astype(np.int64))
-    found = first_outside(seen, lists, S, S * A)
-    return None if found is None else np.array([part[found[1]] for part in (row, s, a, s_next)])
 
 
 def require_claimed(counts: Counts) -> None:
@@ -73,9 +67,9 @@ def check_flow(counts: Counts) -> None:
 
     First states that are not counted (`forget_start`, counts made by hand) may be any.
     """
-    if counts.origin is None or counts.H is None or not counts.n_sas.any():
+    if counts.origin is None or counts.H is None or not counts.total:
         return
-    out, into = counts.n_sas.sum(axis=(2, 3)), counts.n_sas.sum(axis=(1, 2))
+    out, into = counts.n_sa.sum(axis=2), counts.transitions.into
     if counts.pooled:
         unseen = counts.episodes - int(counts.n_start.sum())
         bad = np.argwhere(out > into + counts.n_start + max(unseen, 0))

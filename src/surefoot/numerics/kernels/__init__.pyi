@@ -12,6 +12,7 @@ from .episodes import play_on as play_on
 from .episodes import run_episodes as run_episodes
 from .episodes import uniforms_from as uniforms_from
 from .evidence import Evidence as Evidence
+from .evidence import look_ahead as look_ahead
 from .evidence import q_bounds as q_bounds
 from .evidence import refresh_all as refresh_all
 from .kl import SUPPORTS as SUPPORTS
@@ -29,6 +30,10 @@ from .pessimism import pessimistic as pessimistic
 from .portfolio import Portfolio as Portfolio
 from .portfolio import portfolio_from as portfolio_from
 from .portfolio import seen_returns_from as seen_returns_from
+from .sparse import BallSettings as BallSettings
+from .sparse import SparseBalls as SparseBalls
+from .sparse import sparse_balls_from as sparse_balls_from
+from .sparse import sparse_estimate_from as sparse_estimate_from
 from .splices import bound_splices as bound_splices
 from .splices import empty_splices as empty_splices
 from .start_and_returns import BaselineReturns as BaselineReturns

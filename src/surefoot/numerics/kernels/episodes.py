@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.lists import add_one, has_room
 from surefoot.numerics.kernels.mixing import (
     BASELINE,
     MIXTURE,
@@ -126,7 +128,14 @@ def play(
 
 @compiled
 def count(
-    n_sas: Ints, n_sa: Ints, x_sa: Ints, z_sa: Ints, n_start: Ints, limits: Ints, A: int, episode: EpisodeArrays
+    n_sas: Ints | CountLists,
+    n_sa: Ints,
+    x_sa: Ints,
+    z_sa: Ints,
+    n_start: Ints,
+    limits: Ints,
+    A: int,
+    episode: EpisodeArrays,
 ) -> bool:
     """Add one episode to the counts, and say whether the visits of some pair reached their limit."""
     states, actions, paid = episode.states, episode.actions, episode.paid
@@ -135,7 +144,7 @@ def count(
     reached = False
     for h in range(actions.shape[0]):
         row, pair = h % rows, states[h] * A + actions[h]
-        n_sas[row, pair, states[h + 1]] += 1
+        add_one(n_sas, row, pair, states[h + 1])
         n_sa[row, pair] += 1
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
@@ -234,14 +243,17 @@ def run_episodes(
     uniforms: Uniforms,
     work: Workspace,
     loop_state: LoopState,
-) -> None:
-    """Play `episodes` more episodes, replanning whenever the replan rule requires it."""
+) -> int:
+    """Play `episodes` more episodes, replanning whenever the replan rule requires it. Return how many were played: less
+    where lists of counts need more room."""
     evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
     pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
-    for _ in range(episodes):
+    for done in range(episodes):
+        if not has_room(evidence.n_sas, pi_b.shape[0]):
+            return done
         if numbers[LEFT] == 0:
             make_plan(world, inputs, work, loop_state)
             set_limits(evidence, returns, inputs.replan_rule, loop_state)
@@ -272,6 +284,7 @@ def run_episodes(
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
+    return episodes
 
 
 class ActivePlan(NamedTuple):
@@ -291,7 +304,7 @@ class ActivePlan(NamedTuple):
 class CountArrays(NamedTuple):
     """The arrays of the counts, which grow in place, and the numbers of visits that end the plan."""
 
-    n_sas: Ints  # (rows, S*A, S)
+    n_sas: Ints | CountLists  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     z_sa: Ints  # (rows, S*A); of size 0 likewise
@@ -317,12 +330,16 @@ def play_baseline(
     episodes: int,
     uniforms: Uniforms,
     episode: EpisodeArrays,
-) -> None:
-    """Play and count so many episodes of the baseline, whose returns are evidence."""
-    for _ in range(episodes):
+) -> int:
+    """Play and count so many episodes of the baseline, whose returns are evidence, as long as counts have room. Return
+    how many were played."""
+    for done in range(episodes):
+        if not has_room(arrays.n_sas, pi_b.shape[0]):
+            return done
         play(world, known_rewards, pi_b, uniforms, episode)
         count_in(arrays, pi_b.shape[2], episode)
         count_return(arrays.returns, episode.paid)
+    return episodes
 
 
 @compiled
@@ -337,10 +354,12 @@ def play_on(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
-    """Play this plan for so many episodes, or until the visits of some pair reach their limit. Return how many were
-    played."""
+    """Play this plan for so many episodes, or until the visits of some pair reach their limit, or counts have no room.
+    Return how many were played."""
     A = plan.first.shape[2]
     for done in range(episodes):
+        if not has_room(arrays.n_sas, plan.first.shape[0]):
+            return done
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)

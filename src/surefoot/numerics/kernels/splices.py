@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.numerics.kernels.evidence import Evidence, q_bounds
+from surefoot.numerics.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.numerics.kernels.jit import compiled
 
 BLOCK = 128  # pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
@@ -119,6 +119,7 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
             elif states.shape[0] > 0 and not pooled and not changed[h + 1, slot]:
                 s_lo, s_hi = states[h], states[h] + 1
             next_states = S if h < H - 1 else 0
+            look_ahead(evidence, V_up[h + 1, slot, :next_states], V_low[h + 1, slot, :next_states])
             for s in range(s_lo, s_hi, per_block):
                 end = min(s + per_block, s_hi)
                 q_bounds(
@@ -132,6 +133,7 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
                     V_low[h + 1, slot, :next_states],
                     scratch,
                     slot,
+                    pi_b[h, : S if slot > 0 else 0],
                 )
                 Q_up, Q_low = scratch[0], scratch[1]
                 if slot > 0:
@@ -178,6 +180,7 @@ def mixed_bound(
             ahead[s] = V[s]
         s_lo, s_hi = (first_lo, first_hi) if row == 0 else (0, S)
         next_states = S if row < H - 1 else 0
+        look_ahead(evidence, nothing[:next_states], ahead[:next_states])
         for first in range(s_lo, s_hi, per_block):
             end = min(first + per_block, s_hi)
             q_bounds(
@@ -191,6 +194,7 @@ def mixed_bound(
                 ahead[:next_states],
                 scratch,
                 1,
+                pi_b[row, :0],
             )
             Q_low = scratch[1]
             for s in range(first, end):

@@ -21,7 +21,7 @@ from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
 from surefoot.task.listed import rows_of
 from surefoot.task.problem import Problem
-from surefoot.task.tables import LARGEST_COUNT
+from surefoot.task.transitions import LARGEST_COUNT
 
 MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
 CLOSE = 1.02  # the precision of that search, as a factor
@@ -98,7 +98,7 @@ class Learnt(FrozenRecord):
         n, low, high = float(self.episodes), 1.0, 1.0
         if self.rescaled_lower >= level:
             return n
-        most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.n_sas.max())) / 2)
+        most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.entries.n.max(initial=0))) / 2)
         while self.recompute_lower(times(self.counts, high, self.problem.unseen_state)) < level:
             low, high = high, 2.0 * high
             if high > most:
@@ -199,7 +199,7 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 
     It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
     """
-    n_sa, rows = counts.n_sa, counts.n_sas.shape[0]
+    n_sa, rows = counts.n_sa, counts.shape[0]
     known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     lists = problem.paid_lists
     by_step = any(some is not None and len(some) > 1 for some in known)
