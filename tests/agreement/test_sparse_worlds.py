@@ -18,7 +18,7 @@ from surefoot.simulation.loops import play
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.worlds.exact import value_of
 
-S, A, H = 12, 3, 5
+S, A, H = 70, 3, 5
 
 
 def drawn(seed, stationary=True, branch=3):
@@ -95,8 +95,9 @@ def test_a_sparse_world_is_the_dense_one(kind):
     np.testing.assert_array_equal(sparse.p_list, dense.p_list)
     np.testing.assert_array_equal(sparse.r_rescaled, dense.r_rescaled)
     states = np.arange(S)
-    for h, a, s_next in itertools.product(range(H), range(A), range(S)):
-        np.testing.assert_array_equal(sparse.mean_reward(h, states, a, s_next), dense.mean_reward(h, states, a, s_next))
+    s, a, s_next = np.meshgrid(states, np.arange(A), states, indexing="ij")
+    for h in range(H):
+        np.testing.assert_array_equal(sparse.mean_reward(h, s, a, s_next), dense.mean_reward(h, s, a, s_next))
         np.testing.assert_array_equal(sparse.problem.r_next_at(h), dense.problem.r_next_at(h))
 
 
@@ -172,6 +173,20 @@ def test_runs_have_the_same_bits(agent, kind):
     np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
     assert runs[0].regret == runs[1].regret
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
+
+
+@all_worlds
+def test_runs_of_agents_that_know_the_lists(kind):
+    """Agents that know rewards and mask as lists, and as arrays: the same plans, counts and values."""
+    runs = []
+    for world in (world.with_support() for world in WORLDS[kind]()):
+        value = world.at_start(sf.policy_value(world, sf.uniform(H, S, A))[0])
+        floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
+        agent = sf.EpsMix(world.problem, sf.uniform(H, S, A), floor=floor, delta=0.1, pooled=world.stationary)
+        runs.append(sf.simulate(world, agent, episodes=300, seed=1))
+    np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
+    np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
+    np.testing.assert_array_equal(runs[0].curve.sources, runs[1].curve.sources)
 
 
 @all_worlds

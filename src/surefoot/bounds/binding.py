@@ -9,6 +9,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.listed import mean_over_lists, spread_over_lists
 from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
@@ -72,6 +73,8 @@ def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> li
 
 def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
     """Return the mean of V after each pair (S, A), if all possible next states are alike."""
+    if problem.mask_lists is not None:
+        return mean_over_lists(problem.mask_lists, h, V, problem.S * problem.A).reshape(problem.S, problem.A)
     if problem.support_rows is None:
         return float(V.mean())
     support = problem.support_at(h)
@@ -80,6 +83,8 @@ def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
 
 def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
     """Return how likely each state comes next, if pairs are taken like this, and all possible next states are alike."""
+    if problem.mask_lists is not None:
+        return spread_over_lists(problem.mask_lists, h, taken.reshape(-1), problem.S)
     if problem.support_rows is None:
         return np.full(problem.S, taken.sum() / problem.S)
     support = problem.support_at(h)

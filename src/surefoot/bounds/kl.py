@@ -258,14 +258,16 @@ class KL:
 
 
 def mask_lists(problem: Problem) -> Successors | None:
-    """The possible next states as lists."""
+    """The possible next states as lists; an empty one allows every state."""
+    if problem.mask_lists is not None:
+        return problem.mask_lists
     return None if problem.support_rows is None else listed(problem.support_rows)
 
 
 def paid_lists(problem: Problem) -> PaidLists | None:
     """Rewards by next state as lists."""
     if problem.r_next_rows is None:
-        return None
+        return problem.paid_lists
     elsewhere = float(np.median(problem.r_next_rows))
     where = problem.r_next_rows != elsewhere
     return PaidLists(*listed(where), problem.r_next_rows[where], elsewhere)

@@ -4,9 +4,11 @@ import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.bets import between
+from surefoot.base.count_lists import Entries
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Table
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
@@ -36,7 +38,7 @@ def draw_block(
             _add_sums(counts, h, paid, between_sums)
             continue
         went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
-        counts.n_sas[counts.row(h)] += went
+        _count(counts, h, went)
         paid = _paid(world, problem, h, went, rng)
         if counts.x_sa is not None:
             _add_sums(counts, h, paid, _between(world, problem, h, went))
@@ -44,6 +46,17 @@ def draw_block(
         here = went.sum(axis=(0, 1))
     if baseline:
         counts.baseline_returns += np.array([n, earned])
+
+
+def _count(counts: Counts, h: int, went: Ints) -> None:
+    """Count these transitions (S, A, S) of step h."""
+    if isinstance(counts.transitions, Table):
+        counts.transitions.n_sas[counts.row(h)] += went
+        return
+    S, A, _ = went.shape
+    pair, state = np.nonzero(went.reshape(S * A, S))
+    seen = Entries(counts.row(h) * S * A + pair, state, went.reshape(S * A, S)[pair, state])
+    counts.transitions.add_entries(seen)
 
 
 def _add_sums(counts: Counts, h: int, paid: Ints, between_sums: Ints) -> None:
@@ -66,8 +79,8 @@ def _draw_listed(
     first = np.searchsorted(pair, np.arange(S * A))
     went = listed_multinomial(taken.reshape(-1), first, p, rng)
     seen = np.flatnonzero(went)
-    row, times = counts.row(h), went[seen]
-    counts.n_sas.reshape(-1, S * A, S)[row, pair[seen], state[seen]] += times
+    times = went[seen]
+    counts.transitions.add_entries(Entries(counts.row(h) * S * A + pair[seen], state[seen], times))
     s, a, s_next = pair[seen] // A, pair[seen] % A, state[seen]
     mean = world.problem.reward_of(h, s, a, s_next)
     true = np.floor(mean * REWARD_UNITS).astype(np.int64) * times

@@ -15,7 +15,7 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import Floats
+from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import OUTSIDE, PLACES
 from surefoot.base.sparse import require_small
@@ -28,7 +28,7 @@ from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import Shape, Table
+from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Shape, Table, Transitions
 from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -234,10 +234,7 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
-    if not problem.knows_support:
-        require_small(
-            "A world where all next states are alike", (S, A, S), "forecast(agent, world=...), or declare them,"
-        )
+    require_small("The world to forecast in", (S, A, S), "the forecast for a world that you give, world=...,")
     P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
@@ -266,8 +263,13 @@ class _Expected:
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
-        self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
-        self.transitions = Table(self.n_sas)
+        none = np.zeros(0, dtype=np.int64)
+        place, state, visits = (none, none, none) if counts is None else counts.entries
+        expected = Entries(place, state, visits.astype(np.float64))
+        self.transitions: Transitions = Lists.of(expected, (rows, S, A))
+        if S <= MOST_IN_A_TABLE:
+            self.transitions = Table(np.zeros((rows, S, A, S)))
+            self.transitions.add_entries(expected)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
@@ -278,7 +280,12 @@ class _Expected:
 
     def row(self, h: int) -> int:
         """Return the row of step h, as `Counts.row` does."""
-        return h % len(self.n_sas)
+        return h % self.shape[0]
+
+    @property
+    def n_sas(self) -> AnyArray:
+        """The table of these counts, where there are few states."""
+        return self.transitions.n_sas
 
     @property
     def shape(self) -> Shape:
@@ -288,7 +295,7 @@ class _Expected:
     @property
     def n_sa(self) -> Floats:
         """The visits of each pair."""
-        return np.asarray(self.n_sas.sum(axis=-1))
+        return np.asarray(self.transitions.n_sa, dtype=np.float64)
 
     @property
     def entries(self) -> Entries:
@@ -300,15 +307,27 @@ class _Expected:
         """The same, for signatures: only arrays and rows are read."""
         return cast(Counts, self)
 
+    def _add_listed(self, world: TabularMDP, d: Floats) -> None:
+        """Add expected visits d (H, S, A), spread over the successors that the world has."""
+        taken = d.reshape(world.H, -1)
+        if self.shape[0] == 1 and world.stationary:
+            taken = taken.sum(axis=0, keepdims=True)
+        for h, visits in enumerate(taken):
+            pair, state, p = world.entries(h)
+            going = visits[pair] * p
+            some = going > 0.0
+            place = self.row(h) * world.S * world.A + pair[some]
+            self.transitions.add_entries(Entries(place, state[some], going[some]))
+
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
         """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
-        rows = len(self.n_sas)
-        if world.sparse:
-            _add_listed(self.n_sas, world, d)
+        rows = self.shape[0]
+        if world.sparse or not isinstance(self.transitions, Table):
+            self._add_listed(world, d)
         else:
             went = d[..., None] * world.P
-            self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
+            self.transitions.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
         if self.x_sa is not None and self.z_sa is not None:
             r = world.r_rescaled
@@ -316,15 +335,6 @@ class _Expected:
             for sums, each in ((self.x_sa, r), (self.z_sa, between)):
                 paid = d * each * REWARD_UNITS
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
-
-
-def _add_listed(n_sas: Floats, world: TabularMDP, d: Floats) -> None:
-    """Add expected visits d (H, S, A), spread over the successors of a sparse world."""
-    S, A = world.S, world.A
-    rows = n_sas.reshape(-1, S * A, S)
-    for h in range(world.H):
-        pair, state, p = world.entries(h)
-        rows[h % len(rows), pair, state] += d[h].reshape(-1)[pair] * p
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

@@ -11,8 +11,6 @@ from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, lo
 from surefoot.errors import InvalidModel
 from surefoot.task.listed import SizedLists
 
-DENSE = 64  # states up to which arrays over all next states are made
-
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 
 

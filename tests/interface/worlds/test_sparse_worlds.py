@@ -95,7 +95,6 @@ def test_rewards_that_are_not_stored():
     stored = scipy.sparse.csr_array(changed((slice(None), slice(1, None)), 0.0, 40.0 * EVEN))
     world = sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(-10.0, 10.0))
     assert world.r[0, 0, 0] == pytest.approx(2.5)
-    assert world.problem.paid_lists.elsewhere == 0.5
     assert float(world.mean_reward(0, 0, 0, 3)) == 0.5
     with pytest.raises(sf.InvalidModel, match="does not store a reward for every next state that is possible"):
         sf.TabularMDP(sparse(), r_next=stored, H=H, units=sf.Units(5.0, 10.0))
@@ -138,7 +137,7 @@ def test_a_problem_may_be_sparse_by_itself():
     mask = sparse(changed((slice(None), 0), 0.0) > 0)
     problem = sf.Problem(R, H=H, support=mask, stationary=True)
     assert problem.knows_support
-    assert problem.support_rows is None
+    assert problem.mask_lists is None  # few states: an array
     assert "support known" in repr(problem)
     assert not problem.allows(0, 1, 1, 0)
     assert problem.allows(0, 1, 1, 3)
@@ -146,14 +145,27 @@ def test_a_problem_may_be_sparse_by_itself():
     by_step = sf.Problem(R, H=H, support=[mask] * H)
     assert not by_step.same_as(problem)
     paid = sf.Problem(r_next=sparse(), H=H, stationary=True)
-    assert isinstance(paid.arguments()["r_next"], SizedLists)
+    assert paid.r_next_rows.shape == (1, S * A, S)
     assert not paid.plain
     with pytest.raises(sf.InvalidSetting, match="next state"):
         sf.StepMix.paper(paid, sf.uniform(H, S, A), floor=0.1)
     hidden = paid.forget(rewards=True)
-    assert hidden.paid_lists is None
+    assert hidden.r_next_rows is None
     assert hidden.stationary
     assert sf.KL().events(problem, pooled=True) == S * A
+
+
+def test_with_many_states_lists_are_kept():
+    loops = scipy.sparse.eye_array(100, format="csr")
+    many = sf.Problem(r_next=2 * loops, H=H, support=loops, units=sf.Units(-2, 2))
+    assert (many.r_next_rows, many.support_rows) == (None, None)
+    assert isinstance(many.arguments()["r_next"], SizedLists)
+    assert many.paid_lists.elsewhere == 0.5
+    assert float(many.reward_of(0, 3, 0, 3)) == 1.0
+    assert many.knows_support
+    assert many.never_left(7)
+    assert many.forget(support=True, rewards=True).mask_lists is None
+    assert sf.KL().events(many, pooled=False) == 1
 
 
 def lake(n):
@@ -202,7 +214,7 @@ def test_environments(make, horizon, states, is_sparse):
 def test_a_small_and_a_large_environment_are_read_alike(monkeypatch):
     """Taxi as a dense world, as all environments were read before: the same numbers, values and rewards."""
     large = sf.from_gymnasium("Taxi-v4", horizon=5)
-    monkeypatch.setattr("surefoot.worlds.gymnasium.DENSE", 10**6)
+    monkeypatch.setattr("surefoot.worlds.gymnasium.MOST_IN_A_TABLE", 10**6)
     small = sf.from_gymnasium("Taxi-v4", horizon=5)
     assert large.sparse
     assert not small.sparse
