@@ -22,6 +22,7 @@ from surefoot.task.episode import BaselineLabel
 from surefoot.task.fitting import check_counts, check_flow, require_claimed
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
+from surefoot.task.sameness import arrays_of
 
 FORMER_NAMES = {
     "when": "replan_rule",
@@ -272,7 +273,8 @@ class CountingAgent(FrozenRecord, ABC):
         """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
-        for rows in (known.r_rows, known.r_next_rows, known.unknown_rows, known.start):
+        after = arrays_of(known.r_next_rows, known.paid_lists)
+        for rows in (known.r_rows, *after, known.unknown_rows, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
 
@@ -283,8 +285,9 @@ class CountingAgent(FrozenRecord, ABC):
         """
         known = self.problem
         digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
-        arrays = (self.pi_b, known.r_rows, known.r_next_rows, known.unknown_rows, known.support_rows, known.start)
-        for rows in arrays:
+        after = arrays_of(known.r_next_rows, known.paid_lists)
+        mask = arrays_of(known.support_rows, known.mask_lists)
+        for rows in (self.pi_b, known.r_rows, *after, known.unknown_rows, *mask, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass
             value = self.rescaled_setting(name)
@@ -465,7 +468,7 @@ def require_known(problem: Problem, name: str) -> None:
         else "rewards that are only known to be at least so much"
         if problem.rewards_at_least
         else "rewards that depend on the next state (world.averaged() tells the means instead)"
-        if problem.r_next_rows is not None
+        if problem.pays_by_next
         else "an unknown start"
         if problem.start is None
         else ""

@@ -25,9 +25,12 @@ from surefoot.assurance import verifier
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.files import require_place
+from surefoot.base.sparse import require_small
 from surefoot.bounds import KL
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
+from surefoot.task.listed import rows_of
+from surefoot.task.problem import Problem
 from surefoot.task.transitions import more_than, none_yet, same_counts
 
 FORMAT = 3  # of new ledgers; one of an earlier format is continued in that format
@@ -203,7 +206,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         possible = agent.possible_returns
         ends = {name: hexes(getattr(possible, name)) for name in ("lowest", "span", "rounding")}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
-    after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
+    after, unknown = _by_next(problem), problem.unknown_rows
     relative = None
     if isinstance(agent.floor, BaselineFloor):
         relative = {"give": hexes(agent.rule.max_loss), "offset": hexes(agent.rule.offset)}
@@ -222,7 +225,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "rewards": hexes(problem.r_rows),
         "rewards_by_next": None if after is None else hexes(after),
         "unknown_rewards": None if unknown is None else unknown.astype(int).tolist(),
-        "support": None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support],
+        "support": _possible(problem),
         "start": None if problem.start is None else hexes(problem.start),
         "units": {
             "low": hexes(problem.units.low),
@@ -248,6 +251,27 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "warm": counts.total > 0,
         "logged": counts.logged and counts.total > 0,
     }
+
+
+def _by_next(problem: Problem) -> Floats | None:
+    """Return rewards by next state (rows, S*A, S), or None."""
+    if problem.paid_lists is None:
+        return problem.r_next_rows
+    rows = rows_of(problem.paid_lists, problem.S * problem.A)
+    require_small("r_next", (rows, problem.S * problem.A, problem.S), "problem.paid_lists (a ledger holds them all)")
+    return np.array([problem.r_next_at(h).reshape(problem.S * problem.A, problem.S) for h in range(rows)])
+
+
+def _possible(problem: Problem) -> list[list[list[int]]] | None:
+    """Return the possible next states of each pair, row by row; None without a mask."""
+    lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
+    if lists is None:
+        return None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
+    free = int((np.diff(lists.first) == 0).sum())
+    require_small("The mask", (free, problem.S), "problem.mask_lists (a ledger holds every possible next state)")
+    every = list(range(problem.S))
+    found = [lists.of(i).tolist() or every for i in range(len(lists.first) - 1)]
+    return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 
 
 def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) -> Entry:

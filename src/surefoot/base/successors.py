@@ -39,3 +39,29 @@ def listed(mask: Bools) -> Successors:
 def offsets(sizes: AnyArray) -> Ints:
     """Where lists of these sizes begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def list_of(successors: Successors) -> Ints:
+    """For each entry, the number of the list that it stands in."""
+    return np.repeat(np.arange(len(successors.first) - 1), np.diff(successors.first))
+
+
+def keys_of(first: Ints, state: Ints, S: int) -> Ints:
+    """For each entry one number, list * S + state: they ascend, so that entries can be looked up."""
+    return list_of(Successors(first, state)) * S + state
+
+
+def looked_up(keys: Ints, wanted: AnyArray) -> tuple[Ints, Bools]:
+    """Where each of the wanted keys stands among these ascending ones, and whether it does."""
+    if not len(keys):
+        return np.zeros(np.shape(wanted), dtype=np.int64), np.zeros(np.shape(wanted), dtype=np.bool_)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return place, keys[place] == wanted
+
+
+def masked(successors: Successors, shape: tuple[int, int, int]) -> Bools:
+    """The mask (rows, S*A, S) of lists. An empty list says nothing: every state is possible."""
+    mask = np.zeros(shape, dtype=np.bool_).reshape(-1, shape[2])
+    mask[list_of(successors), successors.state] = True
+    mask[np.diff(successors.first) == 0] = True
+    return mask.reshape(shape)

@@ -119,11 +119,11 @@ class Bernstein:
                 "several first states"
                 if not problem.one_start
                 else "rewards that depend on the next state"
-                if problem.r_next_rows is not None
+                if problem.pays_by_next
                 else "unknown rewards"
             )
             hint = ""
-            if problem.r_next_rows is not None:
+            if problem.pays_by_next:
                 hint = " For rewards by next state, world.averaged() gives agents their means instead."
             raise InvalidSetting(f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}")
 

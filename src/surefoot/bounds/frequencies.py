@@ -39,7 +39,7 @@ class Frequencies(NamedTuple):
 
     def rewards(self, problem: Problem, counts: Counts, h: int) -> Floats:
         """Return mean rewards (S, A) of step h as known or as seen; the middle of the range where nothing was seen."""
-        if problem.r_next_rows is not None:
+        if problem.pays_by_next:
             s, a = np.divmod(self.pair, problem.A)
             return self.mean(problem.reward_of(h, s, a, self.state), 0.5)
         r = np.asarray(problem.r_rescaled[h])

@@ -18,7 +18,6 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
-from surefoot.base.successors import PaidLists, Successors, listed
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
@@ -94,6 +93,9 @@ class KL:
         if problem.support_rows is not None:
             moving = problem.support_rows.sum(axis=-1) > 1
             pairs = int(moving.sum()) * (steps if len(moving) == 1 else 1)
+        if problem.mask_lists is not None:
+            sizes = np.diff(problem.mask_lists.first)
+            pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
         rewards = 0
         if problem.unknown_rows is not None:
             rewards = int(problem.unknown_rows.sum()) * (steps if len(problem.unknown_rows) == 1 else 1)
@@ -163,7 +165,7 @@ class KL:
         for s, a in np.ndindex(*Q_up.shape):
             at = model.support[h, s, a]
             after = 0.0
-            if p.r_next_rows is not None:
+            if p.pays_by_next:
                 after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
@@ -239,7 +241,7 @@ class KL:
         )
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
-            return kernels.sparse_balls_from(lists, problem.H, rewards, mask_lists(problem), paid_lists(problem), level)
+            return kernels.sparse_balls_from(lists, problem.H, rewards, problem.as_mask, problem.as_paid, level)
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
@@ -252,20 +254,6 @@ class KL:
             margin=level.margin,
             uppers=level.uppers,
         )
-
-
-def mask_lists(problem: Problem) -> Successors | None:
-    """The possible next states as lists."""
-    return None if problem.support_rows is None else listed(problem.support_rows)
-
-
-def paid_lists(problem: Problem) -> PaidLists | None:
-    """Rewards by next state as lists."""
-    if problem.r_next_rows is None:
-        return None
-    elsewhere = float(np.median(problem.r_next_rows))
-    where = problem.r_next_rows != elsewhere
-    return PaidLists(*listed(where), problem.r_next_rows[where], elsewhere)
 
 
 def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:

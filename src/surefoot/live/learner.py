@@ -267,8 +267,7 @@ class Learner:
                 "would mix both. Nothing was counted. Give ended episodes a state of their own; or, if this state is "
                 "never left, say so: Problem(..., support=, ended_state=)."
             )
-        masked = problem.support_rows is not None and not terminated
-        if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+        if not terminated and not problem.allows(self.step, self.state, self._actions[-1], s):
             self._mark()
             raise InvalidEpisode(
                 f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
@@ -441,7 +440,7 @@ def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> Non
         if after_end is not None:
             raise InvalidSetting(f"after_end is {after_end:g}, but the problem says what is paid. Leave after_end out.")
         return
-    if problem.support_rows is not None and not problem.never_left(s):
+    if problem.knows_support and not problem.never_left(s):
         raise InvalidSetting(
             f"absorbing_state is {s}, but by the problem's `support` this state can be left. Expected a state of its "
             "own for episodes that ended: a mask that leads from there to itself alone."

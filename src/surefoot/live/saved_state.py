@@ -19,7 +19,7 @@ from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
-from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds import KL
@@ -27,6 +27,7 @@ from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
+from surefoot.task.sameness import arrays_of
 from surefoot.task.transitions import Table
 
 SAVE_SECONDS = 30.0
@@ -44,7 +45,7 @@ class RunIdentity:
     episodes: int
     seed: int
     counts: Counts  # those that it started from
-    dynamics: Floats | None  # the true ones, where they are known
+    dynamics: list[AnyArray | None] | None  # the arrays of the true ones, where they are known
     watchdog: Watchdog | None = None
     source: str = ""  # of the episodes that it numbers
 
@@ -62,7 +63,9 @@ class RunIdentity:
         exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
         about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
         digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
-        for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
+        after = arrays_of(problem.r_next_rows, problem.paid_lists)
+        mask = arrays_of(problem.support_rows, problem.mask_lists)
+        for array in (problem.r_rows, *after, problem.unknown_rows, *mask, problem.start):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         if counts.total:
             tables = [counts.n_sas] if isinstance(counts.transitions, Table) else counts.entries
@@ -74,7 +77,8 @@ class RunIdentity:
             for some in seen:
                 digest.update(b"-" if some is None else some.tobytes())
         if self.dynamics is not None:
-            digest.update(self.dynamics.tobytes())
+            for array in self.dynamics:
+                digest.update(b"-" if array is None else array.tobytes())
         self.agent.describe(digest)
         if self.watchdog is not None:
             digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())

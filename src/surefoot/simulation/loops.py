@@ -140,7 +140,7 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
-        states.append(draw(world.P[h, s, a], rng))
+        states.append(world.draw_next(h, s, a, rng))
         actions.append(a)
         x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
@@ -174,7 +174,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     """
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
-    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = world.rewards_for(problem)
     true_world = world.for_kernels()
     episode, uniforms = kernels.empty_episode(problem.H), kernels.uniforms_from(context.rng)
     in_force: PlanInForce | None = None
@@ -261,7 +261,7 @@ def _fused(context: RunContext) -> Iterator[int]:
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem = agent.problem
-    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = world.rewards_for(problem)
     inputs = agent.plan_inputs(counts)
     work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
     rows, pairs = inputs.evidence.n_sa.shape
@@ -338,7 +338,7 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
     problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
     true_world, arrays = world.for_kernels(), count_arrays(counts, unlimited, agent.return_range)
-    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = world.rewards_for(problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:

@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from surefoot.base.arrays import AnyArray
+from surefoot.base.count_lists import as_successors
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
+from surefoot.task.listed import first_outside
 from surefoot.task.problem import Problem
 
 
@@ -32,19 +35,32 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
-    if problem.support_rows is None:
+    if not problem.knows_support:
         return
-    place, state, _ = counts.entries
-    pairs = problem.S * problem.A
-    mask = problem.support_rows
-    bad = np.flatnonzero(~mask[(place // pairs) % len(mask), place % pairs, state])
-    if bad.size:
-        row, pair, s_next = place[bad[0]] // pairs, place[bad[0]] % pairs, state[bad[0]]
-        s, a = divmod(int(pair), problem.A)
+    bad = _outside(counts, problem)
+    if bad is not None:
+        row, s, a, s_next = bad
         raise InvalidCounts(
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
+
+
+def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
+    """Return row, state, action and next state of the first transition that was seen outside the mask."""
+    rows, S, A = counts.shape
+    place, s_next, _ = counts.entries
+    if problem.support_rows is not None:
+        mask = problem.support_rows
+        bad = np.flatnonzero(~mask[(place // (S * A)) % len(mask), place % (S * A), s_next])
+        first = int(bad[0]) if bad.size else None
+    else:
+        assert problem.mask_lists is not None
+        found = first_outside(as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A)
+        first = None if found is None else found[1]
+    if first is None:
+        return None
+    return np.array([place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]])
 
 
 def require_claimed(counts: Counts) -> None:

@@ -2,14 +2,11 @@ from .bernstein import estimate_from as estimate_from
 from .episodes import ActivePlan as ActivePlan
 from .episodes import CountArrays as CountArrays
 from .episodes import EpisodeArrays as EpisodeArrays
-from .episodes import KnownRewards as KnownRewards
 from .episodes import PlanInputs as PlanInputs
 from .episodes import ReplanRule as ReplanRule
-from .episodes import TrueWorld as TrueWorld
 from .episodes import empty_episode as empty_episode
 from .episodes import empty_loop_state as empty_loop_state
 from .episodes import empty_workspace as empty_workspace
-from .episodes import known_rewards_from as known_rewards_from
 from .episodes import play_baseline as play_baseline
 from .episodes import play_on as play_on
 from .episodes import run_episodes as run_episodes
@@ -51,4 +48,11 @@ from .tally import add_episode as add_episode
 from .tally import empty_tally as empty_tally
 from .values import pairs_last as pairs_last
 from .values import policy_value as policy_value
+from .values import sparse_policy_value as sparse_policy_value
 from .values import start_value as start_value
+from .worlds import KnownRewards as KnownRewards
+from .worlds import ListedRewards as ListedRewards
+from .worlds import SparseWorld as SparseWorld
+from .worlds import TrueWorld as TrueWorld
+from .worlds import known_rewards_from as known_rewards_from
+from .worlds import listed_rewards_from as listed_rewards_from

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.arrays import Floats, Ints
 from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
@@ -32,7 +32,16 @@ from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
 from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.uniforms import Uniforms, uniform
-from surefoot.numerics.kernels.values import draw, start_value
+from surefoot.numerics.kernels.values import draw
+from surefoot.numerics.kernels.worlds import (
+    KnownRewards,
+    ListedRewards,
+    World,
+    draw_outcome,
+    reward,
+    state_after,
+    value_at_start,
+)
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
 # plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted; baseline
@@ -41,26 +50,6 @@ LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, NUMBERS = 0, 1, 2, 3, 4
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
-
-
-class TrueWorld(NamedTuple):
-    """The world in which episodes are played. Its arrays have one row per step, or one for all steps."""
-
-    P: Floats  # (rows, S, A, S)
-    P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
-    r: Floats  # (rows, S*A): mean rewards
-    r_next: Floats  # (rows, S*A, S): rewards by next state; of size 0 where there are none
-    start: Floats  # (S,)
-    several: bool  # is the first state drawn?
-    random: bool  # is each reward 1 with the probability given by r or r_next, else 0?
-
-
-class KnownRewards(NamedTuple):
-    """The rewards an agent knows, in units of 2^-20. Where they are unknown, it counts what was paid."""
-
-    r: Ints  # (rows, S*A)
-    r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
-    unknown: Bools  # (rows, S*A); of size 0 where all are known
 
 
 class ReplanRule(NamedTuple):
@@ -116,25 +105,9 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def reward(world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, uniforms: Uniforms) -> int:
-    """What this transition pays, as the agent counts it. A random reward is drawn even where the agent knows the mean:
-    the numbers drawn in a run do not depend on what the agent knows."""
-    x = world.r[h % world.r.shape[0], pair]
-    if world.r_next.shape[0] > 0:
-        x = world.r_next[h % world.r_next.shape[0], pair, s_next]
-    if world.random:
-        x = 1.0 if uniform(uniforms) < x else 0.0
-    if known_rewards.unknown.shape[0] > 0 and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]:
-        return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
-    if known_rewards.r_next.shape[0] > 0:
-        return int(known_rewards.r_next[h % known_rewards.r_next.shape[0], pair, s_next])
-    return int(known_rewards.r[h % known_rewards.r.shape[0], pair])
-
-
-@compiled
 def play(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     pi: Floats,
     uniforms: Uniforms,
     episode: EpisodeArrays,
@@ -147,8 +120,10 @@ def play(
     for h in range(pi.shape[0]):
         s = states[h]
         actions[h] = draw(pi[h, s], uniform(uniforms))
-        states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], uniform(uniforms))
-        paid[h] = reward(world, known_rewards, h, s * A + actions[h], states[h + 1], uniforms)
+        pair = s * A + actions[h]
+        outcome = draw_outcome(world, h, s, actions[h], pair, uniform(uniforms))
+        states[h + 1] = state_after(world, outcome)
+        paid[h] = reward(world, known_rewards, h, pair, outcome, uniforms)
 
 
 @compiled
@@ -216,7 +191,7 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 
 
 @compiled
-def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
+def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
     """Bound the candidates, choose, and evaluate exactly what will be played; only what has changed is done again."""
     evidence, splices, start, rule = inputs.evidence, inputs.splices, inputs.start, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
@@ -243,7 +218,7 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
         mix_splices(pi_b, pi_bar, h, rho, mixed)
     if by_step or (source != BASELINE and numbers[PI_BAR] < EVALUATED):
         pi = mixed if by_step else pi_bar
-        value = start_value(world.P_pairs, world.r, pi, world.start, world.several, q, V)
+        value = value_at_start(world, pi, q, V)
         if by_step:
             values[VALUE] = value
         else:
@@ -259,8 +234,8 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
 
 @compiled
 def run_episodes(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     inputs: PlanInputs,
     tally: Tally,
     floor: float,
@@ -348,8 +323,8 @@ def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> bool:
 
 @compiled
 def play_baseline(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     pi_b: Floats,
     arrays: CountArrays,
     episodes: int,
@@ -369,8 +344,8 @@ def play_baseline(
 
 @compiled
 def play_on(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     plan: ActivePlan,
     arrays: CountArrays,
     tally: Tally,
@@ -411,16 +386,6 @@ def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b
     values = np.zeros(VALUES)
     values[VALUE_B] = value_b
     return LoopState(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
-
-
-def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
-    """The known rewards in units of 2^-20, rounded down."""
-    after = np.zeros((0, 0, 0)) if r_next is None else r_next
-    return KnownRewards(
-        np.floor(r * REWARD_UNITS).astype(np.int64),
-        np.floor(after * REWARD_UNITS).astype(np.int64),
-        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
-    )
 
 
 def uniforms_from(rng: np.random.Generator) -> Uniforms:

@@ -137,7 +137,7 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
     Known means before the log: rewards read from it would carry other folds into V. With such rewards only the
     absorbing state is sure.
     """
-    if problem.support_rows is None:
+    if not problem.knows_support:
         return p_hat, b
     here = problem.support_at(h)
     sure = (here.sum(axis=-1) == 1) & ~problem.unknown_at(h)
@@ -148,7 +148,7 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
 
 def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints) -> Floats:
     """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
     r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None:
