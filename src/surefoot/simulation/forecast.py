@@ -234,10 +234,7 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
-    if not problem.knows_support:
-        require_small(
-            "A world where all next states are alike", (S, A, S), "forecast(agent, world=...), or declare them,"
-        )
+    require_small("The world to forecast in", (S, A, S), "the forecast for a world that you give, world=...,")
     P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
@@ -304,6 +301,18 @@ class _Expected:
     def as_counts(self) -> Counts:
         """The same, for signatures: only arrays and rows are read."""
         return cast(Counts, self)
+
+    def _add_listed(self, world: TabularMDP, d: Floats) -> None:
+        """Add expected visits d (H, S, A), spread over the successors that the world has."""
+        taken = d.reshape(world.H, -1)
+        if self.shape[0] == 1 and world.stationary:
+            taken = taken.sum(axis=0, keepdims=True)
+        for h, visits in enumerate(taken):
+            pair, state, p = world.entries(h)
+            going = visits[pair] * p
+            some = going > 0.0
+            place = self.row(h) * world.S * world.A + pair[some]
+            self.transitions.add_entries(Entries(place, state[some], going[some]))
 
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
         """Add the expected counts of n episodes of pi."""

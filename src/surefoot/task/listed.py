@@ -10,6 +10,7 @@ from surefoot.base.sparse import SparseTable, is_sparse, require_room, require_s
 from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked
 from surefoot.base.validation import read_only
 from surefoot.errors import InvalidModel
+from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units, rescaled_rewards
 
 
@@ -52,6 +53,19 @@ def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors:
     return table.lists
 
 
+def mask_of_lists(
+    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int]
+) -> tuple[Any, Successors | None]:
+    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H."""
+    S, A, H = sizes
+    lists = mask_lists_of(given, S, A, H) if as_lists(given) else None
+    if sized is not None:
+        require_all_paid(sized, lists, units)
+    if lists is None or S <= MOST_IN_A_TABLE:
+        return (given, None) if lists is None else (dense_mask(lists, S, A), None)
+    return None, lists
+
+
 def _checked(name: str, lists: Successors, S: int, A: int, H: int) -> Successors:
     """Return a copy of lists that fit these sizes; refuse others."""
     first, state = (np.array(part, dtype=np.int64) for part in lists)
@@ -86,6 +100,17 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         read = np.asarray(rescaled_rewards("r_next", np.append(values, others), units, None))
         values, elsewhere = read[:-1], float(read[-1])
     return SizedLists(PaidLists(*found.lists, values, elsewhere), found.S, found.A), steps
+
+
+def tables_of(sized: SizedLists) -> tuple[Rescaled | None, Rescaled | None]:
+    """Return r and r_next as a problem with such rewards by next state reads them: few states have an array of them,
+    and with many states r is 0."""
+    paid, S, A = sized
+    if S > MOST_IN_A_TABLE:
+        return Rescaled(np.zeros((S, A))), None
+    steps = range(rows_of(paid, S * A))
+    table = np.array([dense_rewards(paid, h, S, A) for h in steps])
+    return None, Rescaled(table[0] if len(steps) == 1 else table)
 
 
 def _require_in_range(found: SparseTable, units: Units) -> None:
@@ -163,16 +188,34 @@ def left_never(lists: Successors, S: int, A: int) -> Iterator[int]:
     yield from (int(s) for s in np.flatnonzero(same.all(axis=(0, 2))))
 
 
+def mean_over_lists(lists: Successors, h: int, V: Floats, pairs: int) -> Floats:
+    """Return for each pair the mean V(s') over the next states that the lists allow at step h, if all are alike."""
+    keys, _ = row_keys(lists, h, len(V), pairs)
+    sizes = np.bincount(keys // len(V), minlength=pairs)
+    total = np.bincount(keys // len(V), V[keys % len(V)], minlength=pairs)
+    return np.where(sizes > 0, total / np.maximum(sizes, 1), V.mean())
+
+
+def spread_over_lists(lists: Successors, h: int, taken: Floats, S: int) -> Floats:
+    """Return how likely each state comes next, if pairs (S*A,) are taken like this and all that is allowed is alike."""
+    keys, _ = row_keys(lists, h, S, len(taken))
+    sizes = np.bincount(keys // S, minlength=len(taken))
+    share = taken / np.where(sizes > 0, sizes, S)
+    reached = np.bincount(keys % S, share[keys // S], minlength=S) + share[sizes == 0].sum()
+    return np.asarray(reached, dtype=np.float64)
+
+
 def read_only_lists(lists: Any) -> Any:
     """Return the same lists, whose arrays cannot be written to; None of None."""
     return lists and type(lists)(*(read_only(part) if isinstance(part, np.ndarray) else part for part in lists))
 
 
 def dense_mask(lists: Successors, S: int, A: int) -> Bools:
-    """Return the mask (rows, S, A, S) of lists, if it is small."""
+    """Return the mask (S, A, S) of lists, or (H, S, A, S), if it is small."""
     shape = (rows_of(lists, S * A), S * A, S)
     require_small("The mask", shape, "problem.mask_lists")
-    return masked(lists, shape).reshape(-1, S, A, S)
+    mask = masked(lists, shape).reshape(-1, S, A, S)
+    return np.asarray(mask[0] if len(mask) == 1 else mask)
 
 
 def dense_rewards(paid: PaidLists, h: int, S: int, A: int) -> Floats:

@@ -66,7 +66,8 @@ class Problem(FrozenRecord):
       that lower values hold whatever is there.
 
     For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list of one per step.
-    What is not stored in r_next pays 0. They are kept as lists (`mask_lists`, `paid_lists`) and never become dense.
+    What is not stored in r_next pays 0. With more than 64 states they are kept as lists (`mask_lists`, `paid_lists`)
+    and never become dense.
 
     All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it beside them.
     """
@@ -110,7 +111,7 @@ class Problem(FrozenRecord):
         sized: SizedLists | None = None
         if listed.as_lists(r_next) and r is None:
             sized, H = listed.paid_lists_of(r_next, require_units(units), H)
-            r, r_next = Rescaled(np.zeros((sized.S, sized.A))), None
+            r, r_next = listed.tables_of(sized)
         r, r_next = (rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next)))
         after = None
         if (r is None) == (r_next is None):
@@ -130,10 +131,8 @@ class Problem(FrozenRecord):
             require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
-        mask_lists = listed.mask_lists_of(support, S, A, steps) if listed.as_lists(support) else None
-        support_mask = mask_of("support", support, (S, A, S), steps) if mask_lists is None else None
-        if sized is not None:
-            listed.require_all_paid(sized, mask_lists, units)
+        support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
+        support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
             raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
@@ -164,7 +163,7 @@ class Problem(FrozenRecord):
             unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
             support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
             mask_lists=listed.read_only_lists(mask_lists),
-            paid_lists=listed.read_only_lists(sized and sized.paid),
+            paid_lists=listed.read_only_lists(None if sized is None or after is not None else sized.paid),
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
@@ -320,7 +319,7 @@ class Problem(FrozenRecord):
             return self.support_rows.reshape(-1, self.S, self.A, self.S)
         if self.mask_lists is None:
             return np.broadcast_to(np.True_, (1, self.S, self.A, self.S))
-        return listed.dense_mask(self.mask_lists, self.S, self.A)
+        return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(-1, self.S, self.A, self.S)
 
     def allows(self, h: int, s: int, a: int, s_next: int) -> bool:
         """Does the mask allow this transition?"""

@@ -45,10 +45,10 @@ def sparse_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Spa
         assert H is not None
         require_rows_sum_to_one("P", P, MEANING, InvalidModel)
         return P, H, stationary
-    if not as_lists(rewards):
-        H = _steps(H if stationary else len(P), rewards, word)
-    elif H is None and not stationary:
+    if H is None and not stationary:
         H = len(P)
+    elif not as_lists(rewards):
+        H = _steps(H, rewards, word)
     elif H is None and isinstance(_table(rewards), list | tuple):
         H = len(_table(rewards))
     table, steps = sparse_table("P", P, H)

@@ -25,8 +25,9 @@ from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
 from surefoot.task.policy import draw
 from surefoot.task.problem import Problem
 from surefoot.task.sameness import arrays_of
+from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units
-from surefoot.worlds.outcomes import DENSE, Outcomes, rewards_by_next, structure, with_start
+from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -269,13 +270,13 @@ def _world(
     """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
 
     Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
-    With more than DENSE states it is a sparse world: no array over all next states is made.
+    With more than 64 states it is a sparse world: no array over all next states is made.
     """
     if reward_range is not None:
         _units(*reward_range, H)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
-    S, A, dense = coder.n + 1 + several, coder.A, coder.n <= DENSE
+    S, A, dense = coder.n + 1 + several, coder.A, coder.n <= MOST_IN_A_TABLE
     found = Outcomes.of(_all_outcomes(P, coder, reward_range), S, A)
     lowest, highest = found.lowest, found.highest
     low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
@@ -327,7 +328,7 @@ def _all_outcomes(
 def _structure(coder: Coder, several: bool) -> Any:
     """Return the support that follows from how a problem of this environment is built."""
     S, start = coder.n + 1 + several, coder.start if several else None
-    return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= DENSE)
+    return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= MOST_IN_A_TABLE)
 
 
 def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:

@@ -8,9 +8,8 @@ import numpy as np
 from surefoot.base.arrays import Bools, Floats
 from surefoot.base.sparse import SparseTable, table_from
 from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
+from surefoot.errors import InvalidModel
 from surefoot.task.listed import SizedLists
-
-DENSE = 64  # states up to which arrays over all next states are made
 
 Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
 
@@ -28,6 +27,13 @@ class Outcomes(NamedTuple):
     def of(cls, outcomes: Iterable[Outcome], S: int, A: int) -> "Outcomes":
         """Add up the outcomes, in the order in which they come. Those without probability are left out."""
         every = np.array(list(outcomes), dtype=np.float64).reshape(-1, 4)
+        bad = np.flatnonzero(~np.isfinite(every[:, 2:]).all(axis=1))
+        if bad.size:
+            (s, a), (p, reward) = divmod(int(every[bad[0], 0]), A), every[bad[0], 2:]
+            raise InvalidModel(
+                f"P of state {s}, action {a} has an outcome with probability {p:g} that pays {reward:g}, expected "
+                "finite numbers. Remove NaN and inf at their source."
+            )
         lowest, highest = min(float(every[:, 3].min()), 0.0), max(float(every[:, 3].max()), 0.0)
         every = every[every[:, 2] != 0.0]
         pair, place = every[:, 0].astype(np.int64), every[:, 1].astype(np.int64)

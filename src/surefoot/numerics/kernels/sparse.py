@@ -86,13 +86,22 @@ def refresh_sparse_balls(balls: SparseBalls, row: int, pair: int) -> None:
     lists = balls.n_sas
     at, size = lists.at[row, pair], lists.size[row, pair]
     m = lists.S
-    if balls.mask.first.shape[0] > 0:
+    if masked(balls, row, pair):
         i = mask_list(balls, row, pair)
         listed = balls.mask.first[i + 1] - balls.mask.first[i]
         m = listed if listed > 0 else m
     balls.eps[row, pair] = balls.scale * mixture_radius(
         lists.n[at : at + size], balls.places[:size], m, n, balls.alpha, balls.log_union, balls.p_hat
     )
+
+
+@compiled
+def masked(balls: SparseBalls, row: int, pair: int) -> bool:
+    """Are the possible next states of a pair listed? Where its list is empty, every state is possible."""
+    if balls.mask.first.shape[0] == 0:
+        return False
+    i = mask_list(balls, row, pair)
+    return bool(balls.mask.first[i + 1] > balls.mask.first[i])
 
 
 @compiled
