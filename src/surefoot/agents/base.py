@@ -12,7 +12,7 @@ from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.identity import rewards_text, setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
-from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
@@ -116,7 +116,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def replan_rule(self) -> Replan:
         """The rule of replanning."""
-        return Growth() if self.replan is None else self.replan
+        return usual(self.problem) if self.replan is None else self.replan
 
     @property
     def draws_whole_blocks(self) -> bool:

@@ -16,6 +16,8 @@ from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
+from surefoot.task.transitions import MOST_IN_A_TABLE
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,16 @@ class Blocks:
 
 
 Replan = EveryEpisode | Growth | Blocks
+
+
+def usual(problem: Problem) -> Replan:
+    """Return the default rule: growth 1.1; with many states, whenever there are a tenth more episodes.
+
+    With many states some pair is visited for the first time in nearly every episode, and a plan takes longer than the
+    episodes that it is for. By the number of episodes, about 24 plans are made until that has grown tenfold, whatever
+    the number of states.
+    """
+    return Growth() if problem.S <= MOST_IN_A_TABLE else Blocks(0.1)
 
 
 def block_length(replan: Replan, episodes: int) -> int | None:

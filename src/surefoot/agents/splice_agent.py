@@ -14,7 +14,7 @@ from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Below, Relative, user_zero
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
-from surefoot.agents.replanning import EveryEpisode, Growth, Replan
+from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
 from surefoot.base.aliases import alias
@@ -96,10 +96,10 @@ class SpliceAgent(AgentByName):
 
     @property
     def replan_rule(self) -> Replan:
-        """The rule of replanning in force: by default growth 1.1 with KL, every episode with the paper's bounds."""
+        """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
-        return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
+        return usual(self.problem) if isinstance(self.bounds, KL) else EveryEpisode()
 
     @property
     def proved_before(self) -> float:

@@ -18,7 +18,6 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
-from surefoot.base.successors import PaidLists, Successors, listed
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
@@ -242,7 +241,7 @@ class KL:
         )
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
-            return kernels.sparse_balls_from(lists, problem.H, rewards, mask_lists(problem), paid_lists(problem), level)
+            return kernels.sparse_balls_from(lists, problem.H, rewards, problem.as_mask, problem.as_paid, level)
         return kernels.balls_from(
             counts.n_sas,
             problem.H,
@@ -255,22 +254,6 @@ class KL:
             margin=level.margin,
             uppers=level.uppers,
         )
-
-
-def mask_lists(problem: Problem) -> Successors | None:
-    """The possible next states as lists; an empty one allows every state."""
-    if problem.mask_lists is not None:
-        return problem.mask_lists
-    return None if problem.support_rows is None else listed(problem.support_rows)
-
-
-def paid_lists(problem: Problem) -> PaidLists | None:
-    """Rewards by next state as lists."""
-    if problem.r_next_rows is None:
-        return problem.paid_lists
-    elsewhere = float(np.median(problem.r_next_rows))
-    where = problem.r_next_rows != elsewhere
-    return PaidLists(*listed(where), problem.r_next_rows[where], elsewhere)
 
 
 def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[float, float]:

@@ -182,15 +182,20 @@ class ExactValues:
     def __init__(self, setup: RunSetup) -> None:
         """Measure in the true world of this setup."""
         self._setup = setup
-        self._last: tuple[Floats, Measured] | None = None
+        self._last: tuple[Floats | EpisodicMixture, Measured] | None = None
 
     def of(self, policy: Floats | EpisodicMixture) -> Measured:
         """Measure this policy."""
-        if isinstance(policy, EpisodicMixture):
-            return self._setup.measure(policy)
-        if self._last is None or not np.array_equal(policy, self._last[0]):
+        if self._last is None or not _same(policy, self._last[0]):
             self._last = policy, self._setup.measure(policy)
         return self._last[1]
+
+
+def _same(one: Floats | EpisodicMixture, other: Floats | EpisodicMixture) -> bool:
+    """Is this the policy that was measured last? A mixture belongs to one plan."""
+    if isinstance(one, EpisodicMixture) or isinstance(other, EpisodicMixture):
+        return one is other
+    return one is other or np.array_equal(one, other)
 
 
 def _play(

@@ -29,21 +29,28 @@ def draw_block(
         return
     here = rng.multinomial(n, _normalised(world.start))
     counts.n_start += here
-    earned = 0
+    earned, gone = 0, list[Entries]()
     for h in range(world.H):
         taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
         if world.sparse:
-            here, paid, between_sums = _draw_listed(world, problem, h, taken, counts, rng)
+            here, paid, between_sums, went_listed = _draw_listed(world, problem, h, taken, counts.row(h), rng)
+            gone.append(went_listed)
             earned += int(paid.sum())
             _add_sums(counts, h, paid, between_sums)
             continue
         went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
-        _count(counts, h, went)
+        if isinstance(counts.transitions, Table):
+            counts.n_sas[counts.row(h)] += went
+        else:
+            s, a, s_next = np.nonzero(went)
+            gone.append(Entries((counts.row(h) * world.S + s) * world.A + a, s_next, went[s, a, s_next]))
         paid = _paid(world, problem, h, went, rng)
         if counts.x_sa is not None:
             _add_sums(counts, h, paid, _between(world, problem, h, went))
         earned += int(paid.sum())
         here = went.sum(axis=(0, 1))
+    if gone:
+        counts.transitions.add_entries(Entries(*(np.concatenate(parts) for parts in zip(*gone, strict=True))))
     if baseline:
         counts.baseline_returns += np.array([n, earned])
 
@@ -67,12 +74,12 @@ def _add_sums(counts: Counts, h: int, paid: Ints, between_sums: Ints) -> None:
 
 
 def _draw_listed(
-    world: TabularMDP, problem: Problem, h: int, taken: Ints, counts: Counts, rng: np.random.Generator
-) -> tuple[Ints, Ints, Ints]:
-    """Draw where those who took each pair (S, A) went, over lists of successors, and count it.
+    world: TabularMDP, problem: Problem, h: int, taken: Ints, row: int, rng: np.random.Generator
+) -> tuple[Ints, Ints, Ints, Entries]:
+    """Draw where those who took each pair (S, A) went, over lists of successors.
 
-    Return how many are in each state, and the sums of x and of x (1 - x) (S, A) of the rewards x, as the agent learns
-    them.
+    Return how many are in each state, the sums of x and of x (1 - x) (S, A) of the rewards x, as the agent learns them,
+    and the transitions, to be counted in this row.
     """
     S, A = world.S, world.A
     pair, state, p = world.entries(h)
@@ -80,7 +87,6 @@ def _draw_listed(
     went = listed_multinomial(taken.reshape(-1), first, p, rng)
     seen = np.flatnonzero(went)
     times = went[seen]
-    counts.transitions.add_entries(Entries(counts.row(h) * S * A + pair[seen], state[seen], times))
     s, a, s_next = pair[seen] // A, pair[seen] % A, state[seen]
     mean = world.problem.reward_of(h, s, a, s_next)
     true = np.floor(mean * REWARD_UNITS).astype(np.int64) * times
@@ -96,7 +102,7 @@ def _draw_listed(
         sums.append(total.reshape(S, A))
     here = np.zeros(S, dtype=np.int64)
     np.add.at(here, state[seen], times)
-    return here, sums[0], sums[1]
+    return here, sums[0], sums[1], Entries(row * S * A + pair[seen], state[seen], times)
 
 
 def listed_multinomial(n: Ints, first: Ints, p: Floats, rng: np.random.Generator) -> Ints:

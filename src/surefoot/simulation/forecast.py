@@ -15,8 +15,8 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Floats
-from surefoot.base.count_lists import Entries
+from surefoot.base.arrays import AnyArray, Floats, Ints
+from surefoot.base.count_lists import Entries, added
 from surefoot.base.nodes import OUTSIDE, PLACES
 from surefoot.base.sparse import require_small
 from surefoot.base.validation import REWARD_UNITS, require_number
@@ -28,7 +28,7 @@ from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Shape, Table, Transitions
+from surefoot.task.transitions import Lists, Shape, as_floats, none_yet
 from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -263,13 +263,8 @@ class _Expected:
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
-        none = np.zeros(0, dtype=np.int64)
-        place, state, visits = (none, none, none) if counts is None else counts.entries
-        expected = Entries(place, state, visits.astype(np.float64))
-        self.transitions: Transitions = Lists.of(expected, (rows, S, A))
-        if S <= MOST_IN_A_TABLE:
-            self.transitions = Table(np.zeros((rows, S, A, S)))
-            self.transitions.add_entries(expected)
+        before = none_yet((rows, S, A)) if counts is None else counts.transitions
+        self.transitions = as_floats(before)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
@@ -283,19 +278,19 @@ class _Expected:
         return h % self.shape[0]
 
     @property
-    def n_sas(self) -> AnyArray:
-        """The table of these counts, where there are few states."""
-        return self.transitions.n_sas
-
-    @property
     def shape(self) -> Shape:
         """Rows, states, actions."""
         return self.transitions.shape
 
     @property
-    def n_sa(self) -> Floats:
+    def n_sas(self) -> AnyArray:
+        """The table of counts."""
+        return self.transitions.n_sas
+
+    @property
+    def n_sa(self) -> AnyArray:
         """The visits of each pair."""
-        return np.asarray(self.transitions.n_sa, dtype=np.float64)
+        return self.transitions.n_sa
 
     @property
     def entries(self) -> Entries:
@@ -323,8 +318,8 @@ class _Expected:
         """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
         rows = self.shape[0]
-        if world.sparse or not isinstance(self.transitions, Table):
-            self._add_listed(world, d)
+        if world.sparse or isinstance(self.transitions, Lists):
+            self.transitions.add_entries(_expected_entries(world, d, rows))
         else:
             went = d[..., None] * world.P
             self.transitions.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
@@ -335,6 +330,22 @@ class _Expected:
             for sums, each in ((self.x_sa, r), (self.z_sa, between)):
                 paid = d * each * REWARD_UNITS
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
+
+
+def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
+    """Return expected visits d (H, S, A), spread over the successors of a world, for counts of so many rows."""
+    pairs, parts = world.S * world.A, []
+    for h in range(world.H):
+        pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
+        parts.append(Entries(h % rows * pairs + pair, state, d[h].reshape(-1)[pair] * p))
+    return added(Entries(*(np.concatenate(part) for part in zip(*parts, strict=True))), world.S)
+
+
+def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return pair, next state and probability of every transition of a table (S, A, S) that is possible."""
+    rows = P.reshape(-1, P.shape[-1])
+    pair, state = np.nonzero(rows)
+    return pair, state, rows[pair, state]
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

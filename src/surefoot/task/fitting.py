@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from surefoot.base.arrays import AnyArray
 from surefoot.base.count_lists import as_successors
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
@@ -36,21 +37,30 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
     if not problem.knows_support:
         return
-    place, state, _ = counts.entries
-    pairs, mask, lists = problem.S * problem.A, problem.support_rows, problem.mask_lists
-    if mask is not None:
-        bad = np.flatnonzero(~mask[(place // pairs) % len(mask), place % pairs, state])
-    else:
-        assert lists is not None
-        outside = first_outside(as_successors(counts.entries, counts.shape[0] * pairs), lists, problem.S, pairs)
-        bad = np.array([] if outside is None else [outside[1]], dtype=np.int64)
-    if bad.size:
-        row, pair, s_next = place[bad[0]] // pairs, place[bad[0]] % pairs, state[bad[0]]
-        s, a = divmod(int(pair), problem.A)
+    bad = _outside(counts, problem)
+    if bad is not None:
+        row, s, a, s_next = bad
         raise InvalidCounts(
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
+
+
+def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
+    """Return row, state, action and next state of the first transition that was seen outside the mask."""
+    rows, S, A = counts.shape
+    place, s_next, _ = counts.entries
+    if problem.support_rows is not None:
+        mask = problem.support_rows
+        bad = np.flatnonzero(~mask[(place // (S * A)) % len(mask), place % (S * A), s_next])
+        first = int(bad[0]) if bad.size else None
+    else:
+        assert problem.mask_lists is not None
+        found = first_outside(as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A)
+        first = None if found is None else found[1]
+    if first is None:
+        return None
+    return np.array([place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]])
 
 
 def require_claimed(counts: Counts) -> None:

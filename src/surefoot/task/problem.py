@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base import successors
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices, Ints
 from surefoot.base.successors import PaidLists, Successors, keys_of
@@ -361,6 +362,21 @@ class Problem(FrozenRecord):
         if self.r_next_rows is None:
             return np.asarray(self.r_rescaled[h, s, a])
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
+
+    @cached_property
+    def as_mask(self) -> Successors | None:
+        """The possible next states as lists, however they were given; None where nothing is known."""
+        return self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
+
+    @cached_property
+    def as_paid(self) -> PaidLists | None:
+        """Rewards by next state as lists, however they were given; None where they do not depend on it."""
+        if self.r_next_rows is None:
+            return self.paid_lists
+        elsewhere = float(np.median(self.r_next_rows))
+        there = self.r_next_rows != elsewhere
+        first, state = successors.listed(there)
+        return PaidLists(first, state, self.r_next_rows[there], elsewhere)
 
     @cached_property
     def _paid_keys(self) -> Ints:

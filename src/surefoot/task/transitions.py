@@ -204,6 +204,14 @@ def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
     return Lists.of(Entries(place, state, n), (rows, S, A))
 
 
+def as_floats(given: Transitions) -> Transitions:
+    """The same numbers as floats: for expected counts."""
+    if isinstance(given, Table):
+        return Table(given.n_sas.astype(np.float64))
+    place, state, n = given.entries
+    return Lists.of(Entries(place, state, n.astype(np.float64)), given.shape)
+
+
 def transitions_of(n_sas: Ints) -> Transitions:
     """A table (rows, S, A, S) as it is, or as lists where it has many states."""
     table = Table(n_sas)
