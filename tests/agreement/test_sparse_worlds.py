@@ -6,6 +6,7 @@ numpy's order, which differs: they agree to 1e-13. Blocks follow the same law.
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import scipy.sparse
 import surefoot as sf
 from surefoot.base.successors import Successors, listed
 from surefoot.simulation.blocks import listed_multinomial
-from surefoot.simulation.loops import play
+from surefoot.simulation.loops import known_rewards_in, play
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.worlds.exact import value_of
 
@@ -146,13 +147,16 @@ def test_values_by_enumeration():
     assert sf.policy_value(world, pi)[0, 0] == pytest.approx(value, abs=1e-15)
 
 
+def mixing(kind):
+    """An agent that replans by visits, so that episodes are played one by one."""
+    return lambda problem, floor: kind(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=sf.Growth(1.1))
+
+
 AGENTS = {
-    "StepMix": lambda problem, floor: sf.StepMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
-    "EpsMix": lambda problem, floor: sf.EpsMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
-    "unknown rewards": lambda problem, floor: sf.StepMix(
-        problem.forget(rewards=True), sf.uniform(H, S, A), floor=floor, delta=0.1
-    ),
-    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1),
+    "StepMix": mixing(sf.StepMix),
+    "EpsMix": mixing(sf.EpsMix),
+    "unknown rewards": lambda problem, floor: mixing(sf.StepMix)(problem.forget(rewards=True), floor),
+    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1, replan=sf.Growth(1.1)),
     "paper": lambda problem, floor: sf.StepMix.paper(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
 }
 
@@ -182,7 +186,7 @@ def test_runs_of_agents_that_know_the_lists(kind):
     for world in (world.with_support() for world in WORLDS[kind]()):
         value = world.at_start(sf.policy_value(world, sf.uniform(H, S, A))[0])
         floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
-        agent = sf.EpsMix(world.problem, sf.uniform(H, S, A), floor=floor, delta=0.1, pooled=world.stationary)
+        agent = replace(mixing(sf.EpsMix)(world.problem, floor), pooled=world.stationary)
         runs.append(sf.simulate(world, agent, episodes=300, seed=1))
     np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)
@@ -267,7 +271,7 @@ def test_blocks_follow_the_same_law():
 def test_kernels_read_what_an_agent_knows(kind):
     """Known rewards beside the lists of successors are those of the dense table."""
     dense, sparse = WORLDS[kind]()
-    mine, its = (world.rewards_for(world.problem) for world in (sparse, dense))
+    mine, its = (known_rewards_in(world, world.problem) for world in (sparse, dense))
     np.testing.assert_array_equal(np.broadcast_to(mine.r, its.r.shape), its.r)
     if its.r_next.size == 0:
         assert mine.r_next.size == 0

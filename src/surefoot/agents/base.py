@@ -22,7 +22,7 @@ from surefoot.task.episode import BaselineLabel
 from surefoot.task.fitting import check_counts, check_flow, require_claimed
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
-from surefoot.task.sameness import arrays_of
+from surefoot.task.sameness import parts
 
 FORMER_NAMES = {
     "when": "replan_rule",
@@ -273,7 +273,7 @@ class CountingAgent(FrozenRecord, ABC):
         """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
-        after = arrays_of(known.r_next_rows, known.paid_lists)
+        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
         for rows in (known.r_rows, *after, known.unknown_rows, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
@@ -285,8 +285,8 @@ class CountingAgent(FrozenRecord, ABC):
         """
         known = self.problem
         digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
-        after = arrays_of(known.r_next_rows, known.paid_lists)
-        mask = arrays_of(known.support_rows, known.mask_lists)
+        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
+        mask = [known.support_rows] if known.mask_lists is None else parts(known.mask_lists)
         for rows in (self.pi_b, known.r_rows, *after, known.unknown_rows, *mask, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass

@@ -147,6 +147,13 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     return Episode.paying(world.problem.units, states, actions, rewards)
 
 
+def known_rewards_in(world: TabularMDP, problem: Problem) -> "kernels.KnownRewards | kernels.ListedRewards":
+    """Return the rewards that an agent of this problem knows, as the kernels read them in this world."""
+    if world.sparse:
+        return world.rewards_for(problem)
+    return kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+
+
 def reference_loop(context: RunContext) -> Iterator[int]:
     """Plan, evaluate, play, count. Yields after every episode."""
     setup, counts, rng = context.setup, context.counts, context.rng
@@ -174,7 +181,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     """
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
-    known_rewards = world.rewards_for(problem)
+    known_rewards = known_rewards_in(world, problem)
     true_world = world.for_kernels()
     episode, uniforms = kernels.empty_episode(problem.H), kernels.uniforms_from(context.rng)
     in_force: PlanInForce | None = None
@@ -261,7 +268,7 @@ def _fused(context: RunContext) -> Iterator[int]:
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem = agent.problem
-    known_rewards = world.rewards_for(problem)
+    known_rewards = known_rewards_in(world, problem)
     inputs = agent.plan_inputs(counts)
     work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
     rows, pairs = inputs.evidence.n_sa.shape
@@ -338,7 +345,7 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
     problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
     true_world, arrays = world.for_kernels(), count_arrays(counts, unlimited, agent.return_range)
-    known_rewards = world.rewards_for(problem)
+    known_rewards = known_rewards_in(world, problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:

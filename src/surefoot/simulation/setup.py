@@ -58,7 +58,9 @@ class RunSetup:
     @cached_property
     def dynamics(self) -> str | None:
         """A digest of the true dynamics: what simulated counts are evidence about."""
-        return None if self.world is None else f"dynamics {digest_of(*self.world.dynamics)}"
+        if self.world is None:
+            return None
+        return f"dynamics {digest_of(*(self.world.dynamics if self.world.sparse else [self.world.P_rows]))}"
 
     @property
     def level(self) -> float:
@@ -201,7 +203,7 @@ def check_same_problem(world: TabularMDP, agent: CountingAgent) -> None:
         same = np.array_equal(mine.r_rescaled[~unknown], its.r_rescaled[~unknown])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
-    if world.outside(its) is not None:
+    if its.knows_support and world.outside(its) is not None:
         raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
     if agent.pooled and (np.ptp(world.r_rescaled, axis=0) > 1e-12)[unknown.any(axis=0)].any():
         raise InvalidModel(

@@ -35,7 +35,7 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
-    if not problem.knows_support:
+    if problem.support_rows is None and problem.mask_lists is None:
         return
     bad = _outside(counts, problem)
     if bad is not None:

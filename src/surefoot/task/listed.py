@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.arrays import Bools, Floats, Indices, Ints
 from surefoot.base.sparse import SparseTable, is_sparse, require_room, require_small, sparse_table
-from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked
+from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, listed, looked_up, masked
 from surefoot.base.validation import read_only
 from surefoot.errors import InvalidModel
 from surefoot.task.transitions import MOST_IN_A_TABLE
@@ -63,7 +63,7 @@ def mask_of_lists(
         require_all_paid(sized, lists, units)
     if lists is None or S <= MOST_IN_A_TABLE:
         return (given, None) if lists is None else (dense_mask(lists, S, A), None)
-    return None, lists
+    return None, read_only_lists(lists)
 
 
 def _checked(name: str, lists: Successors, S: int, A: int, H: int) -> Successors:
@@ -90,7 +90,7 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         paid, S, A = table
         require_room(H, S, A)
         lists = _checked("r_next", Successors(paid.first, paid.state), S, A, H)
-        return SizedLists(PaidLists(*lists, paid.paid.copy(), paid.elsewhere), S, A), H
+        return SizedLists(read_only_lists(PaidLists(*lists, paid.paid.copy(), paid.elsewhere)), S, A), H
     found, steps = sparse_table("r_next", table, H, keep_zeros=True)
     values, elsewhere = found.value, 0.0
     inside = Units() if isinstance(given, Rescaled) else units
@@ -99,7 +99,7 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         others = 0.0 if units.admits(0.0) else units.low
         read = np.asarray(rescaled_rewards("r_next", np.append(values, others), units, None))
         values, elsewhere = read[:-1], float(read[-1])
-    return SizedLists(PaidLists(*found.lists, values, elsewhere), found.S, found.A), steps
+    return SizedLists(read_only_lists(PaidLists(*found.lists, values, elsewhere)), found.S, found.A), steps
 
 
 def tables_of(sized: SizedLists) -> tuple[Rescaled | None, Rescaled | None]:
@@ -226,11 +226,31 @@ def dense_rewards(paid: PaidLists, h: int, S: int, A: int) -> Floats:
     return np.asarray(table[h % len(table)].reshape(S, A, S))
 
 
-def reward_at(paid: PaidLists, keys: Ints, wanted: AnyArray) -> Floats:
-    """Return what is paid for each of the wanted keys, where these are the keys of the lists."""
-    place, held = looked_up(keys, wanted)
-    listed = paid.paid[place] if len(paid.paid) else np.zeros(np.shape(wanted))
-    return np.where(held, listed, paid.elsewhere)
+def lists_of_mask(support: Bools) -> Successors:
+    """Return the lists of a mask (rows, S*A, S)."""
+    return listed(support)
+
+
+def listed_rewards(r_next: Floats) -> PaidLists:
+    """Return rewards by next state (rows, S*A, S) as lists of those that differ from their median."""
+    elsewhere = float(np.median(r_next))
+    there = r_next != elsewhere
+    return PaidLists(*listed(there), r_next[there], elsewhere)
+
+
+def reward_at(paid: PaidLists, i: Indices, s_next: Indices) -> Floats:
+    """Return what list i pays for this next state, or each of these lists for its own."""
+    lists, wanted = np.broadcast_arrays(i, s_next)
+    left, end = paid.first[lists], paid.first[lists + 1]
+    right = end
+    while (left < right).any():  # bisection, in all lists at once
+        middle = (left + right) // 2
+        before = (left < right) & (paid.state[np.minimum(middle, len(paid.state) - 1)] < wanted)
+        left, right = np.where(before, middle + 1, left), np.where(before, right, np.minimum(middle, right))
+    if not len(paid.state):
+        return np.full(lists.shape, paid.elsewhere)
+    place = np.minimum(left, len(paid.state) - 1)
+    return np.where((left < end) & (paid.state[place] == wanted), paid.paid[place], paid.elsewhere)
 
 
 def allows(lists: Successors, h: int, pair: int, s_next: int, pairs: int) -> bool:

@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base import successors
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Bools, Floats, Indices, Ints
-from surefoot.base.successors import PaidLists, Successors, keys_of
+from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -28,7 +27,7 @@ from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.task import listed
 from surefoot.task.listed import SizedLists, rows_of
 from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
-from surefoot.task.sameness import alike, arrays_of, fingerprint_of
+from surefoot.task.sameness import alike, fingerprint_of, parts
 from surefoot.task.units import (
     Rescaled,
     Units,
@@ -109,7 +108,7 @@ class Problem(FrozenRecord):
         """Validate the arguments once; nothing is repaired."""
         by_user = not any(isinstance(table, Rescaled) for table in (r, r_next))
         sized: SizedLists | None = None
-        if listed.as_lists(r_next) and r is None:
+        if r is None and listed.as_lists(r_next):
             sized, H = listed.paid_lists_of(r_next, require_units(units), H)
             r, r_next = listed.tables_of(sized)
         r, r_next = (rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next)))
@@ -131,7 +130,9 @@ class Problem(FrozenRecord):
             require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
-        support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
+        mask_lists: Successors | None = None
+        if support is not None or sized is not None:
+            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
         support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
@@ -162,8 +163,8 @@ class Problem(FrozenRecord):
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
             unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
             support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
-            mask_lists=listed.read_only_lists(mask_lists),
-            paid_lists=listed.read_only_lists(None if sized is None or after is not None else sized.paid),
+            mask_lists=mask_lists,
+            paid_lists=None if sized is None or after is not None else sized.paid,
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
@@ -357,8 +358,7 @@ class Problem(FrozenRecord):
         """The rescaled reward that is known for this transition, or for each of these; 0 where it is unknown."""
         if self.paid_lists is not None:
             row = h % rows_of(self.paid_lists, self.S * self.A)
-            keys = ((row * self.S + s) * self.A + a) * self.S + s_next
-            return listed.reward_at(self.paid_lists, self._paid_keys, np.asarray(keys))
+            return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next)
         if self.r_next_rows is None:
             return np.asarray(self.r_rescaled[h, s, a])
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
@@ -366,23 +366,12 @@ class Problem(FrozenRecord):
     @cached_property
     def as_mask(self) -> Successors | None:
         """The possible next states as lists, however they were given; None where nothing is known."""
-        return self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
+        return self.mask_lists if self.support_rows is None else listed.lists_of_mask(self.support_rows)
 
     @cached_property
     def as_paid(self) -> PaidLists | None:
         """Rewards by next state as lists, however they were given; None where they do not depend on it."""
-        if self.r_next_rows is None:
-            return self.paid_lists
-        elsewhere = float(np.median(self.r_next_rows))
-        there = self.r_next_rows != elsewhere
-        first, state = successors.listed(there)
-        return PaidLists(first, state, self.r_next_rows[there], elsewhere)
-
-    @cached_property
-    def _paid_keys(self) -> Ints:
-        """One number for each entry of `paid_lists`: see `reward_of`."""
-        assert self.paid_lists is not None
-        return keys_of(self.paid_lists.first, self.paid_lists.state, self.S)
+        return self.paid_lists if self.r_next_rows is None else listed.listed_rewards(self.r_next_rows)
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
@@ -443,7 +432,8 @@ class Problem(FrozenRecord):
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
-            rewards = digest_of(self.r_rows, *arrays_of(self.r_next_rows, self.paid_lists), self.unknown_rows)
+            by_next = [self.r_next_rows] if self.paid_lists is None else parts(self.paid_lists)
+            rewards = digest_of(self.r_rows, *by_next, self.unknown_rows)
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",

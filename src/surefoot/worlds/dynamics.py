@@ -7,35 +7,18 @@ import numpy as np
 from surefoot.base.arrays import Floats
 from surefoot.base.sparse import SparseTable, is_sparse, require_rows_sum_to_one, sparse_table
 from surefoot.base.successors import list_of
-from surefoot.base.validation import as_floats, per_step, require_distributions
 from surefoot.errors import InvalidModel
 from surefoot.task.listed import aligned, as_lists
 from surefoot.task.problem import Problem
 from surefoot.task.units import Rescaled
 
 MEANING = "distributions over next states"
+AXES = {"r": 2, "r_next": 3}  # of rewards that hold for all steps
 
 
 def given_sparse(P: object) -> bool:
     """Is P a sparse matrix, a list of them, or a table made of one?"""
     return isinstance(P, SparseTable) or is_sparse(P)
-
-
-def dense_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
-    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
-    given_P = as_floats("P", P, InvalidModel)
-    if as_lists(rewards):
-        raise InvalidModel(f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none.")
-    H = _steps(given_P.shape[0] if given_P.ndim == 4 else H, rewards, word)
-    transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
-    _require_steps(rewards, word, steps)
-    _, S, _, S_next = transitions.shape
-    if S_next != S:
-        raise InvalidModel(
-            f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
-        )
-    require_distributions("P", given_P, MEANING, InvalidModel)
-    return transitions.copy(), steps, given_P.ndim == 3
 
 
 def sparse_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[SparseTable, int, bool]:
@@ -47,13 +30,11 @@ def sparse_dynamics(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Spa
         return P, H, stationary
     if H is None and not stationary:
         H = len(P)
-    elif not as_lists(rewards):
-        H = _steps(H, rewards, word)
-    elif H is None and isinstance(_table(rewards), list | tuple):
+    elif H is None and _by_step(rewards, word):
         H = len(_table(rewards))
     table, steps = sparse_table("P", P, H)
-    if not as_lists(rewards):
-        _require_steps(rewards, word, steps)
+    if _by_step(rewards, word):
+        require_steps(word, len(_table(rewards)), steps)
     require_rows_sum_to_one("P", table, MEANING, InvalidModel)
     return table, steps, stationary
 
@@ -62,22 +43,16 @@ def _table(rewards: Any) -> Any:
     return rewards.table if isinstance(rewards, Rescaled) else rewards
 
 
-def _rewards(rewards: Any, word: str) -> tuple[Floats, int]:
-    """Return the table of rewards as it is given, and how many axes it has where it holds for all steps."""
-    return as_floats(word, _table(rewards), InvalidModel), 2 if word == "r" else 3
+def _by_step(rewards: Any, word: str) -> bool:
+    """Are there rewards for each step?"""
+    table = _table(rewards)
+    return isinstance(table, list | tuple) if as_lists(rewards) else np.ndim(table) == AXES[word] + 1
 
 
-def _steps(H: int | None, rewards: Any, word: str) -> int | None:
-    """Return the number of steps: as given, or as many as the rewards have."""
-    table, axes = _rewards(rewards, word)
-    return table.shape[0] if H is None and table.ndim == axes + 1 else H
-
-
-def _require_steps(rewards: Any, word: str, steps: int) -> None:
+def require_steps(word: str, found: int, steps: int) -> None:
     """Refuse rewards for another number of steps."""
-    table, axes = _rewards(rewards, word)
-    if table.ndim == axes + 1 and len(table) != steps:
-        raise InvalidModel(f"{word} has {len(table)} steps, but P has {steps}. Make them agree.")
+    if found != steps:
+        raise InvalidModel(f"{word} has {found} steps, but P has {steps}. Make them agree.")
 
 
 def paid_by_entry(problem: Problem, table: SparseTable) -> Floats | None:

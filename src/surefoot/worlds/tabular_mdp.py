@@ -12,21 +12,32 @@ from surefoot.base.sparse import SparseTable, require_small
 from surefoot.base.successors import Successors, listed
 from surefoot.base.validation import (
     FrozenRecord,
+    as_floats,
     freeze,
+    per_step,
     read_only,
     require_bool,
+    require_distributions,
     require_integer,
     require_size,
     where,
 )
 from surefoot.errors import InvalidModel
 from surefoot.numerics import kernels
-from surefoot.task.listed import first_outside, read_only_lists, rows_of
+from surefoot.task.listed import as_lists, first_outside, read_only_lists, rows_of
 from surefoot.task.policy import check_policy, draw
 from surefoot.task.problem import Problem
 from surefoot.task.signal import signal
 from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
-from surefoot.worlds.dynamics import dense_dynamics, given_sparse, mean_rewards, paid_by_entry, sparse_dynamics
+from surefoot.worlds.dynamics import (
+    AXES,
+    MEANING,
+    given_sparse,
+    mean_rewards,
+    paid_by_entry,
+    require_steps,
+    sparse_dynamics,
+)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -80,11 +91,11 @@ class TabularMDP(FrozenRecord):
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         given = r if r_next is None else r_next
         table: SparseTable | None = None
-        if given_sparse(P):
+        if not isinstance(P, np.ndarray) and given_sparse(P):
             table, steps, stationary = sparse_dynamics(P, given, word, H)
             S, A = table.S, table.A
         else:
-            own, steps, stationary = dense_dynamics(P, given, word, H)
+            own, steps, stationary = _dense(P, given, word, H)
             _, S, A, _ = own.shape
         if isinstance(start, str):
             raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for agents.")
@@ -126,7 +137,8 @@ class TabularMDP(FrozenRecord):
             baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
             suggested_floor=None if suggested_floor is None else _checked_floor(suggested_floor, problem),
         )
-        self._require_inside()
+        if problem.knows_support:
+            self._require_inside()
 
     def _require_inside(self) -> None:
         """Refuse a mask that is false in this true world."""
@@ -319,13 +331,11 @@ class TabularMDP(FrozenRecord):
             self.random_rewards,
         )
 
-    def rewards_for(self, problem: Problem) -> "kernels.KnownRewards | kernels.ListedRewards":
-        """Return the rewards that an agent of this problem knows, as the kernels read them in this world."""
-        r, unknown = problem.r_rows, problem.unknown_rows
-        if not self.sparse:
-            return kernels.known_rewards_from(r, problem.r_next_rows, unknown)
+    def rewards_for(self, problem: Problem) -> "kernels.ListedRewards":
+        """Return the rewards that an agent of this problem knows, as the kernels read them in this sparse world."""
         paid = paid_by_entry(problem, self.table)
-        return kernels.listed_rewards_from(r, np.zeros((0, 0)) if paid is None else paid, unknown)
+        after = np.zeros((0, 0)) if paid is None else paid
+        return kernels.listed_rewards_from(problem.r_rows, after, problem.unknown_rows)
 
     def _arguments(self) -> dict[str, Any]:
         known = self.problem.arguments()
@@ -350,6 +360,30 @@ class TabularMDP(FrozenRecord):
 def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
     """Build a copy (see `TabularMDP.__reduce__`)."""
     return TabularMDP(**with_rescaled(arguments))
+
+
+def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
+    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
+    given_P = as_floats("P", P, InvalidModel)
+    table = rewards.table if isinstance(rewards, Rescaled) else rewards
+    if not isinstance(table, np.ndarray) and as_lists(table):
+        raise InvalidModel(f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none.")
+    found = as_floats(word, table, InvalidModel)
+    by_step = found.ndim == AXES[word] + 1
+    if H is None and given_P.ndim == 4:
+        H = given_P.shape[0]
+    if H is None and by_step:
+        H = found.shape[0]
+    transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
+    if by_step and len(found) != steps:
+        require_steps(word, len(found), steps)
+    _, S, _, S_next = transitions.shape
+    if S_next != S:
+        raise InvalidModel(
+            f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
+        )
+    require_distributions("P", given_P, MEANING, InvalidModel)
+    return transitions.copy(), steps, given_P.ndim == 3
 
 
 def _checked_floor(floor: float, problem: Problem) -> float:

@@ -7,6 +7,7 @@ from .episodes import ReplanRule as ReplanRule
 from .episodes import empty_episode as empty_episode
 from .episodes import empty_loop_state as empty_loop_state
 from .episodes import empty_workspace as empty_workspace
+from .episodes import known_rewards_from as known_rewards_from
 from .episodes import play_baseline as play_baseline
 from .episodes import play_on as play_on
 from .episodes import run_episodes as run_episodes
@@ -54,5 +55,4 @@ from .worlds import KnownRewards as KnownRewards
 from .worlds import ListedRewards as ListedRewards
 from .worlds import SparseWorld as SparseWorld
 from .worlds import TrueWorld as TrueWorld
-from .worlds import known_rewards_from as known_rewards_from
 from .worlds import listed_rewards_from as listed_rewards_from

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
@@ -386,6 +386,16 @@ def empty_loop_state(limits: bool, rows: int, pairs: int, episodes: int, value_b
     values = np.zeros(VALUES)
     values[VALUE_B] = value_b
     return LoopState(numbers, values, np.zeros((rows, pairs) if limits else (0, 0), dtype=np.int64))
+
+
+def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
+    """The known rewards in units of 2^-20, rounded down."""
+    after = np.zeros((0, 0, 0)) if r_next is None else r_next
+    return KnownRewards(
+        np.floor(r * REWARD_UNITS).astype(np.int64),
+        np.floor(after * REWARD_UNITS).astype(np.int64),
+        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
+    )
 
 
 def uniforms_from(rng: np.random.Generator) -> Uniforms:

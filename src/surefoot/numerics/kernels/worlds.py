@@ -223,16 +223,6 @@ def reward(
     return int(known_reward(known_rewards, h, pair, outcome))
 
 
-def known_rewards_from(r: Floats, r_next: Floats | None, unknown: Bools | None) -> KnownRewards:
-    """The known rewards in units of 2^-20, rounded down."""
-    after = np.zeros((0, 0, 0)) if r_next is None else r_next
-    return KnownRewards(
-        np.floor(r * REWARD_UNITS).astype(np.int64),
-        np.floor(after * REWARD_UNITS).astype(np.int64),
-        np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
-    )
-
-
 def listed_rewards_from(r: Floats, r_next: Floats, unknown: Bools | None) -> ListedRewards:
     """The known rewards in units of 2^-20, rounded down; r_next (steps, all lists) is aligned with a sparse world's."""
     return ListedRewards(
