@@ -146,13 +146,14 @@ def test_values_by_enumeration():
     assert sf.policy_value(world, pi)[0, 0] == pytest.approx(value, abs=1e-15)
 
 
+GROWTH = sf.Growth(1.1)  # by default these worlds are played block by block: the same law, other bits
 AGENTS = {
-    "StepMix": lambda problem, floor: sf.StepMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
-    "EpsMix": lambda problem, floor: sf.EpsMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
+    "StepMix": lambda problem, floor: sf.StepMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=GROWTH),
+    "EpsMix": lambda problem, floor: sf.EpsMix(problem, sf.uniform(H, S, A), floor=floor, delta=0.1, replan=GROWTH),
     "unknown rewards": lambda problem, floor: sf.StepMix(
-        problem.forget(rewards=True), sf.uniform(H, S, A), floor=floor, delta=0.1
+        problem.forget(rewards=True), sf.uniform(H, S, A), floor=floor, delta=0.1, replan=GROWTH
     ),
-    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1),
+    "BPI-UCBVI": lambda problem, _: sf.BPIUCBVI(problem, delta=0.1, replan=GROWTH),
     "paper": lambda problem, floor: sf.StepMix.paper(problem, sf.uniform(H, S, A), floor=floor, delta=0.1),
 }
 
@@ -182,7 +183,8 @@ def test_runs_of_agents_that_know_the_lists(kind):
     for world in (world.with_support() for world in WORLDS[kind]()):
         value = world.at_start(sf.policy_value(world, sf.uniform(H, S, A))[0])
         floor = world.problem.lowest + 0.5 * (value - world.problem.lowest)
-        agent = sf.EpsMix(world.problem, sf.uniform(H, S, A), floor=floor, delta=0.1, pooled=world.stationary)
+        pi_b = sf.uniform(H, S, A)
+        agent = sf.EpsMix(world.problem, pi_b, floor=floor, delta=0.1, pooled=world.stationary, replan=GROWTH)
         runs.append(sf.simulate(world, agent, episodes=300, seed=1))
     np.testing.assert_array_equal(runs[0].counts.n_sas, runs[1].counts.n_sas)
     np.testing.assert_array_equal(runs[0].curve.mean, runs[1].curve.mean)

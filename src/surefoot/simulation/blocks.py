@@ -55,17 +55,6 @@ def draw_block(
         counts.baseline_returns += np.array([n, earned])
 
 
-def _count(counts: Counts, h: int, went: Ints) -> None:
-    """Count these transitions (S, A, S) of step h."""
-    if isinstance(counts.transitions, Table):
-        counts.transitions.n_sas[counts.row(h)] += went
-        return
-    S, A, _ = went.shape
-    pair, state = np.nonzero(went.reshape(S * A, S))
-    seen = Entries(counts.row(h) * S * A + pair, state, went.reshape(S * A, S)[pair, state])
-    counts.transitions.add_entries(seen)
-
-
 def _add_sums(counts: Counts, h: int, paid: Ints, between_sums: Ints) -> None:
     """Add sums of rewards x (S, A) and of x (1 - x), where they are counted."""
     if counts.x_sa is not None and counts.z_sa is not None:

@@ -302,18 +302,6 @@ class _Expected:
         """The same, for signatures: only arrays and rows are read."""
         return cast(Counts, self)
 
-    def _add_listed(self, world: TabularMDP, d: Floats) -> None:
-        """Add expected visits d (H, S, A), spread over the successors that the world has."""
-        taken = d.reshape(world.H, -1)
-        if self.shape[0] == 1 and world.stationary:
-            taken = taken.sum(axis=0, keepdims=True)
-        for h, visits in enumerate(taken):
-            pair, state, p = world.entries(h)
-            going = visits[pair] * p
-            some = going > 0.0
-            place = self.row(h) * world.S * world.A + pair[some]
-            self.transitions.add_entries(Entries(place, state[some], going[some]))
-
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
         """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
