@@ -371,12 +371,7 @@ class Problem(FrozenRecord):
     @cached_property
     def as_paid(self) -> PaidLists | None:
         """Rewards by next state as lists, however they were given; None where they do not depend on it."""
-        if self.r_next_rows is None:
-            return self.paid_lists
-        elsewhere = float(np.median(self.r_next_rows))
-        there = self.r_next_rows != elsewhere
-        first, state = successors.listed(there)
-        return PaidLists(first, state, self.r_next_rows[there], elsewhere)
+        return self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
 
     @cached_property
     def _paid_keys(self) -> Ints:
