@@ -36,6 +36,13 @@ def listed(mask: Bools) -> Successors:
     return Successors(offsets(mask.reshape(rows * pairs, -1).sum(axis=-1)), np.nonzero(mask)[2].astype(np.int64))
 
 
+def paid_lists(r_next: Floats) -> PaidLists:
+    """The lists of rewards by next state (rows, S*A, S): of those that differ from a usual one."""
+    elsewhere = float(np.median(r_next))
+    first, state = listed(r_next != elsewhere)
+    return PaidLists(first, state, r_next[r_next != elsewhere], elsewhere)
+
+
 def offsets(sizes: AnyArray) -> Ints:
     """Where lists of these sizes begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -72,30 +72,16 @@ def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> li
 
 def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
     """Return the mean of V after each pair (S, A), if all possible next states are alike."""
-    pair, state, p = _possible(problem, h)
-    there = np.bincount(pair, p * V[state], minlength=problem.S * problem.A).reshape(problem.S, problem.A)
-    listed = np.bincount(pair, minlength=problem.S * problem.A).reshape(problem.S, problem.A) > 0
-    return np.where(listed, there, V.mean())
+    if problem.as_mask is None:
+        return float(V.mean())
+    return mean_over_lists(problem.as_mask, h, V, problem.S * problem.A).reshape(problem.S, problem.A)
 
 
 def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
     """Return how likely each state comes next, if pairs are taken like this, and all possible next states are alike."""
-    pair, state, p = _possible(problem, h)
-    weights = taken.reshape(-1)[pair] * p
-    anywhere = max(float(taken.sum() - weights.sum()), 0.0)
-    return np.asarray(np.bincount(state, weights, minlength=problem.S) + anywhere / problem.S)
-
-
-def _possible(problem: Problem, h: int) -> tuple[Ints, Ints, Floats]:
-    """Return pair, next state and share of every transition that the mask lists at step h."""
-    pairs, mask = problem.S * problem.A, problem.as_mask
-    if mask is None:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    row = h % ((len(mask.first) - 1) // pairs)
-    first = mask.first[row * pairs : (row + 1) * pairs + 1]
-    sizes = np.diff(first)
-    pair = np.repeat(np.arange(pairs), sizes)
-    return pair, mask.state[first[0] : first[-1]], 1.0 / sizes[pair]
+    if problem.as_mask is None:
+        return np.full(problem.S, taken.sum() / problem.S)
+    return spread_over_lists(problem.as_mask, h, taken.reshape(-1), problem.S)
 
 
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:

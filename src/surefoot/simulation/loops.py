@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,11 +32,10 @@ from surefoot.task.episode import Episode
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import Lists
+from surefoot.task.transitions import MOST_IN_A_TABLE, Lists
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
-_Holder = TypeVar("_Holder", bound=Any)  # evidence, or arrays of counts
 NEVER = 2**62  # baseline episodes: none end a plan
 STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
@@ -231,12 +230,12 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
     )
 
 
-def with_room(holder: _Holder, counts: Counts, H: int) -> _Holder:
-    """Return what holds the counts' arrays for the kernels, with room for another episode of H steps."""
+def with_room(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
+    """Return the arrays of these counts with room for another episode of H steps."""
     if isinstance(counts.transitions, Lists):
         counts.transitions.make_room(H)
-        holder = holder._replace(n_sas=counts.transitions.for_kernels)
-    return holder
+        return arrays._replace(n_sas=counts.transitions.for_kernels)
+    return arrays
 
 
 def _address(policy: Floats | EpisodicMixture) -> int:
@@ -279,14 +278,13 @@ def _fused(context: RunContext) -> Iterator[int]:
     true_world, uniforms = world.for_kernels(), kernels.uniforms_from(context.rng)
     done, chunk = 0, 1  # one episode first, so that compiling does not count as its speed
     while done < setup.episodes:
-        inputs = inputs._replace(evidence=with_room(inputs.evidence, counts, problem.H))
         started = time.perf_counter()
-        played = kernels.run_episodes(
+        kernels.run_episodes(
             true_world, known_rewards, inputs, context.tally, setup.level, chunk, uniforms, work, loop_state
         )
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
-        done += played
+        done += chunk
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield done
 
@@ -357,10 +355,11 @@ def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     """Return the fastest loop for this agent.
 
     The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is asked for its plans, and
-    so is one whose plans are written to a ledger.
+    so is one whose plans are written to a ledger, or whose counts are lists: a plan takes long then, and a call little.
     """
     if agent.draws_whole_blocks:
         return _block_by_block
-    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None:
+    small = agent.problem.S <= MOST_IN_A_TABLE
+    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None and small:
         return _fused
     return _plan_by_plan

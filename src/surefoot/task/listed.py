@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Indices, Ints
 from surefoot.base.sparse import SparseTable, is_sparse, require_room, require_small, sparse_table
-from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, listed, looked_up, masked
+from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked
 from surefoot.base.validation import read_only
 from surefoot.errors import InvalidModel
 from surefoot.task.transitions import MOST_IN_A_TABLE
@@ -224,18 +224,6 @@ def dense_rewards(paid: PaidLists, h: int, S: int, A: int) -> Floats:
     first, state, values, elsewhere = paid
     table = SparseTable(Successors(first, state), values, S, A).dense(elsewhere)
     return np.asarray(table[h % len(table)].reshape(S, A, S))
-
-
-def lists_of_mask(support: Bools) -> Successors:
-    """Return the lists of a mask (rows, S*A, S)."""
-    return listed(support)
-
-
-def listed_rewards(r_next: Floats) -> PaidLists:
-    """Return rewards by next state (rows, S*A, S) as lists of those that differ from their median."""
-    elsewhere = float(np.median(r_next))
-    there = r_next != elsewhere
-    return PaidLists(*listed(there), r_next[there], elsewhere)
 
 
 def reward_at(paid: PaidLists, i: Indices, s_next: Indices) -> Floats:

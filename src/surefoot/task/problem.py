@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base import successors
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.successors import PaidLists, Successors
@@ -194,10 +195,8 @@ class Problem(FrozenRecord):
         """Does the mask allow no other next state?"""
         if self.mask_lists is not None:
             return s in listed.left_never(self.mask_lists, self.S, self.A)
-        if self.support_rows is None:
-            return False
         here = self.support[:, s]
-        return bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
+        return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
 
     def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
@@ -366,12 +365,12 @@ class Problem(FrozenRecord):
     @cached_property
     def as_mask(self) -> Successors | None:
         """The possible next states as lists, however they were given; None where nothing is known."""
-        return self.mask_lists if self.support_rows is None else listed.lists_of_mask(self.support_rows)
+        return self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
 
     @cached_property
     def as_paid(self) -> PaidLists | None:
         """Rewards by next state as lists, however they were given; None where they do not depend on it."""
-        return self.paid_lists if self.r_next_rows is None else listed.listed_rewards(self.r_next_rows)
+        return self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""

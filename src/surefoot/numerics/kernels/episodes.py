@@ -243,17 +243,14 @@ def run_episodes(
     uniforms: Uniforms,
     work: Workspace,
     loop_state: LoopState,
-) -> int:
-    """Play `episodes` more episodes, replanning whenever the replan rule requires it. Return how many were played: less
-    where lists of counts need more room."""
+) -> None:
+    """Play `episodes` more episodes, replanning whenever the replan rule requires it."""
     evidence, splices, start = inputs.evidence, inputs.splices, inputs.start
     returns, rule = inputs.returns, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
     A = pi_b.shape[2]
     pi_bar, mixed, episode = work.pi_bar, work.mixed, work.episode
-    for done in range(episodes):
-        if not has_room(evidence.n_sas, pi_b.shape[0]):
-            return done
+    for _ in range(episodes):
         if numbers[LEFT] == 0:
             make_plan(world, inputs, work, loop_state)
             set_limits(evidence, returns, inputs.replan_rule, loop_state)
@@ -284,7 +281,6 @@ def run_episodes(
         numbers[EPISODES] += 1
         numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
-    return episodes
 
 
 class ActivePlan(NamedTuple):

@@ -88,8 +88,7 @@ def refresh_sparse_balls(balls: SparseBalls, row: int, pair: int) -> None:
     m = lists.S
     if masked(balls, row, pair):
         i = mask_list(balls, row, pair)
-        listed = balls.mask.first[i + 1] - balls.mask.first[i]
-        m = listed if listed > 0 else m
+        m = balls.mask.first[i + 1] - balls.mask.first[i]
     balls.eps[row, pair] = balls.scale * mixture_radius(
         lists.n[at : at + size], balls.places[:size], m, n, balls.alpha, balls.log_union, balls.p_hat
     )
@@ -173,11 +172,7 @@ def worst_of_pair(
     at, size = lists.at[row, pair], lists.size[row, pair]
     paid = balls.paid
     after = paid.first.shape[0] > 0
-    first, m = 0, 0
-    if balls.mask.first.shape[0] > 0:
-        i = mask_list(balls, row, pair)
-        first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
-    if m == 0:
+    if not masked(balls, row, pair):
         low, high = sign * balls.ahead[worst], sign * balls.ahead[best]
         if after:  # any next state may follow: one that is listed there, or any other
             low, high = sign * add(paid.elsewhere, balls.ahead[worst], sign), sign * balls.ahead[best] + paid.elsewhere
@@ -191,6 +186,8 @@ def worst_of_pair(
             W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], lists.state[at + j], V, sign)
             p_hat[j] = lists.n[at + j] / n
         return worst_mean_of_list(p_hat, W, size, sign, eps, balls.margin, low, high)
+    i = mask_list(balls, row, pair)
+    first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
     low, high = math.inf, -math.inf
     seen = 0
     for j in range(m):
