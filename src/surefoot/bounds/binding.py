@@ -9,6 +9,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.frequencies import Frequencies
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.listed import mean_over_lists, spread_over_lists
 from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
