@@ -145,6 +145,10 @@ class CountTables:
         with very many it is refused: use `entries`."""
         return self.transitions.n_sas
 
+    @n_sas.setter
+    def n_sas(self, table: Ints) -> None:
+        self.transitions = transitions_of(table)
+
     @property
     def entries(self) -> Entries:
         """The counts above 0 one by one: place = row * S * A + state * A + action, next state, how often."""
