@@ -16,6 +16,7 @@ from surefoot.assurance import verifier
 from surefoot.base import count_lists
 from surefoot.base.count_lists import Entries, added, entries_of, lists_from, lists_have_room, with_room
 from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.numerics import kernels
 from surefoot.numerics.kernels import lists as compiled_lists
 from surefoot.numerics.kernels.sparse import worst_mean_of_list
 from surefoot.simulation.simulate import simulate_reference
@@ -252,6 +253,22 @@ def test_loops_agree_with_the_reference_loop():
     quick = sf.simulate(made, agent, 150, seed=4)
     slow = simulate_reference(made, agent, 150, seed=4)
     assert quick.counts == slow.counts and quick.regret == slow.regret
+
+
+@pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein(scale=1e-4)], ids=["kl", "paper"])
+def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
+    """Of three threads, and of every candidate."""
+    made, _, found = run
+    agent = sf.StepMix(made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None)
+    passes = []
+    for parts in (1, 3):
+        evidence, splices = agent.evidence(found.counts).model, kernels.empty_splices(agent.h0, agent.pi_b)
+        kernels.refresh_all(evidence)
+        kernels.bound_all(evidence, splices, parts)
+        passes.append(splices)
+    for name in ("pi_bar", "V_up", "V_low"):
+        np.testing.assert_array_equal(getattr(passes[0], name), getattr(passes[1], name))
+    assert passes[0].V_up[0].any()
 
 
 def test_an_explanation_of_many_states(run):

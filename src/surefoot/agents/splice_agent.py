@@ -374,7 +374,10 @@ class SpliceAgent(AgentByName):
         first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
-        kernels.bound_splices(evidence, splices, nothing, *first)
+        if self.problem.S < kernels.LONG:
+            kernels.bound_splices(evidence, splices, nothing, *first)
+        else:
+            kernels.bound_all(evidence, splices, kernels.cores())
         L = np.zeros(len(self.h0))
         floor = kernels.candidate_values(splices, start, returns, rule, L)
         c, rho, reached = kernels.choose(L, floor, rule.mixes)

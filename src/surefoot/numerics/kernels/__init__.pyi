@@ -26,6 +26,9 @@ from .mixing import choose as choose
 from .mixing import exit_taken as exit_taken
 from .mixing import larger_weight as larger_weight
 from .mixing import mix_splices as mix_splices
+from .parts import LONG as LONG
+from .parts import bound_all as bound_all
+from .parts import cores as cores
 from .pessimism import lower_values as lower_values
 from .pessimism import pessimistic as pessimistic
 from .portfolio import Portfolio as Portfolio
