@@ -85,10 +85,10 @@ def test_a_copy_is_not_changed_with_its_origin():
 
 
 def test_a_large_table_is_not_made():
-    counts = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 5000, 4)), H=3)
+    counts = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 20_000, 4)), H=3)
     with pytest.raises(InvalidCounts, match=r"Use counts\.entries"):
         counts.n_sas  # noqa: B018
-    small = sf.Counts(both()[1])
+    small = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 70, 2)))
     with pytest.raises(ValueError, match="read-only"):
         small.n_sas[0, 0, 0, 0] = 1
 
@@ -177,7 +177,7 @@ def test_the_worst_mean_of_a_list(seed):
         limit = mpmath.exp(-eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True)))
         assert low + max(best, limit) * (1 - 1e-4) - 1e-9 <= found <= low + max(best, limit) * (1 + 1e-4)
     without_unseen = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
-    assert without_unseen > found if n <= 50 else without_unseen >= found  # with many visits nothing is left to fear
+    assert without_unseen > found if n <= 5 else without_unseen >= found  # with many visits nothing is left to fear
 
 
 def large(S=70, A=2, H=3):
@@ -278,8 +278,11 @@ def test_an_explanation_of_many_states(run):
 
 
 @pytest.mark.full
-def test_a_forecast_of_many_states(run):
-    """Within a factor of two of one run: expected counts are floats, which is compiled apart."""
-    made, agent, found = run
-    outlook = sf.forecast(agent, world=made).outlooks[0]
-    assert 0.5 <= outlook.first_mixture / found.first_mixture <= 2.0
+def test_a_forecast_of_many_states(run, monkeypatch):
+    """The same in tables. Expected counts are floats, which is compiled apart."""
+    made, agent, _ = run
+    listed = sf.forecast(agent, world=made).outlooks[0]
+    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1000)
+    table = sf.forecast(agent, world=made).outlooks[0]
+    assert (listed.first_mixture, listed.first_optimistic) == (table.first_mixture, table.first_optimistic)
+    assert listed.first_mixture is not None

@@ -37,10 +37,9 @@ def listed(mask: Bools) -> Successors:
 
 
 def paid_lists(r_next: Floats) -> PaidLists:
-    """The lists of rewards by next state (rows, S*A, S): of those that differ from a usual one."""
-    elsewhere = float(np.median(r_next))
-    first, state = listed(r_next != elsewhere)
-    return PaidLists(first, state, r_next[r_next != elsewhere], elsewhere)
+    """The lists of rewards by next state (rows, S*A, S): every state is listed, so that nothing is looser."""
+    first, state = listed(np.ones(r_next.shape, dtype=np.bool_))
+    return PaidLists(first, state, r_next.reshape(-1), 0.0)
 
 
 def offsets(sizes: AnyArray) -> Ints:

@@ -39,7 +39,8 @@ def binding_pairs(
     in the estimated world. Losses add up to about the difference between estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
-    kernels.refresh_all(evidence)
+    if (evidence.n_fresh < 0).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
+        kernels.refresh_all(evidence)
     seen = [Frequencies.of(counts, row) for row in range(counts.shape[0])]
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)

@@ -24,8 +24,9 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if counts.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
         raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
     if counts.shape != expected or counts.pooled != pooled:
+        found, wanted = ((*shape, shape[1]) for shape in (counts.shape, expected))
         raise InvalidCounts(
-            f"Found {counts} of shape {counts.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            f"Found {counts} of shape {found}, expected {wanted} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), counts.pool() for an agent with pooled=True, or give the agent "
             "pooled=True for pooled counts."
         )

@@ -16,7 +16,15 @@ from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, re
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.transitions import LARGEST_COUNT, Lists, Table, Transitions, same_counts, transitions_of
+from surefoot.task.transitions import (
+    LARGEST_COUNT,
+    MOST_IN_A_TABLE,
+    Lists,
+    Table,
+    Transitions,
+    same_counts,
+    transitions_of,
+)
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
 COUNTED = "counted"  # after the last toss of a coin: its episode was added
@@ -98,6 +106,8 @@ class CountTables:
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
         if isinstance(n_sas, Table | Lists):
+            if isinstance(n_sas, Lists) and n_sas.shape[1] <= MOST_IN_A_TABLE:  # small loops count in tables
+                n_sas = Table(n_sas.n_sas)
             self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]
             self.pooled = rows == 1 != H
             if H not in (None, rows) and not self.pooled:
@@ -147,7 +157,9 @@ class CountTables:
 
     @n_sas.setter
     def n_sas(self, table: Ints) -> None:
-        self.transitions = transitions_of(table)
+        if table.shape != (*self.shape, self.shape[1]):
+            raise InvalidCounts(f"n_sas has shape {table.shape}, expected {(*self.shape, self.shape[1])}.")
+        self.transitions = transitions_of(whole("n_sas", table, table.shape, LARGEST_COUNT, copy=False))
 
     @property
     def entries(self) -> Entries:

@@ -19,11 +19,12 @@ from surefoot.base.count_lists import (
     lists_have_room,
     with_room,
 )
+from surefoot.base.validation import require_size
 from surefoot.errors import InvalidCounts
 
 MOST_IN_A_TABLE = 64  # states
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
-MOST_SHOWN = 2**24  # numbers of a table that is made of lists
+MOST_SHOWN = 2**27  # numbers of a table that is made of lists: a gigabyte
 
 Shape: TypeAlias = tuple[int, int, int]  # rows, S, A
 
@@ -191,9 +192,12 @@ Transitions: TypeAlias = Table | Lists
 def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
     """Build lists from what a file holds: (3, transitions) place, state, how often; and (rows, S, A)."""
     whole = all(x.dtype.kind in "iu" for x in (given, shape))
-    if not whole or shape.shape != (3,) or not (shape > 0).all() or len(given) != 3:
+    if not whole or shape.shape != (3,) or not (shape > 0).all() or given.ndim != 2 or len(given) != 3:
         raise InvalidCounts("Counts in lists need whole numbers: place, state and count, and rows, S and A.")
     rows, S, A = (int(x) for x in shape)
+    require_size("Counts in lists", (rows, S, A, 4), InvalidCounts)
+    if S <= MOST_IN_A_TABLE:
+        raise InvalidCounts(f"Counts in lists are of {S} states, expected more than {MOST_IN_A_TABLE}.")
     place, state, n = (np.asarray(x, dtype=np.int64) for x in given)
     inside = (place >= 0) & (place < rows * S * A) & (state >= 0) & (state < S) & (n >= 1) & (n <= LARGEST_COUNT)
     if not inside.all() or (np.diff(place * S + state) <= 0).any():

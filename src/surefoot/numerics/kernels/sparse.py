@@ -175,8 +175,11 @@ def worst_of_pair(
     if not masked(balls, row, pair):
         low, high = sign * balls.ahead[worst], sign * balls.ahead[best]
         if after:  # any next state may follow: one that is listed there, or any other
-            low, high = sign * add(paid.elsewhere, balls.ahead[worst], sign), sign * balls.ahead[best] + paid.elsewhere
             i = (h * balls.n_sa.shape[1] + pair) % (paid.first.shape[0] - 1)
+            low, high = math.inf, -math.inf
+            if paid.first[i + 1] - paid.first[i] < lists.S:
+                low = sign * add(paid.elsewhere, balls.ahead[worst], sign)
+                high = sign * add(paid.elsewhere, balls.ahead[best], -sign)
             for k in range(paid.first[i], paid.first[i + 1]):
                 v = sign * add(paid.paid[k], V[paid.state[k]] if V.shape[0] > 0 else 0.0, sign)
                 low, high = min(low, v), max(high, v)
