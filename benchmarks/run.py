@@ -19,7 +19,7 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, replanning, linear-programs, episodes, logs, peers",
+        help="compile, start, memory, taxi, planning, kl, replanning, scaling, linear-programs, episodes, logs, peers",
     )
     parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
     options = parser.parse_args()
@@ -70,6 +70,7 @@ def items(with_peers: bool) -> dict:
     import planning
     import processes
     import replanning
+    import scaling
 
     return {
         "compile": processes.compile_time,
@@ -79,6 +80,7 @@ def items(with_peers: bool) -> dict:
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
         "replanning": replanning.time_of_replanning,
+        "scaling": scaling.time_of_large_worlds,
         "linear-programs": linear_programs.time_of_linear_programs,
         "episodes": episodes.time_of_episodes,
         "logs": logs.time_of_logs,

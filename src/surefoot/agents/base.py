@@ -12,7 +12,7 @@ from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.identity import rewards_text, setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
-from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, Replan, require_replan
+from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
@@ -22,6 +22,7 @@ from surefoot.task.episode import BaselineLabel
 from surefoot.task.fitting import check_counts, check_flow, require_claimed
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
+from surefoot.task.sameness import parts
 
 FORMER_NAMES = {
     "when": "replan_rule",
@@ -115,7 +116,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def replan_rule(self) -> Replan:
         """The rule of replanning."""
-        return Growth() if self.replan is None else self.replan
+        return usual(self.problem) if self.replan is None else self.replan
 
     @property
     def draws_whole_blocks(self) -> bool:
@@ -252,7 +253,7 @@ class CountingAgent(FrozenRecord, ABC):
 
     def episodes_in(self, counts: Counts) -> int:
         """Return how many episodes these counts hold; of counts made by hand, the most that any step has."""
-        by_step = counts.n_sas.sum(axis=(1, 2, 3))
+        by_step = counts.n_sa.sum(axis=(1, 2))
         return -(-int(by_step[0]) // self.problem.H) if counts.pooled else int(by_step.max())
 
     def check_episodes(self, counts: Counts, episodes: int) -> None:
@@ -272,7 +273,8 @@ class CountingAgent(FrozenRecord, ABC):
         """The fingerprint by which returns are recognised as those of this baseline, summed by these rewards."""
         digest = hashlib.sha256(np.ascontiguousarray(self.pi_b).tobytes())
         known = self.problem
-        for rows in (known.r_rows, known.r_next_rows, known.unknown_rows, known.start):
+        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
+        for rows in (known.r_rows, *after, known.unknown_rows, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()[:16]
 
@@ -283,8 +285,9 @@ class CountingAgent(FrozenRecord, ABC):
         """
         known = self.problem
         digest.update(f"{type(self).__name__} {known.H} {known.S} {known.A} {known.stationary}".encode())
-        arrays = (self.pi_b, known.r_rows, known.r_next_rows, known.unknown_rows, known.support_rows, known.start)
-        for rows in arrays:
+        after = [known.r_next_rows] if known.paid_lists is None else parts(known.paid_lists)
+        mask = [known.support_rows] if known.mask_lists is None else parts(known.mask_lists)
+        for rows in (self.pi_b, known.r_rows, *after, known.unknown_rows, *mask, known.start):
             digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
         for name in getattr(self, "__dataclass_fields__", ()):  # a user's own agent need not be a dataclass
             value = self.rescaled_setting(name)
@@ -465,7 +468,7 @@ def require_known(problem: Problem, name: str) -> None:
         else "rewards that are only known to be at least so much"
         if problem.rewards_at_least
         else "rewards that depend on the next state (world.averaged() tells the means instead)"
-        if problem.r_next_rows is not None
+        if problem.pays_by_next
         else "an unknown start"
         if problem.start is None
         else ""

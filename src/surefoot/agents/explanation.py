@@ -190,7 +190,7 @@ def _evidence(grounds: SpliceGrounds) -> str:
         return ""
     counted = grounds.counts
     unit = f" (in {agent.problem.units.name})" if agent.problem.units.name else ""
-    lines = [f"The baseline is worth at least{unit}, after {counted.n_sas.sum() // agent.problem.H:,} episodes:"]
+    lines = [f"The baseline is worth at least{unit}, after {counted.total // agent.problem.H:,} episodes:"]
     lines.append(
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
@@ -230,11 +230,11 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
         lines.append("  returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too")
     if agent.returns is not None and counts.logged and not counts.logged_returns:
         lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
-    if agent.returns is not None and counts.n_sas.any() and not (counts.logged or counts.spread_episodes):
+    if agent.returns is not None and counts.total and not (counts.logged or counts.spread_episodes):
         lines.append("  Episode.of(..., baseline=plan.draw(rng).baseline): no episode says that the baseline played it")
     if problem.stationary and not agent.pooled and problem.H > 1:
         lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")
-    if problem.support_rows is None and problem.S > 2:
+    if not problem.knows_support and problem.S > 2:
         lines.append("  Problem(..., support=mask): next states that are impossible need no evidence")
     if not agent.rule.by_coin:
         lines.append("  sf.EpsMix, if the floor need only hold on average over a coin at the start of each episode")
@@ -297,7 +297,7 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     lines.append("  the same state and action (and step) always have the same transition probabilities")
     if agent.pooled:
         lines.append("  the dynamics do not depend on the step (counts are pooled)")
-    if problem.support_rows is not None:
+    if problem.knows_support:
         used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
         lines.append(f"  the mask of possible next states{used}")
     lines += _premises_about_data(agent)
@@ -350,6 +350,6 @@ def _premises_about_data(agent: Planner) -> list[str]:
     if problem.unknown_rows is not None:
         lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
     if problem.unknown_rows is None or not problem.unknown_rows.all():
-        by_next = ", by next state," if problem.r_next_rows is not None else ""
+        by_next = ", by next state," if problem.pays_by_next else ""
         lines.append(f"  the known rewards of each state and action{by_next} are as declared")
     return lines

@@ -48,7 +48,7 @@ class Thompson:
         for h in reversed(range(p.H)):
             row = P[counts.row(h)]
             after = 0.0
-            if p.r_next_rows is not None:
+            if p.pays_by_next:
                 after = (row * p.r_next_at(h)).sum(axis=-1)
             Q[h] = r[h] + after + row @ V
             V = Q[h].max(axis=1)

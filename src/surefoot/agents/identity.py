@@ -60,11 +60,11 @@ def problem_text(problem: Problem) -> str:
         start = "start unknown"
     parts = [f"S={problem.S}, A={problem.A}, H={problem.H}", start]
     parts.append("stationary" if problem.stationary else "step-dependent")
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         parts.append("rewards by next state")
     if problem.unknown_rows is not None:
         parts.append("rewards unknown")
-    if problem.support_rows is not None:
+    if problem.knows_support:
         parts.append("support known")
     if problem.rewards_at_least:
         parts.append("rewards at least as given")

@@ -16,6 +16,8 @@ from surefoot.base.validation import freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
+from surefoot.task.transitions import MOST_IN_A_TABLE
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,16 @@ class Blocks:
 Replan = EveryEpisode | Growth | Blocks
 
 
+def usual(problem: Problem) -> Replan:
+    """Return the default rule: growth 1.1; with many states, whenever there are a tenth more episodes.
+
+    With many states some pair is visited for the first time in nearly every episode, and a plan takes longer than the
+    episodes that it is for. By the number of episodes, about 24 plans are made until that has grown tenfold, whatever
+    the number of states.
+    """
+    return Growth() if problem.S <= MOST_IN_A_TABLE else Blocks(0.1)
+
+
 def block_length(replan: Replan, episodes: int) -> int | None:
     """Return how many episodes the plan made now is in force; None where that is not fixed."""
     share = replan.rule.share
@@ -98,7 +110,7 @@ class Deadline(NamedTuple):
 
 def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
     """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?"""
-    counted = int(counts.n_sas.sum()) // H
+    counted = counts.total // H
     length = block_length(replan, counted)
     returns = None
     if by_returns and replan.rule.growth < math.inf:
@@ -110,7 +122,7 @@ def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -
 def is_due(end: Deadline, now: Counts, H: int) -> bool:
     """Is it time to replan?"""
     if end.episodes is not None:
-        return int(now.n_sas.sum()) // H >= end.episodes
+        return now.total // H >= end.episodes
     if end.returns is not None and int(now.baseline_returns[0]) >= end.returns:
         return True
     return bool((now.n_sa >= end.visits).any())

@@ -9,6 +9,7 @@ import numpy as np
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.errors import InvalidSetting
+from surefoot.task.listed import least_over_lists
 from surefoot.task.problem import Problem
 
 
@@ -73,6 +74,20 @@ class ReturnsRange(NamedTuple):
         return self.lowest + self.span
 
 
+def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> Floats:
+    """Return the least of sign * reward + V (S, A) over the next states that are possible at step h."""
+    S, A = problem.S, problem.A
+    if problem.support_rows is not None or problem.r_next_rows is not None:
+        r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
+        paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
+        return np.asarray(np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1))
+    least = least_over_lists(problem.mask_lists, problem.paid_lists, h, sign * REWARD_UNITS, V, S * A).reshape(S, A)
+    if problem.paid_lists is not None:
+        return least
+    r = np.floor(problem.r_rescaled[h] * REWARD_UNITS)
+    return np.asarray(np.where(problem.unknown_at(h), unseen, sign * r) + least)
+
+
 def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRange:
     """Return the range of an episode's return under pi.
 
@@ -82,15 +97,14 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
     known = problem.r_rows if problem.r_next_rows is None else problem.r_next_rows
+    known = known if problem.paid_lists is None else np.append(problem.paid_lists.paid, problem.paid_lists.elsewhere)
     if np.array_equal(np.floor(known * REWARD_UNITS), known * REWARD_UNITS) and problem.unknown_rows is None:
         rounding = 0.0
     ends = []
     for sign, unseen in ((1.0, 0.0), (-1.0, -float(REWARD_UNITS))):
         V = np.zeros(S)
         for h in reversed(range(H)):
-            r = np.floor(problem.r_next_at(h) * REWARD_UNITS)
-            paid = np.where(problem.unknown_at(h)[..., None], unseen, sign * r)
-            Q = np.where(problem.support_at(h), paid + V, np.inf).min(axis=-1)
+            Q = _least(problem, h, sign, unseen, V)
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
         ends.append(round(sign * float(V[first].min())))

@@ -73,4 +73,4 @@ def _deadline(agent: CountingAgent, counts: Counts) -> Deadline:
 
 def _episodes(agent: CountingAgent, counts: Counts) -> int:
     """Return how many episodes are counted; counts made by hand need not say how long one is."""
-    return int(counts.n_sas.sum()) // agent.problem.H
+    return counts.total // agent.problem.H

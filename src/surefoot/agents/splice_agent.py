@@ -15,7 +15,7 @@ from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Below, Relative, user_zero
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
-from surefoot.agents.replanning import EveryEpisode, Growth, Replan
+from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
 from surefoot.base.aliases import alias
@@ -97,10 +97,10 @@ class SpliceAgent(AgentByName):
 
     @property
     def replan_rule(self) -> Replan:
-        """The rule of replanning in force: by default growth 1.1 with KL, every episode with the paper's bounds."""
+        """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
-        return Growth() if isinstance(self.bounds, KL) else EveryEpisode()
+        return usual(self.problem) if isinstance(self.bounds, KL) else EveryEpisode()
 
     @property
     def proved_before(self) -> float:
@@ -253,16 +253,16 @@ class SpliceAgent(AgentByName):
                 f"The log holds action {a} in state {s}, which this baseline never plays there: somebody else wrote "
                 "it. Its returns prove nothing of this baseline."
             )
-        n_sas, problem = counts.n_sas, self.problem
-        earned, chance = 0.0 if counts.x_sa is None else float(counts.x_sa.sum()) / REWARD_UNITS, 0
-        for h, went in enumerate(n_sas):
-            known = went * ~problem.unknown_at(h)[..., None]
-            earned += float((known * problem.r_next_at(h)).sum())
-            if counts.x_sa is not None:
-                earned -= float(counts.x_sa[h][~problem.unknown_at(h)].sum()) / REWARD_UNITS
-            chance += int(known.sum())
+        problem, (place, s_next, n) = self.problem, counts.entries
+        h, pair = np.divmod(place, problem.S * problem.A)
+        s, a = np.divmod(pair, problem.A)
+        known = ~problem.reward_unknown(h, s, a)
+        chance = int(n[known].sum())
+        earned = float((n * problem.reward_of(h, s, a, s_next))[known].sum())
+        if counts.x_sa is not None:
+            earned += float(sum(x[problem.unknown_at(h)].sum() for h, x in enumerate(counts.x_sa))) / REWARD_UNITS
         total = float(sum(problem.units.from_user(x) for x in paid.tolist()))
-        rounding = n_sas.sum() / REWARD_UNITS + 1e-9 * len(paid)
+        rounding = counts.total / REWARD_UNITS + 1e-9 * len(paid)
         if abs(total - earned) > rounding + math.sqrt(0.5 * chance * math.log(2e9)):
             found, expected = (problem.units.to_user(x / len(paid)) for x in (total, earned))
             raise InvalidCounts(
@@ -379,7 +379,10 @@ class SpliceAgent(AgentByName):
         first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
-        kernels.bound_splices(evidence, splices, nothing, *first)
+        if self.problem.S < kernels.LONG:
+            kernels.bound_splices(evidence, splices, nothing, *first)
+        else:
+            kernels.bound_all(evidence, splices, kernels.cores())
         L = np.zeros(len(self.h0))
         floor = kernels.candidate_values(splices, start, returns, rule, L)
         c, rho, reached = kernels.choose(L, floor, rule.mixes)

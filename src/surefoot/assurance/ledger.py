@@ -23,10 +23,15 @@ from surefoot.agents.plan import Plan
 from surefoot.agents.splice_agent import SpliceAgent
 from surefoot.assurance import verifier
 from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.count_lists import Entries
 from surefoot.base.files import require_place
+from surefoot.base.sparse import require_small
 from surefoot.bounds import KL
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
+from surefoot.task.listed import rows_of
+from surefoot.task.problem import Problem
+from surefoot.task.transitions import more_than, none_yet, same_counts
 
 FORMAT = 3  # of new ledgers; one of an earlier format is continued in that format
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
@@ -87,7 +92,8 @@ class Ledger:
         if before is None:
             self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
-        if any((now < then).any() for then, now in _counted(before, counts)):
+        fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
+        if fewer or any((now < then).any() for then, now in _counted(before, counts)):
             raise InvalidSetting("These counts hold less than those of the plan before. Start another ledger for them.")
         record = plan_record(plan, grounds, before, self._last)
         played = _played_digest(record)
@@ -200,7 +206,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         possible = agent.possible_returns
         ends = {name: hexes(getattr(possible, name)) for name in ("lowest", "span", "rounding")}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
-    after, unknown, support = problem.r_next_rows, problem.unknown_rows, problem.support_rows
+    after, unknown = _by_next(problem), problem.unknown_rows
     relative = None
     if isinstance(agent.floor, BaselineFloor):
         relative = {"give": hexes(agent.rule.max_loss), "offset": hexes(agent.rule.offset)}
@@ -219,7 +225,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "rewards": hexes(problem.r_rows),
         "rewards_by_next": None if after is None else hexes(after),
         "unknown_rewards": None if unknown is None else unknown.astype(int).tolist(),
-        "support": None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support],
+        "support": _possible(problem),
         "start": None if problem.start is None else hexes(problem.start),
         "units": {
             "low": hexes(problem.units.low),
@@ -242,9 +248,30 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "certificate": None
         if proof is None
         else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
-        "warm": bool(counts.n_sas.any()),
-        "logged": counts.logged and bool(counts.n_sas.any()),
+        "warm": counts.total > 0,
+        "logged": counts.logged and counts.total > 0,
     }
+
+
+def _by_next(problem: Problem) -> Floats | None:
+    """Return rewards by next state (rows, S*A, S), or None."""
+    if problem.paid_lists is None:
+        return problem.r_next_rows
+    rows = rows_of(problem.paid_lists, problem.S * problem.A)
+    require_small("r_next", (rows, problem.S * problem.A, problem.S), "problem.paid_lists (a ledger holds them all)")
+    return np.array([problem.r_next_at(h).reshape(problem.S * problem.A, problem.S) for h in range(rows)])
+
+
+def _possible(problem: Problem) -> list[list[list[int]]] | None:
+    """Return the possible next states of each pair, row by row; None without a mask."""
+    lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
+    if lists is None:
+        return None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
+    free = int((np.diff(lists.first) == 0).sum())
+    require_small("The mask", (free, problem.S), "problem.mask_lists (a ledger holds every possible next state)")
+    every = list(range(problem.S))
+    found = [lists.of(i).tolist() or every for i in range(len(lists.first) - 1)]
+    return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 
 
 def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) -> Entry:
@@ -252,8 +279,9 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) 
     agent, counts = grounds.agent, grounds.counts
     relative = isinstance(agent.floor, BaselineFloor)
     evidence = np.isfinite(grounds.by_returns)
-    rows, S, A, _ = counts.n_sas.shape
-    visits = (counts.n_sas - before.n_sas).reshape(rows, S * A, S)
+    rows, S, A = counts.shape
+    place, state, grown = more_than(counts.transitions, before.transitions)
+    visits = np.stack([place // (S * A), place % (S * A), state, grown], axis=-1).tolist()
     sums, between = (
         np.zeros((rows, S * A), dtype=np.int64) if now is None or then is None else (now - then).reshape(rows, S * A)
         for now, then in ((counts.x_sa, before.x_sa), (counts.z_sa, before.z_sa))
@@ -263,8 +291,8 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, last: Last) 
     return {
         "kind": "plan",
         "number": last.plans,
-        "episodes": int(counts.n_sas.sum()) // agent.problem.H,
-        "visits": changes(visits),
+        "episodes": counts.total // agent.problem.H,
+        "visits": visits,
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),
@@ -316,7 +344,8 @@ def actions_of(policy: Floats) -> list[Any]:
 def _none_of(counts: Counts) -> Counts:
     """Return counts of the same shape with nothing counted."""
     none = counts.copy()
-    for array in (none.n_sas, none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
+    none.transitions = none_yet(none.shape)
+    for array in (none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
         if array is not None:
             array[...] = 0
     return none
@@ -331,12 +360,14 @@ def _without_spread(counts: Counts) -> Counts:
 
 def _same(before: Counts, now: Counts) -> bool:
     """Return whether nothing was counted in between."""
-    return all(np.array_equal(a, b) for a, b in _counted(before, now))
+    return same_counts(before.transitions, now.transitions) and all(
+        np.array_equal(a, b) for a, b in _counted(before, now)
+    )
 
 
 def _counted(before: Counts, now: Counts) -> list[tuple[AnyArray, AnyArray]]:
     """Return what is counted, before and now."""
-    names = ("n_sas", "n_start", "baseline_returns", "return_weights")
+    names = ("n_start", "baseline_returns", "return_weights")
     return [(getattr(before, name), getattr(now, name)) for name in names]
 
 
@@ -404,9 +435,9 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
         counts.logged = bool(record["logged"])
         return last._replace(counts=counts, format=form)
     counts = last.counts.copy()
-    rows, S, A, _ = counts.n_sas.shape
-    for row, pair, s_next, more in record["visits"]:
-        counts.n_sas.reshape(rows, S * A, S)[row, pair, s_next] += more
+    rows, S, A = counts.shape
+    visits = np.array(record["visits"], dtype=np.int64).reshape(-1, 4).T
+    counts.transitions.add_entries(Entries(visits[0] * S * A + visits[1], visits[2], visits[3]))
     for s, more in record["starts"]:
         counts.n_start[s] += more
     for sums, field in ((counts.x_sa, "rewards"), (counts.z_sa, "between")):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.base.arrays import Floats
+from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import freeze, require_number
 from surefoot.bounds.model import Model, Values, evaluate
 from surefoot.errors import InvalidSetting
@@ -118,11 +119,11 @@ class Bernstein:
                 "several first states"
                 if not problem.one_start
                 else "rewards that depend on the next state"
-                if problem.r_next_rows is not None
+                if problem.pays_by_next
                 else "unknown rewards"
             )
             hint = ""
-            if problem.r_next_rows is not None:
+            if problem.pays_by_next:
                 hint = " For rewards by next state, world.averaged() gives agents their means instead."
             raise InvalidSetting(f"The paper's bounds are not proved for {missing}. Use bounds=sf.KL().{hint}")
 
@@ -131,4 +132,7 @@ class Bernstein:
     ) -> "kernels.Evidence":
         """Return what the kernels read; SAH in the union also when counts are pooled. It shares the counts' array."""
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
+        lists = counts.transitions.for_kernels
+        if isinstance(lists, CountLists):
+            return kernels.sparse_estimate_from(lists, problem.r_rows, log_union, self.scale)
         return kernels.estimate_from(counts.n_sas, problem.r_rows, log_union, self.scale)

@@ -6,8 +6,10 @@ import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.listed import mean_over_lists, spread_over_lists
 from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
@@ -37,25 +39,26 @@ def binding_pairs(
     in the estimated world. Losses add up to about the difference between estimate and certificate.
     """
     H, S, A = problem.H, problem.S, problem.A
-    kernels.refresh_all(evidence)
-    n_sa = counts.n_sas.sum(axis=-1)
-    guess = problem.support / problem.support.sum(axis=-1, keepdims=True)
-    estimate = np.where(n_sa[..., None] > 0, counts.n_sas / np.maximum(n_sa, 1)[..., None], guess)
+    if (evidence.n_fresh < 0).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
+        kernels.refresh_all(evidence)
+    seen = [Frequencies.of(counts, row) for row in range(counts.shape[0])]
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
     losses = np.zeros((H, S, A))
     for h in range(H):
         ahead = V_low[h + 1]
         row = counts.row(h)
-        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, 1)
-        mean = estimated_rewards(problem, counts, h, estimate[row]) + (estimate[row] * ahead).sum(axis=-1)
+        kernels.look_ahead(evidence, ahead, ahead)
+        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, 1, np.zeros((0, 0)))
+        there = seen[row]
+        mean = there.rewards(problem, counts, h) + there.mean(ahead[there.state], possible_mean(problem, h, ahead))
         taken = reach[:, None] * policy[h]
         losses[h] = taken * (mean - scratch[1].reshape(S, A))
-        reach = np.einsum("sa,sat->t", taken, estimate[row])
+        reach = there.reached(taken) + possible_next(problem, h, np.where(there.n_sa == 0, taken, 0.0))
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
-    return largest(losses, n_sa, problem.units.scale, pooled)
+    return largest(losses, counts.n_sa, problem.units.scale, pooled)
 
 
 def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> list[Binding]:
@@ -69,14 +72,28 @@ def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> li
     ]
 
 
+def possible_mean(problem: Problem, h: int, V: Floats) -> Floats | float:
+    """Return the mean of V after each pair (S, A), if all possible next states are alike."""
+    if problem.as_mask is None:
+        return float(V.mean())
+    return mean_over_lists(problem.as_mask, h, V, problem.S * problem.A).reshape(problem.S, problem.A)
+
+
+def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
+    """Return how likely each state comes next, if pairs are taken like this, and all possible next states are alike."""
+    if problem.as_mask is None:
+        return np.full(problem.S, taken.sum() / problem.S)
+    return spread_over_lists(problem.as_mask, h, taken.reshape(-1), problem.S)
+
+
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
     """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
     r = np.asarray(problem.r_rescaled[h])
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
     if problem.unknown_rows is None or counts.x_sa is None:
         return r
     row = counts.row(h)
-    n = counts.n_sas[row].sum(axis=-1)
+    n = counts.n_sa[row]
     seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
     return np.asarray(np.where(problem.unknown_at(h), seen, r))

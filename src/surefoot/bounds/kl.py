@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
@@ -92,6 +93,9 @@ class KL:
         if problem.support_rows is not None:
             moving = problem.support_rows.sum(axis=-1) > 1
             pairs = int(moving.sum()) * (steps if len(moving) == 1 else 1)
+        if problem.mask_lists is not None:
+            sizes = np.diff(problem.mask_lists.first)
+            pairs = int((sizes != 1).sum()) * (steps if len(sizes) == problem.S * problem.A else 1)
         rewards = 0
         if problem.unknown_rows is not None:
             rewards = int(problem.unknown_rows.sum()) * (steps if len(problem.unknown_rows) == 1 else 1)
@@ -161,7 +165,7 @@ class KL:
         for s, a in np.ndindex(*Q_up.shape):
             at = model.support[h, s, a]
             after = 0.0
-            if p.r_next_rows is not None:
+            if p.pays_by_next:
                 after = p.r_next_at(h)[s, a][at]
             Q_up[s, a] += -worst_mean(P_hat[s, a][at], float(eps[s, a]), -(after + V_up[at]))
             Q_low[s, a] += worst_mean(P_hat[s, a][at], float(eps[s, a]), after + V_low[at])
@@ -219,24 +223,36 @@ class KL:
         self, problem: Problem, counts: Counts, delta_prime: float, rounding: float, uppers: bool = False
     ) -> "kernels.Evidence":
         """Return what the kernels read. It shares the counts' arrays."""
-        return kernels.balls_from(
-            counts.n_sas,
-            problem.H,
-            rewards=kernels.RewardArrays(
-                problem.r_rows,
-                problem.r_next_rows,
-                problem.unknown_rows,
-                counts.x_sa,
-                counts.z_sa,
-                bets=self.rewards == "bets",
-            ),
-            support=problem.support_rows,
+        rewards = kernels.RewardArrays(
+            problem.r_rows,
+            problem.r_next_rows,
+            problem.unknown_rows,
+            counts.x_sa,
+            counts.z_sa,
+            bets=self.rewards == "bets",
+        )
+        level = kernels.BallSettings(
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
             alpha=0.0 if self.alpha == "1/S" else self.dirichlet(problem.S),
             scale=self.scale,
             tie=TIE,
             margin=rounding,
             uppers=uppers,
+        )
+        lists = counts.transitions.for_kernels
+        if isinstance(lists, CountLists):
+            return kernels.sparse_balls_from(lists, problem.H, rewards, problem.as_mask, problem.as_paid, level)
+        return kernels.balls_from(
+            counts.n_sas,
+            problem.H,
+            rewards=rewards,
+            support=problem.support_rows,
+            log_union=level.log_union,
+            alpha=level.alpha,
+            scale=level.scale,
+            tie=level.tie,
+            margin=level.margin,
+            uppers=level.uppers,
         )
 
 

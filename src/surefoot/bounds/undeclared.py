@@ -24,7 +24,8 @@ import math
 
 import numpy as np
 
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.count_lists import Entries, entries_of, lists_from
 from surefoot.numerics import kernels
 from surefoot.task.problem import Problem
 
@@ -41,25 +42,23 @@ def undeclared_ball(n_i: Ints, unseen: int, log_union: float) -> tuple[float, Fl
 
     n_i (S,) are n_x - 1 for each label x, and d for the unseen state: n = sum n_i.
     """
-    n = int(n_i.sum())
-    again = np.where(np.arange(len(n_i)) == unseen, 0, n_i)  # n_x - 1
+    is_unseen = np.arange(len(n_i)) == unseen
+    again = np.where(is_unseen, 0, n_i)  # n_x - 1
     m = int(again.sum())
-    if m == 0:
-        return math.inf, np.full(len(n_i), 1.0 / len(n_i))
-    p_hat = again / m
-    seen = again[again > 0].tolist()
-    log_p = sum(k * math.log(k / m) for k in seen)
-    log_Q = sum(math.lgamma(k + 1.0) for k in seen) - math.lgamma(n + 1.0)
-    size = abs(log_union) + abs(log_p) + math.lgamma(n + 1.0) + sum(math.lgamma(k + 1.0) for k in seen)
-    return max(log_union + log_p - log_Q + (len(seen) + 8) * SLACK * size, 0.0) / m, p_hat
+    p_hat = again / m if m else np.full(len(n_i), 1.0 / len(n_i))
+    return undeclared_radius(n_i, is_unseen, log_union), p_hat
 
 
-def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -> None:
+def set_undeclared(
+    balls: "kernels.Balls | kernels.SparseBalls", problem: Problem, log_union: float
+) -> "kernels.Balls | kernels.SparseBalls":
     """Give the balls of all pairs, brought up to date before, the radius and the frequencies of undeclared states.
 
     A pair with a single possible next state (of the absorbing and the unseen state) needs none.
     """
     assert problem.unseen_state is not None
+    if isinstance(balls, kernels.SparseBalls):
+        return _without_unseen(balls, problem.unseen_state, log_union)
     rows, pairs, _ = balls.n_sas.shape
     for row in range(rows):
         for pair in range(pairs):
@@ -69,3 +68,31 @@ def set_undeclared(balls: "kernels.Balls", problem: Problem, log_union: float) -
                 eps, p_hat = undeclared_ball(balls.n_sas[row, pair], problem.unseen_state, log_union)
                 balls.eps[row, pair] = balls.scale * eps
                 balls.P_hat[row, pair, :m] = p_hat[balls.succ[some][:m]]
+    return balls
+
+
+def _without_unseen(balls: "kernels.SparseBalls", unseen: int, log_union: float) -> "kernels.SparseBalls":
+    """The same of balls over lists: the unseen state is in none of them, and n is the number of other visits."""
+    lists, eps = balls.n_sas, balls.eps.copy()
+    place, state, n = entries_of(lists)
+    sizes = np.diff(balls.mask.first)  # a pair with one possible next state keeps its list
+    alone = sizes[np.arange(lists.at.size) % len(sizes)] == 1 if len(sizes) else np.zeros(lists.at.size, dtype=np.bool_)
+    first = np.searchsorted(place, np.arange(lists.at.size + 1))
+    for i in np.flatnonzero((lists.visits.reshape(-1) > 0) & ~alone).tolist():
+        part = slice(first[i], first[i + 1])
+        eps.reshape(-1)[i] = balls.scale * undeclared_radius(n[part], state[part] == unseen, log_union)
+    kept = (state != unseen) | alone[place]
+    others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
+    return balls._replace(n_sas=others, n_sa=others.visits.copy(), n_fresh=others.visits.copy(), eps=eps)
+
+
+def undeclared_radius(n_i: Ints, is_unseen: Bools, log_union: float) -> float:
+    """Return eps, rounded up, of the counts n_i: n_x - 1 for each label x, and d for the unseen state."""
+    n, seen = int(n_i.sum()), n_i[~is_unseen & (n_i > 0)].tolist()
+    m = sum(seen)
+    if m == 0:
+        return math.inf
+    log_p = sum(k * math.log(k / m) for k in seen)
+    log_Q = sum(math.lgamma(k + 1.0) for k in seen) - math.lgamma(n + 1.0)
+    size = abs(log_union) + abs(log_p) + math.lgamma(n + 1.0) + sum(math.lgamma(k + 1.0) for k in seen)
+    return float(max(log_union + log_p - log_Q + (len(seen) + 8) * SLACK * size, 0.0) / m)

@@ -117,7 +117,7 @@ def logs_example(
         f"Log: {path}, with {episodes:,} episodes of {chosen.name}, played by its usual baseline. The baseline is "
         f"worth {known.baseline:.6g} per episode; the optimum is {known.optimum:.6g}."
     )
-    declared += f" --rewards as-logged{'' if task.r_next_rows is None else '-by-next-state'}"
+    declared += f" --rewards as-logged{'-by-next-state' if task.pays_by_next else ''}"
     echo(f"Next: surefoot baseline {path} --floor {known.floor:g} {declared}")
 
 

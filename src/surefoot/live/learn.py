@@ -75,7 +75,7 @@ def learn(
     if watchdog is not None and not isinstance(watchdog, Watchdog):
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
     begun = mine.starting_counts(counts, setup.episodes)
-    dynamics = None if where.world is None else where.world.P_rows
+    dynamics = None if where.world is None else where.world.dynamics
     source = environment_source(where, seed)
     identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source)
     file = StateFile(save, identity)
@@ -155,7 +155,7 @@ class EnvironmentMap:
             h, s = learner.step, learner.state
             observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
             learner.observe(self.coder.state(observation), reward, bool(terminated), bool(truncated))  # type: ignore[arg-type]
-            if self.world is not None and self.world.P[h, s, a, learner.state] == 0.0:
+            if self.world is not None and not self.world.can_follow(h, s, a, learner.state):
                 raise InvalidEpisode(
                     f"Action {a} in state {s} led to state {learner.state}, which the environment's own model says is "
                     "impossible. The episode was not counted; sf.check_world says more."
@@ -182,15 +182,20 @@ class ExactValues:
     def __init__(self, setup: RunSetup) -> None:
         """Measure in the true world of this setup."""
         self._setup = setup
-        self._last: tuple[Floats, Measured] | None = None
+        self._last: tuple[Floats | EpisodicMixture, Measured] | None = None
 
     def of(self, policy: Floats | EpisodicMixture) -> Measured:
         """Measure this policy."""
-        if isinstance(policy, EpisodicMixture):
-            return self._setup.measure(policy)
-        if self._last is None or not np.array_equal(policy, self._last[0]):
+        if self._last is None or not _same(policy, self._last[0]):
             self._last = policy, self._setup.measure(policy)
         return self._last[1]
+
+
+def _same(one: Floats | EpisodicMixture, other: Floats | EpisodicMixture) -> bool:
+    """Is this the policy that was measured last? A mixture belongs to one plan."""
+    if isinstance(one, EpisodicMixture) or isinstance(other, EpisodicMixture):
+        return one is other
+    return one is other or np.array_equal(one, other)
 
 
 def _play(

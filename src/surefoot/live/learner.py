@@ -75,7 +75,7 @@ class Learner:
         self._agent.take_over(self.counts)
         self._returns_of = self.counts.returns_of
         self.source = episode_source(self._agent, self.seed)
-        counted = int(self.counts.n_sas.sum()) // problem.H
+        counted = self.counts.total // problem.H
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
         if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
@@ -152,7 +152,7 @@ class Learner:
         if counts.planned is None or must_replan(agent, counts.planned, counts):
             return self._replan()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
-        planned_at = self.episodes - (int(counts.n_sas.sum()) - int(counts.planned.n_sas.sum())) // agent.problem.H
+        planned_at = self.episodes - (counts.total - counts.planned.total) // agent.problem.H
         if planned_at < 0:  # before this learner's first episode: its streams do not reach back
             return self._replan()
         plan = self.plan
@@ -267,8 +267,7 @@ class Learner:
                 "would mix both. Nothing was counted. Give ended episodes a state of their own; or, if this state is "
                 "never left, say so: Problem(..., support=, ended_state=)."
             )
-        masked = problem.support_rows is not None and not terminated
-        if masked and not problem.support_at(self.step)[self.state, self._actions[-1], s]:
+        if not terminated and not problem.allows(self.step, self.state, self._actions[-1], s):
             self._mark()
             raise InvalidEpisode(
                 f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
@@ -441,7 +440,7 @@ def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> Non
         if after_end is not None:
             raise InvalidSetting(f"after_end is {after_end:g}, but the problem says what is paid. Leave after_end out.")
         return
-    if problem.support_rows is not None and not problem.never_left(s):
+    if problem.knows_support and not problem.never_left(s):
         raise InvalidSetting(
             f"absorbing_state is {s}, but by the problem's `support` this state can be left. Expected a state of its "
             "own for episodes that ended: a mask that leads from there to itself alone."

@@ -19,7 +19,7 @@ from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.watchdog import Watch, Watchdog
-from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds import KL
@@ -27,6 +27,8 @@ from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
+from surefoot.task.sameness import arrays_of
+from surefoot.task.transitions import Table
 
 SAVE_SECONDS = 30.0
 TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
@@ -43,7 +45,7 @@ class RunIdentity:
     episodes: int
     seed: int
     counts: Counts  # those that it started from
-    dynamics: Floats | None  # the true ones, where they are known
+    dynamics: list[AnyArray | None] | None  # the arrays of the true ones, where they are known
     watchdog: Watchdog | None = None
     source: str = ""  # of the episodes that it numbers
 
@@ -61,10 +63,13 @@ class RunIdentity:
         exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
         about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
         digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
-        for array in (problem.r_rows, problem.r_next_rows, problem.unknown_rows, problem.support_rows, problem.start):
+        after = arrays_of(problem.r_next_rows, problem.paid_lists)
+        mask = arrays_of(problem.support_rows, problem.mask_lists)
+        for array in (problem.r_rows, *after, problem.unknown_rows, *mask, problem.start):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        if counts.n_sas.any():
-            seen = [counts.n_sas, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
+        if counts.total:
+            tables = [counts.n_sas] if isinstance(counts.transitions, Table) else counts.entries
+            seen = [*tables, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
             if counts.z_sa is not None and counts.z_sa.any():
                 seen.append(counts.z_sa)
             if counts.return_weights.any():
@@ -72,7 +77,8 @@ class RunIdentity:
             for some in seen:
                 digest.update(b"-" if some is None else some.tobytes())
         if self.dynamics is not None:
-            digest.update(self.dynamics.tobytes())
+            for array in self.dynamics:
+                digest.update(b"-" if array is None else array.tobytes())
         self.agent.describe(digest)
         if self.watchdog is not None:
             digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
@@ -148,7 +154,7 @@ class State:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
         both = [(counts, done + before)]
         if counts.planned is not None:
-            both.append((counts.planned, int(counts.planned.n_sas.sum()) // problem.H))
+            both.append((counts.planned, counts.planned.total // problem.H))
         fit = (_are_of(some, episodes, before, problem.H) for some, episodes in both)
         if not 0 <= done <= run.episodes or not all(fit):
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
@@ -164,7 +170,7 @@ def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:
     starts = int(counts.n_start.sum())
     by_baseline, earned = (int(number) for number in counts.baseline_returns)
     return (
-        int(counts.n_sas.sum()) == episodes * H
+        counts.total == episodes * H
         and episodes - before <= starts <= episodes
         and by_baseline <= episodes
         and earned <= by_baseline * H * REWARD_UNITS

@@ -12,6 +12,7 @@ from surefoot.agents.base import CountingAgent, adapted, promise_of
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
+from surefoot.base.sparse import require_small
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import SurefootError
 from surefoot.simulation.loops import play
@@ -83,7 +84,7 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
     lost = np.flatnonzero(~everywhere)
     if lost.size:
         yield Finding("note", f"{lost.size} of {world.S} states cannot be reached from s1, state {lost[0]} for one.")
-    if not world.stationary and world.H > 1 and all(np.array_equal(world.P[0], world.P[h]) for h in range(1, world.H)):
+    if not world.stationary and world.H > 1 and _same_dynamics(world):
         yield Finding(
             "note", "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can be pooled."
         )
@@ -91,6 +92,14 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
         yield Finding("warning", f"Every reward is {world.r.flat[0]:g}: all policies are worth the same.")
     if world.baseline is not None:
         yield from _of_baseline(world, world.baseline, best.value)
+
+
+def _same_dynamics(world: TabularMDP) -> bool:
+    """Are the transition probabilities the same at every step?"""
+    if not world.sparse:
+        return all(np.array_equal(world.P[0], world.P[h]) for h in range(1, world.H))
+    first = world.entries(0)
+    return all(all(map(np.array_equal, first, world.entries(h))) for h in range(1, world.H))
 
 
 def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
@@ -242,7 +251,7 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         before = counts.copy()
         try:
             plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
-            when = f"after {int(before.n_sas.sum()) // problem.H} episodes"
+            when = f"after {before.total // problem.H} episodes"
             yield from _of_plan(mine, plan, when)
             worth = problem.units.to_user(value_of(world, plan.policy))
             same = _fields(plan) == _fields(again)
@@ -284,16 +293,17 @@ def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, wo
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
     """Return a world that this problem could be about."""
     S, A = problem.S, problem.A
+    require_small("A world to try the agent in", (S, A, S), "a problem with fewer states")
     weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
     weights = weights[0] if len(weights) == 1 else weights
     P = weights / weights.sum(axis=-1, keepdims=True)
-    r, after = problem.r_rescaled, problem.r_next_rows
+    r = problem.r_rescaled
     if problem.unknown_rows is not None:
         r = np.where(problem.unknown, rng.random((S, A)), r)
     start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
-    if after is None:
+    if not problem.pays_by_next:
         return TabularMDP(P, r, H=problem.H, start=start)
-    by_next = np.broadcast_to(after.reshape(-1, S, A, S), (problem.H, S, A, S))
+    by_next = np.array([problem.r_next_at(h) for h in range(problem.H)])
     return TabularMDP(P, r_next=by_next, H=problem.H, start=start)
 
 

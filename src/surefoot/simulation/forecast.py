@@ -15,8 +15,10 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import Floats
+from surefoot.base.arrays import AnyArray, Floats, Ints
+from surefoot.base.count_lists import Entries, added
 from surefoot.base.nodes import OUTSIDE, PLACES
+from surefoot.base.sparse import require_small
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs
@@ -26,6 +28,7 @@ from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Lists, Shape, as_floats, none_yet
 from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -140,7 +143,7 @@ def forecast(
     problem, floor = agent.problem, agent.floor
     if kappa is not None and isinstance(floor, BaselineFloor):
         raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
-    if counts is not None and not counts.n_sas.any():
+    if counts is not None and not counts.total:
         raise InvalidSetting(
             "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
         )
@@ -231,6 +234,7 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
+    require_small("The world to forecast in", (S, A, S), "the forecast for a world that you give, world=...,")
     P = problem.support / problem.support.sum(axis=-1, keepdims=True)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
@@ -242,8 +246,11 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
         if problem.start is None and counts.n_start.any():
             start = counts.n_start / counts.n_start.sum()
     P = P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, (problem.H, S, A, S))
-    if problem.r_next_rows is not None:
-        after = problem.r_next_rows.reshape(-1, S, A, S)
+    if problem.pays_by_next:
+        after = problem.r_next_rows
+        if after is None:
+            after = np.array([problem.r_next_at(h) for h in range(problem.H)])
+        after = after.reshape(-1, S, A, S)
         return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
     r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
     # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
@@ -256,7 +263,8 @@ class _Expected:
     def __init__(self, problem: Problem, pooled: bool, counts: Counts | None) -> None:
         rows, S, A = 1 if pooled else problem.H, problem.S, problem.A
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
-        self.n_sas = np.zeros((rows, S, A, S)) if counts is None else counts.n_sas.astype(np.float64)
+        before = none_yet((rows, S, A)) if counts is None else counts.transitions
+        self.transitions = as_floats(before)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
@@ -267,7 +275,27 @@ class _Expected:
 
     def row(self, h: int) -> int:
         """Return the row of step h, as `Counts.row` does."""
-        return h % len(self.n_sas)
+        return h % self.shape[0]
+
+    @property
+    def shape(self) -> Shape:
+        """Rows, states, actions."""
+        return self.transitions.shape
+
+    @property
+    def n_sas(self) -> AnyArray:
+        """The table of counts."""
+        return self.transitions.n_sas
+
+    @property
+    def n_sa(self) -> AnyArray:
+        """The visits of each pair."""
+        return self.transitions.n_sa
+
+    @property
+    def entries(self) -> Entries:
+        """The counts above 0, one by one."""
+        return self.transitions.entries
 
     @property
     def as_counts(self) -> Counts:
@@ -277,9 +305,12 @@ class _Expected:
     def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
         """Add the expected counts of n episodes of pi."""
         d = n * occupancy(world, pi)
-        went = d[..., None] * world.P
-        rows = len(self.n_sas)
-        self.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
+        rows = self.shape[0]
+        if world.sparse or isinstance(self.transitions, Lists):
+            self.transitions.add_entries(_expected_entries(world, d, rows))
+        else:
+            went = d[..., None] * world.P
+            self.transitions.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
         if self.x_sa is not None and self.z_sa is not None:
             r = world.r_rescaled
@@ -287,6 +318,22 @@ class _Expected:
             for sums, each in ((self.x_sa, r), (self.z_sa, between)):
                 paid = d * each * REWARD_UNITS
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
+
+
+def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
+    """Return expected visits d (H, S, A), spread over the successors of a world, for counts of so many rows."""
+    pairs, parts = world.S * world.A, []
+    for h in range(world.H):
+        pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
+        parts.append(Entries(h % rows * pairs + pair, state, d[h].reshape(-1)[pair] * p))
+    return added(Entries(*(np.concatenate(part) for part in zip(*parts, strict=True))), world.S)
+
+
+def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return pair, next state and probability of every transition of a table (S, A, S) that is possible."""
+    rows = P.reshape(-1, P.shape[-1])
+    pair, state = np.nonzero(rows)
+    return pair, state, rows[pair, state]
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:

@@ -32,6 +32,7 @@ from surefoot.task.episode import Episode
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import EpisodicMixture, check_policy, draw
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import MOST_IN_A_TABLE, Lists
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
@@ -138,11 +139,18 @@ def play(world: TabularMDP, policy: Floats | EpisodicMixture, rng: np.random.Gen
     for h in range(world.H):
         s = states[-1]
         a = draw(pi[h, s], rng)
-        states.append(draw(world.P[h, s, a], rng))
+        states.append(world.draw_next(h, s, a, rng))
         actions.append(a)
         x = float(world.mean_reward(h, s, a, states[-1]))
         rewards.append(float(rng.random() < x) if world.random_rewards else x)
     return Episode.paying(world.problem.units, states, actions, rewards)
+
+
+def known_rewards_in(world: TabularMDP, problem: Problem) -> "kernels.KnownRewards | kernels.ListedRewards":
+    """Return the rewards that an agent of this problem knows, as the kernels read them in this world."""
+    if world.sparse:
+        return world.rewards_for(problem)
+    return kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
 
 
 def reference_loop(context: RunContext) -> Iterator[int]:
@@ -172,7 +180,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
     """
     setup, counts, world = context.setup, context.counts, context.world
     problem = setup.agent.problem
-    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = known_rewards_in(world, problem)
     true_world = world.for_kernels()
     episode, uniforms = kernels.empty_episode(problem.H), kernels.uniforms_from(context.rng)
     in_force: PlanInForce | None = None
@@ -194,6 +202,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
+        arrays = with_room(arrays, counts, problem.H)
         done += kernels.play_on(
             true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
         )
@@ -203,13 +212,13 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
 def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) -> "kernels.CountArrays":
     """Return the arrays of these counts as the kernels read and change them; `within`: the range of returns."""
     limits = end.visits
-    rows, S, A, _ = counts.n_sas.shape
+    rows, S, A = counts.shape
     x_sa, z_sa = (
         np.zeros((0, 0), dtype=np.int64) if sums is None else sums.reshape(rows, S * A)
         for sums in (counts.x_sa, counts.z_sa)
     )
     return kernels.CountArrays(
-        n_sas=counts.n_sas.reshape(rows, S * A, S),
+        n_sas=counts.transitions.for_kernels,
         n_sa=counts.n_sa.reshape(rows, S * A),
         x_sa=x_sa,
         z_sa=z_sa,
@@ -219,6 +228,14 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
         account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
+
+
+def with_room(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
+    """Return the arrays of these counts with room for another episode of H steps."""
+    if isinstance(counts.transitions, Lists):
+        counts.transitions.make_room(H)
+        return arrays._replace(n_sas=counts.transitions.for_kernels)
+    return arrays
 
 
 def _address(policy: Floats | EpisodicMixture) -> int:
@@ -250,7 +267,7 @@ def _fused(context: RunContext) -> Iterator[int]:
     setup, counts, world, agent = context.setup, context.counts, context.world, context.setup.agent
     assert isinstance(agent, SpliceAgent)
     problem = agent.problem
-    known_rewards = kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows)
+    known_rewards = known_rewards_in(world, problem)
     inputs = agent.plan_inputs(counts)
     work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
     rows, pairs = inputs.evidence.n_sa.shape
@@ -325,25 +342,24 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
     problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
-    kernels.play_baseline(
-        world.for_kernels(),
-        kernels.known_rewards_from(problem.r_rows, problem.r_next_rows, problem.unknown_rows),
-        read_only(np.ascontiguousarray(agent.pi_b)),
-        count_arrays(counts, unlimited, agent.return_range),
-        n,
-        kernels.uniforms_from(rng),
-        kernels.empty_episode(problem.H),
-    )
+    true_world, arrays = world.for_kernels(), count_arrays(counts, unlimited, agent.return_range)
+    known_rewards = known_rewards_in(world, problem)
+    pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
+    episode, done = kernels.empty_episode(problem.H), 0
+    while done < n:
+        arrays = with_room(arrays, counts, problem.H)
+        done += kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
 
 
 def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:
     """Return the fastest loop for this agent.
 
     The fused loop plans as SpliceAgent does: an agent with a plan or an explorer of its own is asked for its plans, and
-    so is one whose plans are written to a ledger.
+    so is one whose plans are written to a ledger, or whose counts are lists: a plan takes long then, and a call little.
     """
     if agent.draws_whole_blocks:
         return _block_by_block
-    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None:
+    small = agent.problem.S <= MOST_IN_A_TABLE
+    if isinstance(agent, SpliceAgent) and agent.plans_itself and agent.explorer is None and ledger is None and small:
         return _fused
     return _plan_by_plan

@@ -9,6 +9,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidSetting
 from surefoot.offline.logs.writing import write_log
+from surefoot.task.listed import rows_of
 from surefoot.task.policy import check_policy
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -48,8 +49,20 @@ def draw_episodes(world: TabularMDP, pi: Floats, n: int, rng: np.random.Generato
     for h in range(world.H):
         s = states[:, h]
         a = actions[:, h] = _drawn(pi[h][s], rng)
-        states[:, h + 1] = _drawn(world.P[h][s, a], rng)
+        states[:, h + 1] = _next(world, h, s, a, rng)
     return states, actions
+
+
+def _next(world: TabularMDP, h: int, s: Ints, a: Ints, rng: np.random.Generator) -> Ints:
+    """Draw the next state of each of these pairs. A sparse world draws the same, by its lists."""
+    if not world.sparse:
+        return _drawn(world.P[h][s, a], rng)
+    (first, state), pairs = world.successors, world.S * world.A
+    lists = (h % rows_of(world.successors, pairs)) * pairs + s * world.A + a
+    begin, size = first[lists], np.diff(first)[lists]
+    place = begin[:, None] + np.minimum(np.arange(size.max()), size[:, None] - 1)
+    weights = np.where(np.arange(size.max()) < size[:, None], world.p_list[place], 0.0)
+    return np.asarray(state[begin + _drawn(weights, rng)])
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:

@@ -19,6 +19,7 @@ from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.origin import digest_of
 from surefoot.task.policy import EpisodicMixture
+from surefoot.task.sameness import alike
 from surefoot.task.units import Units
 from surefoot.worlds.constrained import constrained_optimum
 from surefoot.worlds.exact import cost_of, rescaled_solve, value_of
@@ -57,7 +58,9 @@ class RunSetup:
     @cached_property
     def dynamics(self) -> str | None:
         """A digest of the true dynamics: what simulated counts are evidence about."""
-        return None if self.world is None else f"dynamics {digest_of(self.world.P_rows)}"
+        if self.world is None:
+            return None
+        return f"dynamics {digest_of(*(self.world.dynamics if self.world.sparse else [self.world.P_rows]))}"
 
     @property
     def level(self) -> float:
@@ -192,15 +195,15 @@ def check_same_problem(world: TabularMDP, agent: CountingAgent) -> None:
     if its.start is not None and not np.array_equal(its.start, world.start):
         raise InvalidModel(f"The agent is for {its}, which starts elsewhere than {world}. Use world.problem.")
     unknown = np.broadcast_to(its.unknown, its.r_rescaled.shape)
-    if its.r_next_rows is not None:
-        same = mine.r_next_rows is not None and np.array_equal(its.r_next_rows, mine.r_next_rows)
-    elif mine.r_next_rows is not None:  # it knows the means
+    if its.pays_by_next:
+        same = mine.pays_by_next and alike(*(one.arguments()["r_next"] for one in (mine, its)))
+    elif mine.pays_by_next:  # it knows the means
         same = np.allclose(its.r_rescaled[~unknown], world.r_rescaled[~unknown], rtol=0.0, atol=1e-12)
     else:
         same = np.array_equal(mine.r_rescaled[~unknown], its.r_rescaled[~unknown])
     if not same:
         raise InvalidModel("The agent knows other rewards than the world pays. Build the agent from world.problem.")
-    if ((world.P > 0.0) & ~its.support).any():
+    if its.knows_support and world.outside(its) is not None:
         raise InvalidModel("The agent's support excludes transitions that happen in this world: its mask is false.")
     if agent.pooled and (np.ptp(world.r_rescaled, axis=0) > 1e-12)[unknown.any(axis=0)].any():
         raise InvalidModel(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from surefoot.task.origin import (
 )
 from surefoot.task.problem import Problem, require_problem
 from surefoot.task.tables import COUNTED, CountTables, require_small, still_usable
+from surefoot.task.transitions import Table, more_than, none_yet, read_lists, same_counts
 from surefoot.task.units import Units
 
 # In a file some fields have the names that they had when the format was fixed.
@@ -42,6 +43,7 @@ OPTIONAL = (
     *(
         "H",
         "s1",
+        "list_shape",
         "n_start",
         "logged",
         "basis",
@@ -61,7 +63,8 @@ PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
 
 
 class Counts(CountTables):
-    """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps.
+    """How often each next state followed each pair: n_sas (H, S, A, S), or (1, S, A, S) when pooled over steps. With
+    more than 64 states only what was seen is held (`entries`), and n_sas is a copy.
 
     Beside it is what other certificates read: sums of rewards (x_sa) where rewards are unknown, first states (n_start),
     and the returns of whole baseline episodes: their number, their sum, and how they are spread over nodes. Rewards are
@@ -85,13 +88,13 @@ class Counts(CountTables):
         require_problem(problem)
         if require_bool("pooled", pooled):
             require_stationary(problem)
-        steps = () if pooled else (problem.H,)
-        sums = None if problem.unknown_rows is None else np.zeros((*steps, problem.S, problem.A), dtype=np.int64)
+        shape = (1 if pooled else problem.H, problem.S, problem.A)
+        require_size("The counts", (*shape, 4), InvalidCounts)
+        sums = None if problem.unknown_rows is None else np.zeros(shape, dtype=np.int64)
         start = problem.s1 if problem.one_start else None
-        shape = (*steps, problem.S, problem.A, problem.S)
-        require_size("The counts", shape, InvalidCounts)
-        n_sas = np.zeros(shape, dtype=np.int64)
-        return cls(n_sas, problem.H, start, x_sa=sums, problem=problem)
+        counts = cls(none_yet(shape), problem.H, start, x_sa=sums, copy=False, problem=problem)
+        counts.pooled = pooled
+        return counts
 
     @classmethod
     def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
@@ -126,8 +129,9 @@ class Counts(CountTables):
 
     def number_as_log(self) -> None:
         """Number the episodes of a log, in place: a digest of all that was counted is their source."""
-        if self.n_sas.any() and self.H is not None:
-            source = digest_of(self.n_sas.sum(axis=0), self.n_start)  # the same of every view of one log
+        if self.total and self.H is not None:
+            seen = self.transitions.pooled()  # the same of every view of one log
+            source = digest_of(*([seen.n_sas[0]] if isinstance(seen, Table) else seen.entries), self.n_start)
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
@@ -144,7 +148,7 @@ class Counts(CountTables):
         """Count one episode, in place, after which these are the episodes that are held."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-        _, S, A, _ = self.n_sas.shape
+        _, S, A = self.shape
         H = episode.actions.size
         if self.H is not None and self.H != H:
             raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
@@ -162,7 +166,7 @@ class Counts(CountTables):
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
         pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
-        np.add.at(self.n_sas, (*pairs, episode.states[1:]), 1)
+        self.transitions.add(*pairs, episode.states[1:])
         self.n_start[episode.states[0]] += 1
         if paid is not None:
             if self.x_sa is not None and self.z_sa is not None:
@@ -248,7 +252,7 @@ class Counts(CountTables):
         episode that both hold.
         """
         mismatch = f"{self} and {other} do not belong together."
-        if (self.n_sas.shape, self.pooled, self.H) != (other.n_sas.shape, other.pooled, other.H):
+        if (self.shape, self.pooled, self.H) != (other.shape, other.pooled, other.H):
             raise InvalidCounts(mismatch)
         self.require_unselected()
         other.require_unselected()
@@ -257,7 +261,7 @@ class Counts(CountTables):
             raise InvalidCounts(f"{mismatch} Only one of them holds sums of rewards.")
         both = self.copy()
         both.ranges = self._ranges_with(other)
-        both.n_sas += other.n_sas
+        both.transitions.add_entries(other.entries)
         both.n_start += other.n_start
         whose = [counts.returns_of for counts in (self, other) if counts.baseline_returns[0]]
         accounts = [counts.account_of for counts in (self, other) if counts.account.any()]
@@ -285,7 +289,7 @@ class Counts(CountTables):
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:
             both.z_sa += other.z_sa
-        held = [counts.origin for counts in (self, other) if counts.n_sas.any()] or [self.origin]
+        held = [counts.origin for counts in (self, other) if counts.total] or [self.origin]
         both.origin = held[0]
         for one in held[1:]:
             if one is None or both.origin is None:
@@ -296,7 +300,7 @@ class Counts(CountTables):
 
     def _require_same_origin(self, other: "Counts") -> None:
         """Refuse counts that are evidence about something else, in any part that what they hold depends on."""
-        if self.origin is not None and other.origin is not None and self.n_sas.any() and other.n_sas.any():
+        if self.origin is not None and other.origin is not None and self.total and other.total:
             returns = self.baseline_returns[0] or other.baseline_returns[0]
             needed = (*DYNAMICS, *(("start",) if returns or (self.n_start.any() and other.n_start.any()) else ()))
             parts = (*needed, *SUMS) if returns or self.x_sa is not None else needed
@@ -319,10 +323,10 @@ class Counts(CountTables):
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        same = np.array_equal(self.n_sas, other.n_sas) and np.array_equal(self.n_start, other.n_start)
+        same = same_counts(self.transitions, other.transitions) and np.array_equal(self.n_start, other.n_start)
         if self.x_sa is not None and other.x_sa is not None:
             same = same and np.array_equal(self.x_sa, other.x_sa)
-        if self is other or (self.n_sas.any() and same):
+        if self is other or (self.total and same):
             raise InvalidCounts(
                 "Both hold exactly the same: evidence counts once. If these are two logs that happen to agree, give "
                 "the episodes of both to one Counts.from_log(problem, episodes)."
@@ -339,7 +343,7 @@ class Counts(CountTables):
     def arrays(self, claims: bool = True) -> dict[str, AnyArray]:
         """The content of these counts as named arrays; without `claims`, not what they are evidence about."""
         known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
-        arrays = {"n_sas": self.n_sas[0] if self.pooled else self.n_sas, **known}
+        arrays = {**self._transitions_in_a_file(), **known}
         arrays |= {"n_start": self.n_start, "logged": np.bool_(self.logged)}
         for name, key in IN_A_FILE.items():
             value = getattr(self, name)
@@ -367,6 +371,13 @@ class Counts(CountTables):
             arrays |= {f"planned_{name}": array for name, array in self.planned.arrays(claims).items()}
         return {name: np.asarray(array) for name, array in arrays.items()}
 
+    def _transitions_in_a_file(self) -> dict[str, AnyArray]:
+        """A table n_sas; or lists, (3, transitions), and their rows, states and actions."""
+        if isinstance(self.transitions, Table):
+            return {"n_sas": self.n_sas[0] if self.pooled else self.n_sas}
+        _, S, A = self.shape
+        return {"n_sas": np.stack(self.entries), "list_shape": np.array((0 if self.pooled else self.H, S, A))}
+
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
@@ -387,8 +398,14 @@ class Counts(CountTables):
         if spans is not None and (spans.shape != (2,) or spans.dtype.kind != "i"):
             raise InvalidFile(f"{path}: return_range is not two whole numbers: the file is damaged. Restore a copy.")
         whose = {name: arrays[IN_A_FILE[name]] for name in ("returns_of", "account_of") if IN_A_FILE[name] in arrays}
+        table: Any = arrays["n_sas"]
+        pooled = table.ndim == 3
+        if "list_shape" in arrays:
+            shape = arrays["list_shape"]
+            pooled = bool(shape.shape == (3,) and shape[0] == 0)
+            table = read_lists(table, np.maximum(shape, [1, 0, 0]) if pooled else shape)
         counts = cls(
-            arrays["n_sas"],
+            table,
             H,
             s1,
             x_sa=arrays.get("x_sa"),
@@ -399,6 +416,8 @@ class Counts(CountTables):
             account=arrays.get(IN_A_FILE["account"]),
             basis=arrays.get("basis"),
         )
+        if "list_shape" in arrays:
+            counts.pooled, counts.H = pooled, H if pooled else counts.shape[0]
         for name, fingerprint in whose.items():
             setattr(counts, name, str(fingerprint))
         if spans is not None:
@@ -410,9 +429,12 @@ class Counts(CountTables):
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:
             counts.planned = cls.from_arrays(path, before)
-            if counts.planned.n_sas.shape != counts.n_sas.shape or (counts.planned.n_sas > counts.n_sas).any():
+            if (
+                counts.planned.shape != counts.shape
+                or (more_than(counts.transitions, counts.planned.transitions).n < 0).any()
+            ):
                 raise InvalidFile(f"{path}: its plan is of other counts: the file is damaged. Restore a copy.")
-        if counts.s1 is not None and counts.s1 >= counts.n_sas.shape[-1]:
+        if counts.s1 is not None and counts.s1 >= counts.shape[1]:
             raise InvalidFile(f"{path}: s1 is {counts.s1}, no state of these counts: the file is damaged.")
         return counts
 
@@ -423,7 +445,7 @@ class Counts(CountTables):
             if "origin" in arrays:
                 self.origin = Origin.from_text(str(arrays["origin"]))
             self.ranges = ranges_from(str(arrays["ranges"])) if "ranges" in arrays else ()
-            if self.H is not None and self.numbered > int(self.n_sas.sum()) // self.H:
+            if self.H is not None and self.numbered > self.total // self.H:
                 raise ValueError("more episodes than are counted")
         except (ValueError, TypeError, InvalidCounts):
             raise InvalidFile(f"{path}: what it says of the origin of its counts is damaged. Restore a copy.") from None

@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from surefoot.base.arrays import AnyArray
+from surefoot.base.count_lists import as_successors
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
+from surefoot.task.listed import first_outside
 from surefoot.task.problem import Problem
 
 
@@ -12,17 +15,18 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
     counts.require_unselected()
-    expected = (1 if pooled else problem.H, problem.S, problem.A, problem.S)
-    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+    expected = (1 if pooled else problem.H, problem.S, problem.A)
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.total:
         raise InvalidCounts(
             "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
-    if counts.n_sas.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+    if counts.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
         raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
-    if counts.n_sas.shape != expected or counts.pooled != pooled:
+    if counts.shape != expected or counts.pooled != pooled:
+        found, wanted = ((*shape, shape[1]) for shape in (counts.shape, expected))
         raise InvalidCounts(
-            f"Found {counts} of shape {counts.n_sas.shape}, expected {expected} for {problem} with pooled={pooled}. "
+            f"Found {counts} of shape {found}, expected {wanted} for {problem} with pooled={pooled}. "
             "Use Counts.zeros(problem, pooled=...), counts.pool() for an agent with pooled=True, or give the agent "
             "pooled=True for pooled counts."
         )
@@ -32,15 +36,32 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
 
 def _require_possible(counts: Counts, problem: Problem) -> None:
     """Refuse counts with a transition that the user asserted to be impossible: the premise is false."""
-    if problem.support_rows is None:
+    if problem.support_rows is None and problem.mask_lists is None:
         return
-    bad = np.argwhere((counts.n_sas > 0) & ~problem.support)
-    if bad.size:
-        row, s, a, s_next = bad[0]
+    bad = _outside(counts, problem)
+    if bad is not None:
+        row, s, a, s_next = bad
         raise InvalidCounts(
             f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
             "says is impossible. The premise is false: correct the mask, or leave it out."
         )
+
+
+def _outside(counts: Counts, problem: Problem) -> AnyArray | None:
+    """Return row, state, action and next state of the first transition that was seen outside the mask."""
+    rows, S, A = counts.shape
+    place, s_next, _ = counts.entries
+    if problem.support_rows is not None:
+        mask = problem.support_rows
+        bad = np.flatnonzero(~mask[(place // (S * A)) % len(mask), place % (S * A), s_next])
+        first = int(bad[0]) if bad.size else None
+    else:
+        assert problem.mask_lists is not None
+        found = first_outside(as_successors(counts.entries, rows * S * A), problem.mask_lists, S, S * A)
+        first = None if found is None else found[1]
+    if first is None:
+        return None
+    return np.array([place[first] // (S * A), place[first] % (S * A) // A, place[first] % A, s_next[first]])
 
 
 def require_claimed(counts: Counts) -> None:
@@ -57,9 +78,9 @@ def check_flow(counts: Counts) -> None:
 
     First states that are not counted (`forget_start`, counts made by hand) may be any.
     """
-    if counts.origin is None or counts.H is None or not counts.n_sas.any():
+    if counts.origin is None or counts.H is None or not counts.total:
         return
-    out, into = counts.n_sas.sum(axis=(2, 3)), counts.n_sas.sum(axis=(1, 2))
+    out, into = counts.n_sa.sum(axis=2), counts.transitions.into
     if counts.pooled:
         unseen = counts.episodes - int(counts.n_start.sum())
         bad = np.argwhere(out > into + counts.n_start + max(unseen, 0))

@@ -1,15 +1,16 @@
 """Problem: everything an agent may know before the first episode."""
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.base import successors
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -17,16 +18,26 @@ from surefoot.base.validation import (
     mask_of,
     per_step,
     require_bool,
-    require_finite,
     require_integer,
     require_number,
     require_rewards,
     start_of,
     where,
 )
-from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting, SurefootError
+from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
+from surefoot.task import listed
+from surefoot.task.listed import SizedLists, rows_of
 from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
-from surefoot.task.units import Rescaled, Units, per_step_to_user, require_units, rescaled_rewards, with_rescaled
+from surefoot.task.sameness import alike, fingerprint_of, parts
+from surefoot.task.units import (
+    Rescaled,
+    Units,
+    per_step_to_user,
+    require_units,
+    rescaled_rewards,
+    units_for,
+    with_rescaled,
+)
 
 NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
 
@@ -54,6 +65,10 @@ class Problem(FrozenRecord):
     - unseen_state: the state that stands for all states that nobody listed. It is never left and pays the least, so
       that lower values hold whatever is there.
 
+    For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list of one per step.
+    What is not stored in r_next pays 0. With more than 64 states they are kept as lists (`mask_lists`, `paid_lists`)
+    and never become dense.
+
     All of this is asserted by the user: certificates depend on it, and `plan.explain()` lists it beside them.
     """
 
@@ -69,6 +84,8 @@ class Problem(FrozenRecord):
     r_next_rows: Floats | None  # (H or 1, S*A, S), rescaled
     unknown_rows: Bools | None  # (H or 1, S*A)
     support_rows: Bools | None  # (H or 1, S*A, S)
+    mask_lists: Successors | None  # instead of support_rows, of a sparse mask; an empty list allows all next states
+    paid_lists: PaidLists | None  # instead of r_next_rows, of a sparse r_next
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
     coding: str | None  # of a problem made of a log: which label each number stands for
@@ -91,6 +108,10 @@ class Problem(FrozenRecord):
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
         by_user = not any(isinstance(table, Rescaled) for table in (r, r_next))
+        sized: SizedLists | None = None
+        if r is None and listed.as_lists(r_next):
+            sized, H = listed.paid_lists_of(r_next, require_units(units), H)
+            r, r_next = listed.tables_of(sized)
         r, r_next = (rescaled_rewards(*given, units, unknown) for given in (("r", r), ("r_next", r_next)))
         after = None
         if (r is None) == (r_next is None):
@@ -110,15 +131,19 @@ class Problem(FrozenRecord):
             require_rewards("r", rewards, table.ndim)
         rows, S, A = rewards.shape
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
+        mask_lists: Successors | None = None
+        if support is not None or sized is not None:
+            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
         support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
             raise InvalidModel(f"{where('support', place)} allows no next state, expected at least one.")
-        if unknown_mask is not None and after is not None:
+        if unknown_mask is not None and (after is not None or sized is not None):
             raise InvalidModel("Rewards are either unknown or given as r_next. Leave one of the two out.")
         stationary = require_bool("stationary", stationary)
         if stationary:
-            for name, mask in (("support", support_mask), ("unknown", unknown_mask)):
+            lists = None if mask_lists is None else mask_lists.first[:: S * A][:-1]  # one number for each step
+            for name, mask in (("support", support_mask), ("support", lists), ("unknown", unknown_mask)):
                 if mask is not None and len(mask) > 1:
                     raise InvalidModel(f"{name} has a mask for each step, but the problem is stationary: give one.")
         if unknown_mask is not None:
@@ -134,11 +159,13 @@ class Problem(FrozenRecord):
             start=start_of(start, s1, S),
             stationary=stationary,
             rewards_at_least=require_bool("rewards_at_least", rewards_at_least),
-            units=_checked_units(units, steps, by_user),
+            units=units_for(units, steps, by_user),
             r_rows=r_rows,
             r_next_rows=None if after is None else after.reshape(len(after), S * A, S).copy(),
             unknown_rows=None if unknown_mask is None else unknown_mask.reshape(len(unknown_mask), S * A).copy(),
             support_rows=None if support_mask is None else support_mask.reshape(len(support_mask), S * A, S).copy(),
+            mask_lists=mask_lists,
+            paid_lists=None if sized is None or after is not None else sized.paid,
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
@@ -166,13 +193,18 @@ class Problem(FrozenRecord):
 
     def never_left(self, s: int) -> bool:
         """Does the mask allow no other next state?"""
+        if self.mask_lists is not None:
+            return s in listed.left_never(self.mask_lists, self.S, self.A)
         here = self.support[:, s]
         return self.support_rows is not None and bool((here.sum(axis=-1) == 1).all() and here[..., s].all())
 
     def paid_in(self, s: int) -> Floats:
         """What a state pays that is never left, for each step and action."""
-        if self.r_next_rows is None:
+        if not self.pays_by_next:
             return np.asarray(self.r_rescaled[:, s])
+        if self.r_next_rows is None:
+            steps, actions = np.ogrid[: self.H, : self.A]
+            return self.reward_of(steps, np.full((1, 1), s), actions, np.full((1, 1), s))
         return np.asarray(self.r_next_rows.reshape(-1, self.S, self.A, self.S)[:, s, :, s])
 
     @classmethod
@@ -201,7 +233,7 @@ class Problem(FrozenRecord):
             support=support,
             rewards_at_least=rewards_at_least,
         )
-        _checked_units(units, made.H, by_user=True)
+        units_for(units, made.H, by_user=True)
         return made
 
     @property
@@ -248,7 +280,17 @@ class Problem(FrozenRecord):
     @property
     def plain(self) -> bool:
         """Is this the paper's setting: rewards known for each state and action, one start?"""
-        return self.one_start and self.unknown_rows is None and self.r_next_rows is None
+        return self.one_start and self.unknown_rows is None and not self.pays_by_next
+
+    @property
+    def knows_support(self) -> bool:
+        """Is there a mask of possible next states, as an array or as lists?"""
+        return self.support_rows is not None or self.mask_lists is not None
+
+    @property
+    def pays_by_next(self) -> bool:
+        """Do rewards depend on the next state, by an array or by lists?"""
+        return self.r_next_rows is not None or self.paid_lists is not None
 
     @property
     def absorbing_state(self) -> int | None:
@@ -256,14 +298,15 @@ class Problem(FrozenRecord):
         be it, that one: by the mask it leads nowhere else, and it pays nothing in the user's units."""
         if self.ended_state is not None:
             return self.ended_state
-        if self.support_rows is None or not self.units.admits(0.0):
+        if not self.knows_support or not self.units.admits(0.0):
             return None
+        lists = self.mask_lists
         nothing = float(self.units.of_a_step(np.zeros(())))
         found = [
             s
-            for s in range(self.S)
+            for s in (range(self.S) if lists is None else listed.left_never(lists, self.S, self.A))
             if s != self.unseen_state
-            and self.never_left(s)
+            and (lists is not None or self.never_left(s))
             and not self.unknown[:, s].any()
             and bool((np.abs(self.paid_in(s) - nothing) < 1e-12).all())
         ]
@@ -272,9 +315,18 @@ class Problem(FrozenRecord):
     @property
     def support(self) -> Bools:
         """The mask of possible next states (H or 1, S, A, S); all True where nothing is known."""
-        if self.support_rows is None:
-            return np.ones((1, self.S, self.A, self.S), dtype=np.bool_)
-        return self.support_rows.reshape(-1, self.S, self.A, self.S)
+        if self.support_rows is not None:
+            return self.support_rows.reshape(-1, self.S, self.A, self.S)
+        if self.mask_lists is None:
+            return np.broadcast_to(np.True_, (1, self.S, self.A, self.S))
+        return listed.dense_mask(self.mask_lists, self.S, self.A).reshape(-1, self.S, self.A, self.S)
+
+    def allows(self, h: int, s: int, a: int, s_next: int) -> bool:
+        """Does the mask allow this transition?"""
+        if self.mask_lists is not None:
+            return listed.allows(self.mask_lists, h, s * self.A + a, s_next, self.S * self.A)
+        rows = self.support_rows
+        return rows is None or bool(rows[h % len(rows), s * self.A + a, s_next])
 
     @property
     def unknown(self) -> Bools:
@@ -295,15 +347,30 @@ class Problem(FrozenRecord):
 
     def r_next_at(self, h: int) -> Floats:
         """The rescaled rewards of step h by next state, (S, A, S), whether they depend on it or not, else 0."""
+        if self.paid_lists is not None:
+            return listed.dense_rewards(self.paid_lists, h, self.S, self.A)
         if self.r_next_rows is None:
             return np.broadcast_to(self.r_rescaled[h][..., None], (self.S, self.A, self.S))
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows)].reshape(self.S, self.A, self.S))
 
     def reward_of(self, h: Indices, s: Indices, a: Indices, s_next: Indices) -> Floats:
         """The rescaled reward that is known for this transition, or for each of these; 0 where it is unknown."""
+        if self.paid_lists is not None:
+            row = h % rows_of(self.paid_lists, self.S * self.A)
+            return listed.reward_at(self.paid_lists, (row * self.S + s) * self.A + a, s_next)
         if self.r_next_rows is None:
             return np.asarray(self.r_rescaled[h, s, a])
         return np.asarray(self.r_next_rows[h % len(self.r_next_rows), s * self.A + a, s_next])
+
+    @cached_property
+    def as_mask(self) -> Successors | None:
+        """The possible next states as lists, however they were given; None where nothing is known."""
+        return self.mask_lists if self.support_rows is None else successors.listed(self.support_rows)
+
+    @cached_property
+    def as_paid(self) -> PaidLists | None:
+        """Rewards by next state as lists, however they were given; None where they do not depend on it."""
+        return self.paid_lists if self.r_next_rows is None else successors.paid_lists(self.r_next_rows)
 
     def reward_unknown(self, h: Indices, s: Indices, a: Indices) -> Bools:
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
@@ -324,7 +391,8 @@ class Problem(FrozenRecord):
         known = self.arguments()
         if rewards:
             table = self.r_rows if self.r_next_rows is None else self.r_next_rows
-            known["stationary"] = self.stationary and bool((table == table[:1]).all())
+            by_step = self.paid_lists is not None and rows_of(self.paid_lists, self.S * self.A) > 1
+            known["stationary"] = self.stationary and bool((table == table[:1]).all()) and not by_step
             known |= {"r": np.zeros((self.S, self.A)), "r_next": None, "unknown": True, "rewards_at_least": False}
             known |= {"ended_state": None, "unseen_state": None}
         if start:
@@ -349,19 +417,12 @@ class Problem(FrozenRecord):
     def same_as(self, other: "Problem") -> bool:
         """Are both problems equal, to the last number?"""
         mine, its = self.arguments(), other.arguments()
-        return all(np.array_equal(np.asarray(mine[word]), np.asarray(its[word])) for word in mine)
+        return all(alike(mine[word], its[word]) for word in mine)
 
     @property
     def fingerprint(self) -> str:
         """A hash that identifies the problem, to the last number."""
-        digest = hashlib.sha256()
-        for word, value in sorted(self.arguments().items()):
-            if word in ("ended_state", "unseen_state") and value is None:
-                continue  # files of earlier versions have no such words
-            text = value.identity if isinstance(value, Units) else repr(value)
-            plain = value.tobytes() if isinstance(value, np.ndarray) else text.encode()
-            digest.update(f"{word} {np.shape(value)} ".encode() + plain)
-        return digest.hexdigest()[:16]
+        return fingerprint_of(self.arguments())
 
     @cached_property
     def origin(self) -> Origin:
@@ -370,7 +431,8 @@ class Problem(FrozenRecord):
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
-            rewards = digest_of(self.r_rows, self.r_next_rows, self.unknown_rows)
+            by_next = [self.r_next_rows] if self.paid_lists is None else parts(self.paid_lists)
+            rewards = digest_of(self.r_rows, *by_next, self.unknown_rows)
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",
@@ -388,17 +450,17 @@ class Problem(FrozenRecord):
                 return None
             return rows.reshape(shape) if len(rows) == 1 else rows.reshape(len(rows), *shape)
 
-        S, A = self.S, self.A
+        S, A, paid = self.S, self.A, self.paid_lists
         return {
-            "r": None if self.r_next_rows is not None else given(self.r_rows, S, A),
+            "r": None if self.pays_by_next else given(self.r_rows, S, A),
             "H": self.H,
             "stationary": self.stationary,
             "units": self.units,
             "rewards_at_least": self.rewards_at_least,
             "start": "unknown" if self.start is None else self.start,
-            "r_next": given(self.r_next_rows, S, A, S),
+            "r_next": given(self.r_next_rows, S, A, S) if paid is None else SizedLists(paid, S, A),
             "unknown": given(self.unknown_rows, S, A),
-            "support": given(self.support_rows, S, A, S),
+            "support": given(self.support_rows, S, A, S) if self.mask_lists is None else self.mask_lists,
             "ended_state": self.ended_state,
             "unseen_state": self.unseen_state,
         }
@@ -411,13 +473,13 @@ class Problem(FrozenRecord):
         start = f"s1={self.s1}" if self.one_start else "start unknown" if self.start is None else "several starts"
         more = [
             word
-            for word, rows in (
-                ("rewards by next state", self.r_next_rows),
-                ("rewards unknown", self.unknown_rows),
-                ("support known", self.support_rows),
-                ("rewards at least as given", self.rewards_at_least or None),
+            for word, known in (
+                ("rewards by next state", self.pays_by_next),
+                ("rewards unknown", self.unknown_rows is not None),
+                ("support known", self.knows_support),
+                ("rewards at least as given", self.rewards_at_least),
             )
-            if rows is not None
+            if known
         ]
         if self.units.own or self.units.name:
             more.append(f"returns {self.lowest:g}..{self.units.amount(self.highest)}")
@@ -435,24 +497,3 @@ def _rebuilt(arguments: dict[str, Any], coding: str | None = None) -> Problem:
     made = Problem(**with_rescaled(arguments))
     freeze(made, coding=coding)
     return made
-
-
-def _checked_units(given: object, H: int, by_user: bool) -> Units:
-    """Return the user's units for episodes of H steps; of a table in them, all steps pay."""
-    units = require_units(given)
-    if units.steps not in ((0, H) if by_user else (0, H, H - 1)):  # one less where a common start was added
-        raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
-    return replace(units, steps=H) if units.steps == 0 and units.low != 0.0 else units
-
-
-def signal(name: str, values: ArrayLike, problem: Problem, error: type[SurefootError]) -> Floats:
-    """Return a second signal, given as (H, S, A) or (S, A) with entries in [0, 1], for every step: (H, S, A)."""
-    array = as_floats(name, values, error)
-    require_finite(name, array, error)
-    shape = (problem.H, problem.S, problem.A)
-    if array.shape not in (shape, shape[1:]):
-        raise error(f"{name} has shape {array.shape}, expected {shape} or {shape[1:]}.")
-    bad = np.argwhere((array < 0.0) | (array > 1.0))
-    if bad.size:
-        raise error(f"{where(name, bad[0])} is {array[tuple(bad[0])]:.10g}, expected a number in [0, 1].")
-    return np.broadcast_to(array.copy(), shape)

@@ -10,16 +10,25 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
+from surefoot.task.transitions import (
+    LARGEST_COUNT,
+    MOST_IN_A_TABLE,
+    Lists,
+    Table,
+    Transitions,
+    same_counts,
+    transitions_of,
+)
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
 COUNTED = "counted"  # after the last toss of a coin: its episode was added
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
-LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
 
 _Steps = TypeVar("_Steps", int, Ints)
 
@@ -28,9 +37,9 @@ class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
     __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "logged_returns",
-                 "n_sas", "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
-                 "return_weights", "returns_of", "s1", "stream", "x_sa", "z_sa")  # fmt: skip
-    n_sas: Ints
+                 "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
+                 "return_weights", "returns_of", "s1", "stream", "transitions", "x_sa", "z_sa")  # fmt: skip
+    transitions: Transitions  # how often each next state followed each pair
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     z_sa: Ints | None  # (H or 1, S, A) sums of x (1 - x) of rewards x, in units of 2^-20, each rounded down; like x_sa
     n_start: Ints  # (S,) how often each state was the first
@@ -62,7 +71,7 @@ class CountTables:
 
     def __init__(
         self,
-        n_sas: ArrayLike,
+        n_sas: "ArrayLike | Transitions",
         H: int | None = None,
         s1: int | None = None,
         *,
@@ -95,23 +104,20 @@ class CountTables:
         returns_of = either("returns_of", returns_of, "record_of", record_of)
         account = either("account", account, "ledger", ledger)
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
-        given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
-        if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
-            raise InvalidCounts(
-                f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps."
-            )
-        given = whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
-        if H is not None:
-            H = require_integer("H", H, 1, InvalidCounts)
-            if given.ndim == 4 and given.shape[0] == 1:
-                given = given if H == 1 else given[0]
-            if given.ndim == 4 and given.shape[0] != H:
-                raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
-        self.pooled = given.ndim == 3
-        self.H = H if self.pooled else given.shape[0]
+        H = None if H is None else require_integer("H", H, 1, InvalidCounts)
+        if isinstance(n_sas, Table | Lists):
+            if isinstance(n_sas, Lists) and n_sas.shape[1] <= MOST_IN_A_TABLE:  # small loops count in tables
+                n_sas = Table(n_sas.n_sas)
+            self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]
+            self.pooled = rows == 1 != H
+            if H not in (None, rows) and not self.pooled:
+                raise InvalidCounts(f"H is {H}, but n_sas has {rows} steps.")
+        else:
+            table, self.pooled = table_of(n_sas, H, copy)
+            self.transitions = transitions_of(table)
+        rows, S, A = self.transitions.shape
+        self.H = H if self.pooled else rows
         self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
-        self.n_sas = given[None] if self.pooled else given
-        rows, S, A, _ = self.n_sas.shape
         self.x_sa = self.z_sa = None
         if x_sa is not None:
             zeros = np.zeros((rows, S, A), dtype=np.int64)
@@ -119,7 +125,7 @@ class CountTables:
                 whole(name, sums[None] if sums.ndim == 2 else sums, (rows, S, A), LARGEST_SUM)
                 for name, sums in (("x_sa", np.asarray(x_sa)), ("z_sa", zeros if z_sa is None else np.asarray(z_sa)))
             )
-            require_sums(self.n_sas.sum(axis=-1), self.x_sa, self.z_sa)
+            require_sums(self.n_sa, self.x_sa, self.z_sa)
         elif z_sa is not None:
             raise InvalidCounts("z_sa is given without x_sa, the sums of rewards. Give both, or x_sa alone.")
         self.n_start = whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
@@ -144,20 +150,47 @@ class CountTables:
             self._claim(problem)
 
     @property
+    def n_sas(self) -> Ints:
+        """How often each next state followed each pair, (H or 1, S, A, S). With more than 64 states it is a copy, and
+        with very many it is refused: use `entries`."""
+        return self.transitions.n_sas
+
+    @n_sas.setter
+    def n_sas(self, table: Ints) -> None:
+        if table.shape != (*self.shape, self.shape[1]):
+            raise InvalidCounts(f"n_sas has shape {table.shape}, expected {(*self.shape, self.shape[1])}.")
+        self.transitions = transitions_of(whole("n_sas", table, table.shape, LARGEST_COUNT, copy=False))
+
+    @property
+    def entries(self) -> Entries:
+        """The counts above 0 one by one: place = row * S * A + state * A + action, next state, how often."""
+        return self.transitions.entries
+
+    @property
     def n_sa(self) -> Ints:
         """The number of visits of each pair, (H or 1, S, A)."""
-        return np.asarray(self.n_sas.sum(axis=-1))
+        return self.transitions.n_sa
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows (one for each step, or one for all), states, actions."""
+        return self.transitions.shape
+
+    @property
+    def total(self) -> int:
+        """The number of transitions counted so far."""
+        return self.transitions.total
 
     def row(self, h: _Steps) -> _Steps:
         """The row of these counts in which step h is counted: h, or 0 where all steps are pooled."""
-        return h % len(self.n_sas)
+        return h % self.shape[0]
 
     @property
     def episodes(self) -> int:
         """The number of episodes counted so far."""
         if self.H is None:
             raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
-        return int(self.n_sas.sum()) // self.H
+        return self.total // self.H
 
     @property
     def numbered(self) -> int:
@@ -167,7 +200,7 @@ class CountTables:
     @property
     def claimed(self) -> bool:
         """Do they say what they are evidence about? Where nothing is counted, there is nothing to say."""
-        return self.origin is not None or not (self.n_sas.any() or self.return_weights.any())
+        return self.origin is not None or not (self.total or self.return_weights.any())
 
     def require_unselected(self) -> None:
         """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""
@@ -181,7 +214,7 @@ class CountTables:
     def require_of(self, problem: Problem) -> None:
         """Refuse counts of which something that this problem would read is evidence about something else."""
         self.require_unselected()
-        if self.origin is None or not self.n_sas.any():
+        if self.origin is None or not self.total:
             return
         needed = (*DYNAMICS, *(("start",) if self.n_start.any() else ()))
         differ = self.origin.differing(problem.origin, needed)
@@ -213,12 +246,12 @@ class CountTables:
     def _claim(self, problem: Problem) -> None:
         """Say, in place, what these counts are evidence about."""
         require_problem(problem)
-        rows, S, A, _ = self.n_sas.shape
+        rows, S, A = self.shape
         if (S, A) != (problem.S, problem.A) or rows not in (1, problem.H) or self.H not in (None, problem.H):
             raise InvalidCounts(f"Found {self}, which are not of {problem}.")
         self.require_of(problem)
         if self.origin is None:
-            self.origin = replace(problem.origin, asserted=bool(self.n_sas.any()))
+            self.origin = replace(problem.origin, asserted=self.total > 0)
             self.H = problem.H
         self.adopt(problem)
 
@@ -231,15 +264,12 @@ class CountTables:
 
     def pool(self) -> Self:
         """New counts with all steps added up: for stationary worlds only."""
-        return self._like(
-            self.n_sas.sum(axis=0), *(None if x is None else x.sum(axis=0) for x in (self.x_sa, self.z_sa))
-        )
+        x_sa, z_sa = (None if x is None else x.sum(axis=0) for x in (self.x_sa, self.z_sa))
+        return self._like(self.transitions.pooled(), x_sa, z_sa, pooled=True)
 
     def copy(self) -> Self:
         """New counts with the same numbers, and no plan in force."""
-        if self.pooled:
-            return self._like(self.n_sas[0], *(None if x is None else x[0] for x in (self.x_sa, self.z_sa)))
-        return self._like(self.n_sas, self.x_sa, self.z_sa)
+        return self._like(self.transitions.copy(), self.x_sa, self.z_sa, self.pooled)
 
     def copy_for(self, problem: Problem) -> Self:
         """New counts with the same numbers, for a run in this problem: with its start and horizon.
@@ -253,7 +283,7 @@ class CountTables:
         if problem.unknown_rows is None:
             mine.drop_rewards()
         elif mine.x_sa is None:
-            mine.x_sa, mine.z_sa = (np.zeros(mine.n_sas.shape[:3], dtype=np.int64) for _ in range(2))
+            mine.x_sa, mine.z_sa = (np.zeros(mine.shape, dtype=np.int64) for _ in range(2))
         return mine
 
     def forget_returns(self) -> Self:
@@ -307,9 +337,9 @@ class CountTables:
         kept.origin = None if self.origin is None else self.origin.without("start")
         return kept
 
-    def _like(self, n_sas: Ints, x_sa: Ints | None, z_sa: Ints | None) -> Self:
+    def _like(self, transitions: Transitions, x_sa: Ints | None, z_sa: Ints | None, pooled: bool) -> Self:
         same = type(self)(
-            n_sas,
+            transitions,
             self.H,
             self.s1,
             x_sa=x_sa,
@@ -321,7 +351,9 @@ class CountTables:
             account=self.account,
             account_of=self.account_of,
             basis=self.basis,
+            copy=False,
         )
+        same.pooled, same.H = pooled, self.H
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
         same.stream, same.logged_returns = self.stream, self.logged_returns
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
@@ -331,13 +363,13 @@ class CountTables:
         if not isinstance(other, CountTables):
             return NotImplemented
         same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        same = same and same_counts(self.transitions, other.transitions)
         same = same and (self.account_of == other.account_of or not (self.account.any() or other.account.any()))
         sums = [
             tuple(np.zeros(0) if x is None else x for x in both)
             for both in ((self.x_sa, other.x_sa), (self.z_sa, other.z_sa))
         ]
         pairs = [
-            (self.n_sas, other.n_sas),
             (self.n_start, other.n_start),
             (self.baseline_returns, other.baseline_returns),
             (self.return_weights, other.return_weights),
@@ -350,10 +382,24 @@ class CountTables:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        _, S, A, _ = self.n_sas.shape
+        _, S, A = self.shape
         over = "pooled over " if self.pooled else ""
         steps = "?" if self.H is None else self.H
-        return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={int(self.n_sas.sum())})"
+        return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={self.total})"
+
+
+def table_of(n_sas: ArrayLike, H: int | None, copy: bool) -> tuple[Ints, bool]:
+    """Return a table of counts as (rows, S, A, S), checked, and whether it is pooled over steps."""
+    given = as_array("n_sas", n_sas, "fiu", "whole numbers", InvalidCounts)
+    if given.ndim not in (3, 4) or 0 in given.shape or given.shape[-1] != given.shape[-3]:
+        raise InvalidCounts(f"n_sas has shape {given.shape}, expected (H, S, A, S), or (S, A, S) pooled over steps.")
+    given = whole("n_sas", given, given.shape, LARGEST_COUNT, copy)
+    if H is not None:
+        if given.ndim == 4 and given.shape[0] == 1:
+            given = given if H == 1 else given[0]
+        if given.ndim == 4 and given.shape[0] != H:
+            raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
+    return (given[None], True) if given.ndim == 3 else (given, False)
 
 
 def still_usable(differ: tuple[str, ...], unlabelled: bool = False) -> str:
@@ -376,7 +422,7 @@ def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | Non
     """Refuse a file whose totals would overflow int64, before anything is added up in it."""
     if H is not None and H > LONGEST:
         raise InvalidFile(f"{path}: H is {H}, expected at most {LONGEST} steps: the file is damaged. Restore a copy.")
-    n_sas = arrays["n_sas"]
+    n_sas = arrays["n_sas"][-1] if arrays["n_sas"].ndim == 2 else arrays["n_sas"]  # of lists, the last is how often
     total = float(n_sas.sum(dtype=np.float64)) if n_sas.dtype.kind in "iu" else np.nan
     # In returns and accounts (`sums`) the first numbers count episodes, which are worth at most H each.
     of_episodes = [arrays[name].reshape(-1)[:-1] for name in sums if name in arrays]

@@ -1,7 +1,7 @@
 """Units: those of the user's rewards, and the scale inside, on which rewards lie in 0..1 and returns in 0..H."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -125,6 +125,14 @@ def require_units(units: object) -> Units:
     if not isinstance(units, Units):
         raise InvalidModel(f"units is {units!r}, expected sf.Units(low, high): the range that rewards came in.")
     return units
+
+
+def units_for(given: object, H: int, by_user: bool) -> Units:
+    """Return the user's units for episodes of H steps; of a table in them, all steps pay."""
+    units = require_units(given)
+    if units.steps not in ((0, H) if by_user else (0, H, H - 1)):  # one less where a common start was added
+        raise InvalidModel(f"units are for {units.steps} steps, but the problem has {H}. Leave steps out.")
+    return replace(units, steps=H) if units.steps == 0 and units.low != 0.0 else units
 
 
 def rescaled_rewards(

@@ -9,7 +9,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
-from surefoot.task.problem import signal
+from surefoot.task.signal import signal
 from surefoot.worlds.exact import cost_of, rescaled_solve, worth
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
@@ -48,6 +48,10 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     table = world.cost if cost is None else signal("cost", cost, world.problem, InvalidSetting)
     if table is None:
         raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
+    if world.sparse:
+        raise InvalidModel(
+            "The linear program over visits needs dense dynamics, and this world is sparse: give P as an array."
+        )
     start = np.asarray(world.start)
     cheapest = cheapest_in_box(world.P, world.P, start, table)
     if cheapest > limit + 1e-9:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
+from surefoot.base.sparse import SparseTable
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.numerics import kernels
 from surefoot.task.policy import EpisodicMixture, boltzmann, check_policy, greedy
@@ -53,7 +54,10 @@ def rescaled_policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture
         return (1.0 - policy.rho) * V_first + policy.rho * V_second
     pi = check_policy(policy, world.problem)
     V = np.zeros((world.H + 1, world.S))
-    kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
+    if world.sparse:
+        kernels.sparse_policy_value(*world.successors, world.p_list, world.r_rows, pi, V)
+    else:
+        kernels.policy_value(world.P_pairs, world.r_rows, pi, np.zeros(world.S * world.A), V)
     return V
 
 
@@ -94,7 +98,7 @@ def rescaled_solve(world: TabularMDP) -> Solution:
     Q = np.zeros((world.H, world.S, world.A))
     V = np.zeros((world.H + 1, world.S))
     for h in reversed(range(world.H)):
-        Q[h] = world.r_rescaled[h] + (world.P[h] * V[h + 1]).sum(axis=-1)
+        Q[h] = world.r_rescaled[h] + world.mean_next(h, V[h + 1])
         V[h] = Q[h].max(axis=1)
     return Solution(policy=greedy(Q), Q=Q, V=V, value=world.at_start(V[0]))
 
@@ -115,7 +119,7 @@ def occupancy(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
     reach = np.asarray(world.start)
     for h in range(world.H):
         d[h] = reach[:, None] * pi[h]
-        reach = np.einsum("sa,sat->t", d[h], world.P[h])
+        reach = world.spread(h, d[h])
     return d
 
 
@@ -127,20 +131,23 @@ def with_soft_optimum(name: str, P: Floats, r: Floats, H: int, eta: float) -> Ta
 
 def with_baseline(
     name: str,
-    P: Floats,
+    P: Floats | SparseTable,
     r: Floats,
     H: int,
     baseline: Floats,
     floor: float | None = None,
     cost: Floats | None = None,
     units: Units = Units(),  # noqa: B008  (frozen)
+    s1: int = 0,
 ) -> TabularMDP:
     """Return the world with this baseline; r is rescaled. Unless another floor is given, it is nine tenths of the way
     from the lowest return up to the baseline's value."""
-    bare = TabularMDP(P, r, H=H)
     if floor is None:
-        floor = units.to_user(USUAL_SHARE * float(policy_value(bare, baseline)[0, 0]))
-    return TabularMDP(P, Rescaled(r), H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor)
+        bare = TabularMDP(P, r, s1=s1, H=H)
+        floor = units.to_user(USUAL_SHARE * float(policy_value(bare, baseline)[0, s1]))
+    return TabularMDP(
+        P, Rescaled(r), s1=s1, H=H, units=units, name=name, cost=cost, baseline=baseline, suggested_floor=floor
+    )
 
 
 def lean(rule: Floats, slip: float) -> Floats:

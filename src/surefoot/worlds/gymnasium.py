@@ -10,7 +10,7 @@ How an environment with n states becomes a problem with exactly H steps:
 """
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -18,12 +18,16 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import Bools, Floats
+from surefoot.base.arrays import Floats
+from surefoot.base.sparse import require_room
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
 from surefoot.task.policy import draw
 from surefoot.task.problem import Problem
+from surefoot.task.sameness import arrays_of
+from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units
+from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -143,6 +147,7 @@ def from_gymnasium(
     H = require_integer("horizon", horizon, 1, InvalidModel)
     coder = Coder(made)
     require_time(made, H)
+    require_room(H + 1, coder.n + 2, coder.A)
     P = shown_model(made)
     declared = None if reward_range is None else _range(reward_range)
     if P is None and not isinstance(made.unwrapped, TabularEnv):
@@ -168,19 +173,30 @@ def true_model(env: Env, problem: Problem, steps: int) -> TabularMDP | None:
         return env.unwrapped.model if isinstance(env.unwrapped, TabularEnv) else None
     found = from_gymnasium(env, horizon=steps, reward_range=(problem.units.low, problem.units.high))
     assert isinstance(found, TabularMDP)
-    if problem.unknown_rows is not None or found.P.shape[:3] != problem.r_rescaled.shape:
+    if problem.unknown_rows is not None or found.r_rescaled.shape != problem.r_rescaled.shape:
         return found  # the problem knows less, or is of something else: whoever compares the two says so
-    S, A, after = problem.S, problem.A, problem.r_next_rows
+    S, A = problem.S, problem.A
     settings: dict[str, Any] = {"s1": found.s1, "H": found.H, "units": problem.units, "name": found.name}
-    if after is None:  # it knows the rewards of each pair: means, where they depend on the next state
+    dynamics: Any = found.table if found.sparse else found.P_rows[0]
+    if not problem.pays_by_next:  # it knows the rewards of each pair: means, where they depend on the next state
         r = problem.r_rows.reshape(-1, S, A)
         if not np.allclose(found.r_rescaled, r, rtol=0.0, atol=1e-8):
             return found
-        return TabularMDP(found.P_rows[0], Rescaled(r[0] if len(r) == 1 else r), **settings)
-    shown = found.problem.r_next_rows
-    alike = shown is not None and after.shape == shown.shape and np.allclose(shown, after, rtol=0.0, atol=1e-8)
-    after = after.reshape(-1, S, A, S)[0]
-    return TabularMDP(found.P_rows[0], r_next=Rescaled(after), **settings) if alike else found
+        return TabularMDP(dynamics, Rescaled(r[0] if len(r) == 1 else r), **settings)
+    if not _pay_alike(found.problem, problem):
+        return found
+    after = problem.r_next_rows
+    known = problem.arguments()["r_next"] if after is None else after.reshape(-1, S, A, S)[0]
+    return TabularMDP(dynamics, r_next=Rescaled(known), **settings)
+
+
+def _pay_alike(shown: Problem, problem: Problem) -> bool:
+    """Do both pay the same by next state, at every step, but for rounding errors?"""
+    mine, its = (arrays_of(one.r_next_rows, one.paid_lists) for one in (shown, problem))
+    return len(mine) == len(its) and all(
+        x is not None and y is not None and x.shape == y.shape and np.allclose(x, y, rtol=0.0, atol=1e-8)
+        for x, y in zip(mine, its, strict=True)
+    )
 
 
 def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
@@ -254,63 +270,65 @@ def _world(
     """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
 
     Rewards that differ between the outcomes of a pair become rewards by next state: the mean of those that lead there.
+    With more than 64 states it is a sparse world: no array over all next states is made.
     """
     if reward_range is not None:
         _units(*reward_range, H)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
-    S = coder.n + 1 + several
-    transitions, earned = np.zeros((S, coder.A, S)), np.zeros((S, coder.A, S))
-    lowest, highest, varied = 0.0, 0.0, False
+    S, A, dense = coder.n + 1 + several, coder.A, coder.n <= MOST_IN_A_TABLE
+    found = Outcomes.of(_all_outcomes(P, coder, reward_range), S, A)
+    lowest, highest = found.lowest, found.highest
+    low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
+    units = _units(low, high, H)
+    # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
+    # transitions without probability nothing is paid.
+    transitions = found.transitions
+    paid = np.clip((found.earned / transitions.value - low) / (high - low), 0.0, 1.0)
+    nothing = float(np.clip((0.0 - low) / (high - low), 0.0, 1.0))
+    r = np.clip((found.mean_rewards(dense) - low) / (high - low), 0.0, 1.0)
+    s1 = int(first.argmax())
+    if several:
+        s1 = coder.start
+        transitions = with_start(transitions, s1, first)
+        paid = np.append(paid, np.zeros(len(transitions.value) - len(paid)))
+        r[s1] = 0.0
+    after: Any = rewards_by_next(transitions, paid, nothing)
+    if dense and found.varied:
+        after = transitions._replace(value=paid).dense(nothing).reshape(S, A, S)
+        after[coder.n + 1 :] = 0.0
+    return TabularMDP(
+        transitions.dense().reshape(S, A, S) if dense else transitions,
+        None if found.varied else Rescaled(r),
+        s1=s1,
+        H=H + int(several),
+        r_next=Rescaled(after) if found.varied else None,
+        support=_structure(coder, several),
+        units=units,
+        name=env.spec.id if env.spec is not None else type(env.unwrapped).__name__,
+    )
+
+
+def _all_outcomes(
+    P: Mapping[int, Any], coder: Coder, reward_range: tuple[float, float] | None
+) -> Iterator[tuple[int, int, float, float]]:
+    """Yield pair, next state, probability and reward of every outcome, those of the absorbing state last."""
     for s in range(coder.n):
         for a in range(coder.A):
-            outcomes = _outcomes(P, coder, s, a)
-            varied |= len({float(reward) for p, _, reward, _ in outcomes if p > 0.0}) > 1
-            for p, s_next, reward, terminated in outcomes:
-                place = coder.absorbing_state if terminated else coder.state(s_next)
-                transitions[s, a, place] += p
-                earned[s, a, place] += p * reward
-                lowest, highest = min(lowest, reward), max(highest, reward)
+            for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
                 if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
                     declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
                     pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
                     raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
-    transitions[coder.absorbing_state, :, coder.absorbing_state] = 1.0
-    low, high = reward_range if reward_range is not None else (float(lowest), float(max(highest, lowest + 1e-12)))
-    units = _units(low, high, H)
-    # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
-    # transitions without probability nothing is paid.
-    seen = np.where(transitions > 0.0, transitions, 1.0)
-    after = np.clip((earned / seen - low) / (high - low), 0.0, 1.0)
-    r = np.clip((earned.sum(axis=-1) - low) / (high - low), 0.0, 1.0)
-    s1 = int(first.argmax())
-    if several:
-        s1 = coder.start
-        transitions[s1, :, : coder.n] = first
-        r[s1], after[s1] = 0.0, 0.0
-    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-    return TabularMDP(
-        transitions,
-        None if varied else Rescaled(r),
-        s1=s1,
-        H=H + int(several),
-        r_next=Rescaled(after) if varied else None,
-        support=_structure(coder, S, several),
-        units=units,
-        name=name,
-    )
+                yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
+    for a in range(coder.A):
+        yield coder.absorbing_state * coder.A + a, coder.absorbing_state, 1.0, 0.0
 
 
-def _structure(coder: Coder, S: int, several: bool) -> Bools:
-    """Return the support that follows from how a problem is built: the absorbing state is permanent, and no state leads
-    to the common start."""
-    support = np.ones((S, coder.A, S), dtype=np.bool_)
-    support[coder.absorbing_state] = False
-    support[coder.absorbing_state, :, coder.absorbing_state] = True
-    if several:
-        support[coder.start, :, coder.n :] = False
-        support[:, :, coder.start] = False
-    return support
+def _structure(coder: Coder, several: bool) -> Any:
+    """Return the support that follows from how a problem of this environment is built."""
+    S, start = coder.n + 1 + several, coder.start if several else None
+    return structure(S, coder.A, coder.absorbing_state, start, dense=coder.n <= MOST_IN_A_TABLE)
 
 
 def _outcomes(P: Mapping[int, Any], coder: Coder, s: int, a: int) -> Sequence[Transition]:
@@ -389,7 +407,7 @@ def _problem(
         stationary=stationary,
         units=units,
         unknown=unknown,
-        support=_structure(coder, S, several),
+        support=_structure(coder, several),
     )
 
 
@@ -421,7 +439,7 @@ class TabularEnv(Env):
         a = int(action)
         if h >= self.model.H:
             raise InvalidModel(f"The episode had its {self.model.H} steps. Call reset() before the next one.")
-        s_next = draw(self.model.P[h, s, a], self.np_random)
+        s_next = self.model.draw_next(h, s, a, self.np_random)
         self._s, self._h = s_next, h + 1
         units = self.model.problem.units
         x = float(self.model.mean_reward(h, s, a, s_next))

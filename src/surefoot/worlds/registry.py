@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from surefoot.base.validation import require_size
 from surefoot.errors import InvalidModel, InvalidSetting
-from surefoot.worlds.families import chains, constrained_worlds, stories, synthetic, traps
+from surefoot.worlds.families import chains, constrained_worlds, large, stories, synthetic, traps
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 Size = int | float | bool
@@ -50,6 +50,8 @@ _BUILDERS: dict[str, Callable[..., TabularMDP]] = {
     "queue": stories.queue,
     "dosing": stories.dosing,
     "offers": stories.offers,
+    "grid-traps": large.grid_traps,
+    "call-centre": large.call_centre,
 }
 FAMILIES = {name: Family(name, build) for name, build in _BUILDERS.items()}
 

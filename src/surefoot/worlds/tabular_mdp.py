@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.arrays import AnyArray, Floats, Indices, Ints
+from surefoot.base.sparse import SparseTable, require_small
+from surefoot.base.successors import Successors, listed
 from surefoot.base.validation import (
     FrozenRecord,
     as_floats,
@@ -22,9 +24,20 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import InvalidModel
 from surefoot.numerics import kernels
-from surefoot.task.policy import check_policy
-from surefoot.task.problem import Problem, signal
+from surefoot.task.listed import as_lists, first_outside, read_only_lists, rows_of
+from surefoot.task.policy import check_policy, draw
+from surefoot.task.problem import Problem
+from surefoot.task.signal import signal
 from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
+from surefoot.worlds.dynamics import (
+    AXES,
+    MEANING,
+    given_sparse,
+    mean_rewards,
+    paid_by_entry,
+    require_steps,
+    sparse_dynamics,
+)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -37,12 +50,14 @@ class TabularMDP(FrozenRecord):
     `start` (S,). With `random_rewards` each reward is the highest or the lowest of the units, with mean r or r_next.
     Rewards, floors and values are in `units`; without them, rewards lie in [0, 1]. `Rescaled(r)` is a table in [0, 1].
 
+    For many states, P and r_next may be sparse matrices of scipy, (S*A, S) with the row s*A + a for each pair, together
+    with `H`; or a list of one for each step. The world is then `sparse`: it is read by `successors` and `p_list`.
+
     `problem` is what an agent knows: all but P. `problem.forget(rewards=True)` is a problem with less knowledge, and
     `with_support()` a world whose agents know which transitions are possible.
     """
 
-    P: Floats  # (H, S, A, S)
-    P_rows: Floats  # (H or 1, S, A, S)
+    sparse: bool  # was P given as a sparse matrix? Then `P` is made on first use, and refused where it is large
     r_rescaled: Floats  # (H, S, A): mean rewards, in 0..1
     r_rows: Floats  # (H or 1, S*A), rescaled
     start: Floats  # (S,)
@@ -55,7 +70,7 @@ class TabularMDP(FrozenRecord):
 
     def __init__(
         self,
-        P: ArrayLike,
+        P: "ArrayLike | SparseTable | Any",
         r: "ArrayLike | Rescaled | None" = None,
         s1: int = 0,
         H: int | None = None,
@@ -71,28 +86,19 @@ class TabularMDP(FrozenRecord):
         suggested_floor: float | None = None,
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
-        given_P = as_floats("P", P, InvalidModel)
         if (r is None) == (r_next is None):
             raise InvalidModel("Give the rewards either as r or as r_next (where they depend on the next state).")
         word, axes = ("r", 2) if r_next is None else ("r_next", 3)
         given = r if r_next is None else r_next
-        rewards = as_floats(word, given.table if isinstance(given, Rescaled) else given, InvalidModel)
-        if H is None and given_P.ndim == 4:
-            H = given_P.shape[0]
-        if H is None and rewards.ndim == axes + 1:
-            H = rewards.shape[0]
-        transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
-        if rewards.ndim == axes + 1 and len(rewards) != steps:
-            raise InvalidModel(f"{word} has {len(rewards)} steps, but P has {steps}. Make them agree.")
-        _, S, A, S_next = transitions.shape
-        if S_next != S:
-            raise InvalidModel(
-                f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
-            )
-        require_distributions("P", given_P, "distributions over next states", InvalidModel)
+        table: SparseTable | None = None
+        if not isinstance(P, np.ndarray) and given_sparse(P):
+            table, steps, stationary = sparse_dynamics(P, given, word, H)
+            S, A = table.S, table.A
+        else:
+            own, steps, stationary = _dense(P, given, word, H)
+            _, S, A, _ = own.shape
         if isinstance(start, str):
             raise InvalidModel("The start of a true world is known. Use world.problem.forget(start=True) for agents.")
-        stationary = given_P.ndim == 3
         problem = Problem(
             r if r_next is None else None,
             s1=s1,
@@ -108,16 +114,19 @@ class TabularMDP(FrozenRecord):
                 f"{word} is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. "
                 f"Expected {word} of shape {(steps, S, A, S)[: axes + 1]}."
             )
-        own = transitions.copy()
         mean = problem.r_rows
-        if problem.r_next_rows is not None:
+        if table is not None:
+            mean = mean_rewards(problem, table)
+        elif problem.r_next_rows is not None:
             mean = (own.reshape(len(own), S * A, S) * problem.r_next_rows).sum(axis=-1)
-        _require_inside(own, problem.support)
+        if table is not None:
+            freeze(self, successors=read_only_lists(table.lists), p_list=table.value)
+        else:
+            freeze(self, P=np.broadcast_to(own, (steps, S, A, S)), P_rows=own)
         assert problem.start is not None
         freeze(
             self,
-            P=np.broadcast_to(own, (steps, S, A, S)),
-            P_rows=own,
+            sparse=table is not None,
             r_rescaled=np.broadcast_to(mean.reshape(-1, S, A), (steps, S, A)),
             r_rows=mean,
             start=problem.start,
@@ -128,6 +137,68 @@ class TabularMDP(FrozenRecord):
             baseline=None if baseline is None else check_policy(baseline, problem, "baseline").copy(),
             suggested_floor=None if suggested_floor is None else _checked_floor(suggested_floor, problem),
         )
+        if problem.knows_support:
+            self._require_inside()
+
+    def _require_inside(self) -> None:
+        """Refuse a mask that is false in this true world."""
+        bad = self.outside(self.problem)
+        if bad is not None:
+            h, entry = bad
+            s, a, s_next, p = self.entry(entry)
+            raise InvalidModel(f"{where('P', (h, s, a, s_next))} is {p:g}, but support says it is impossible.")
+
+    def outside(self, problem: Problem) -> tuple[int, int] | None:
+        """Return the first transition that happens here and that the mask of this problem excludes, as step and place
+        in `successors`; None if there is none."""
+        if not problem.knows_support:
+            return None
+        mask = problem.mask_lists if problem.support_rows is None else listed(problem.support_rows)
+        assert mask is not None
+        return first_outside(self.successors, mask, self.S, self.S * self.A)
+
+    def entry(self, i: int) -> tuple[int, int, int, float]:
+        """Return state, action, next state and probability of an entry of `successors`."""
+        pair = (int(np.searchsorted(self.successors.first, i, side="right")) - 1) % (self.S * self.A)
+        return *divmod(pair, self.A), int(self.successors.state[i]), float(self.p_list[i])
+
+    @cached_property
+    def successors(self) -> Successors:
+        """The next states with P > 0, pair by pair; one set of lists for all steps, or one for each."""
+        return Successors(*map(read_only, listed(self.P_rows.reshape(-1, self.S * self.A, self.S) > 0.0)))
+
+    @cached_property
+    def p_list(self) -> Floats:
+        """The probabilities of `successors`."""
+        return read_only(self.P_rows[self.P_rows > 0.0])
+
+    @cached_property
+    def P_rows(self) -> Floats:
+        """The transition probabilities (H or 1, S, A, S). Those of a sparse world are refused where they are many."""
+        table = self.table
+        require_small("P", (table.rows, self.S, self.A, self.S), "world.successors and world.p_list")
+        return read_only(table.dense().reshape(-1, self.S, self.A, self.S))
+
+    @cached_property
+    def P(self) -> Floats:
+        """The transition probabilities (H, S, A, S), of stationary dynamics a view of those of one step."""
+        return np.broadcast_to(self.P_rows, (self.H, self.S, self.A, self.S))
+
+    @property
+    def dynamics(self) -> list[AnyArray | None]:
+        """The arrays of the transition probabilities as they are stored, which identify them."""
+        return [*self.successors, self.p_list] if self.sparse else [self.P_rows]
+
+    @property
+    def table(self) -> SparseTable:
+        """The transition probabilities as a sparse table."""
+        return SparseTable(self.successors, self.p_list, self.S, self.A)
+
+    def next_states(self, h: int, s: int, a: int) -> tuple[Ints, Floats]:
+        """Return the next states that are possible, and their probabilities."""
+        lists, pairs = self.successors, self.S * self.A
+        i = (h % rows_of(lists, pairs)) * pairs + s * self.A + a
+        return lists.of(i), self.p_list[lists.first[i] : lists.first[i + 1]]
 
     @property
     def r(self) -> Floats:
@@ -159,6 +230,39 @@ class TabularMDP(FrozenRecord):
         """Are the dynamics the same at every step (and stored once)?"""
         return self.problem.stationary
 
+    def can_follow(self, h: int, s: int, a: int, s_next: int) -> bool:
+        """Is this next state possible?"""
+        return bool((self.next_states(h, s, a)[0] == s_next).any()) if self.sparse else self.P[h, s, a, s_next] > 0.0
+
+    def draw_next(self, h: int, s: int, a: int, rng: np.random.Generator) -> int:
+        """Draw the next state."""
+        if not self.sparse:
+            return draw(self.P[h, s, a], rng)
+        states, p = self.next_states(h, s, a)
+        return int(states[draw(p, rng)])
+
+    def mean_next(self, h: int, V: Floats) -> Floats:
+        """Return sum_s' P(s'|s, a) V(s') (S, A) at step h."""
+        if not self.sparse:
+            return np.asarray((self.P[h] * V).sum(axis=-1))
+        place, state, p = self.entries(h)
+        return np.asarray(np.bincount(place, p * V[state], self.S * self.A).reshape(self.S, self.A), dtype=np.float64)
+
+    def spread(self, h: int, d: Floats) -> Floats:
+        """Return how many are in each state (S,) after step h, of as many as d (S, A) in each pair."""
+        if not self.sparse:
+            return np.asarray(np.einsum("sa,sat->t", d, self.P[h]))
+        place, state, p = self.entries(h)
+        return np.asarray(np.bincount(state, d.reshape(-1)[place] * p, self.S), dtype=np.float64)
+
+    def entries(self, h: int) -> tuple[Ints, Ints, Floats]:
+        """Return pair, next state and probability of every transition that is possible at step h."""
+        (first, state), pairs = self.successors, self.S * self.A
+        row = h % rows_of(self.successors, pairs)
+        first = first[row * pairs : (row + 1) * pairs + 1]
+        own = slice(first[0], first[-1])
+        return np.repeat(np.arange(pairs), np.diff(first)), state[own], self.p_list[own]
+
     def at_start(self, V: Floats) -> float:
         """Return the value at the start of values V (S,) of the first step: at s1, or averaged over the start."""
         return float(V[self.s1]) if self.problem.one_start else float(np.cumsum(self.start * V)[-1])
@@ -169,7 +273,8 @@ class TabularMDP(FrozenRecord):
 
     def with_support(self) -> "TabularMDP":
         """Return the same world, whose agents know which transitions are possible: those with P > 0."""
-        return _rebuilt(self._arguments() | {"support": self._short(self.P_rows > 0.0)})
+        mask = self.successors if self.sparse else self._short(self.P_rows > 0.0)
+        return _rebuilt(self._arguments() | {"support": mask})
 
     def averaged(self) -> "TabularMDP":
         """Return the same world, whose agents know the mean reward of each pair instead of r_next.
@@ -201,22 +306,41 @@ class TabularMDP(FrozenRecord):
         after = self.problem.r_next_rows
         return read_only(np.zeros((0, 0, 0))) if after is None else after
 
-    def for_kernels(self) -> "kernels.TrueWorld":
+    @cached_property
+    def paid_list(self) -> Floats:
+        """What each entry of `successors` pays, (steps, entries): one row, or one for each step where only the rewards
+        depend on it; of size 0 where rewards do not depend on the next state."""
+        paid = paid_by_entry(self.problem, self.table)
+        return read_only(np.zeros((0, 0)) if paid is None else paid)
+
+    def for_kernels(self) -> "kernels.TrueWorld | kernels.SparseWorld":
         """Return the world as the kernels read it."""
+        several = not self.problem.one_start
+        if self.sparse:
+            first, state = self.successors
+            return kernels.SparseWorld(
+                first, state, self.p_list, self.r_rows, self.paid_list, self.start, several, self.random_rewards
+            )
         return kernels.TrueWorld(
             self.P_rows,
             self.P_pairs,
             self.r_rows,
             self.paid_rows,
             self.start,
-            not self.problem.one_start,
+            several,
             self.random_rewards,
         )
+
+    def rewards_for(self, problem: Problem) -> "kernels.ListedRewards":
+        """Return the rewards that an agent of this problem knows, as the kernels read them in this sparse world."""
+        paid = paid_by_entry(problem, self.table)
+        after = np.zeros((0, 0)) if paid is None else paid
+        return kernels.listed_rewards_from(problem.r_rows, after, problem.unknown_rows)
 
     def _arguments(self) -> dict[str, Any]:
         known = self.problem.arguments()
         return {
-            "P": self.P_rows[0] if self.stationary else self.P_rows,
+            "P": self.table if self.sparse else self.P_rows[0] if self.stationary else self.P_rows,
             **{word: known[word] for word in ("r", "r_next", "H", "start", "support", "units")},
             "random_rewards": self.random_rewards,
             "name": self.name,
@@ -238,18 +362,34 @@ def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
     return TabularMDP(**with_rescaled(arguments))
 
 
+def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
+    """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
+    given_P = as_floats("P", P, InvalidModel)
+    table = rewards.table if isinstance(rewards, Rescaled) else rewards
+    if not isinstance(table, np.ndarray) and as_lists(table):
+        raise InvalidModel(f"{word} is sparse, but P is a dense array. Give both as sparse matrices, or none.")
+    found = as_floats(word, table, InvalidModel)
+    by_step = found.ndim == AXES[word] + 1
+    if H is None and given_P.ndim == 4:
+        H = given_P.shape[0]
+    if H is None and by_step:
+        H = found.shape[0]
+    transitions, steps = per_step("P", given_P, ("S", "A", "S"), H)
+    if by_step and len(found) != steps:
+        require_steps(word, len(found), steps)
+    _, S, _, S_next = transitions.shape
+    if S_next != S:
+        raise InvalidModel(
+            f"P has shape {given_P.shape}: {S} states, but rows over {S_next} next states. They must agree."
+        )
+    require_distributions("P", given_P, MEANING, InvalidModel)
+    return transitions.copy(), steps, given_P.ndim == 3
+
+
 def _checked_floor(floor: float, problem: Problem) -> float:
     """Return the floor, if an episode can return it."""
     problem.level(floor, "suggested_floor")
     return float(floor)
-
-
-def _require_inside(P: Floats, support: Bools) -> None:
-    """Refuse a mask that is false in the true world."""
-    P = np.broadcast_to(P, np.broadcast_shapes(P.shape, support.shape))
-    bad = np.argwhere((P > 0.0) & ~support)
-    if bad.size:
-        raise InvalidModel(f"{where('P', bad[0])} is {P[tuple(bad[0])]:g}, but support says it is impossible.")
 
 
 def random_mdp(S: int, A: int, H: int, seed: int, stationary: bool = False) -> TabularMDP:

@@ -300,7 +300,7 @@ def test_messages_are_one_sentence_or_two_and_name_the_remedy(parts):
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: sf.Counts.zeros(sf.Problem(np.zeros((100_000, 2)), H=10)), sf.InvalidCounts),
+        (lambda: sf.Counts.zeros(sf.Problem(np.zeros((100_000, 2)), H=100_000)), sf.InvalidCounts),
         (lambda: sf.uniform(10**6, 10**6, 10), sf.InvalidPolicy),
         (lambda: sf.random_mdp(10**5, 2, 10, seed=0), sf.InvalidModel),
         (lambda: sf.random_mdp(3, 2, 10**9, seed=0, stationary=True), sf.InvalidModel),

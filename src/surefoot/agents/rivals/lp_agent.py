@@ -23,7 +23,8 @@ from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.numerics.lp import Occupancy, policy_from
 from surefoot.task.counts import Counts
 from surefoot.task.policy import check_policy
-from surefoot.task.problem import Problem, signal
+from surefoot.task.problem import Problem
+from surefoot.task.signal import signal
 
 TRIES = 4  # linear programs, each with a little less to spend, until the policy found is proved to be within the budget
 NEARLY = 1e-6  # a linear program with less slack than that may be called infeasible

@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.lists import add_one, has_room
 from surefoot.numerics.kernels.mixing import (
     BASELINE,
     MIXTURE,
@@ -30,7 +32,16 @@ from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
 from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.uniforms import Uniforms, uniform
-from surefoot.numerics.kernels.values import draw, start_value
+from surefoot.numerics.kernels.values import draw
+from surefoot.numerics.kernels.worlds import (
+    KnownRewards,
+    ListedRewards,
+    World,
+    draw_outcome,
+    reward,
+    state_after,
+    value_at_start,
+)
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
 # plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted; baseline
@@ -39,26 +50,6 @@ LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, NUMBERS = 0, 1, 2, 3, 4
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
-
-
-class TrueWorld(NamedTuple):
-    """The world in which episodes are played. Its arrays have one row per step, or one for all steps."""
-
-    P: Floats  # (rows, S, A, S)
-    P_pairs: Floats  # (rows, S, S*A): the same numbers, pairs last
-    r: Floats  # (rows, S*A): mean rewards
-    r_next: Floats  # (rows, S*A, S): rewards by next state; of size 0 where there are none
-    start: Floats  # (S,)
-    several: bool  # is the first state drawn?
-    random: bool  # is each reward 1 with the probability given by r or r_next, else 0?
-
-
-class KnownRewards(NamedTuple):
-    """The rewards an agent knows, in units of 2^-20. Where they are unknown, it counts what was paid."""
-
-    r: Ints  # (rows, S*A)
-    r_next: Ints  # (rows, S*A, S); of size 0 where rewards do not depend on the next state
-    unknown: Bools  # (rows, S*A); of size 0 where all are known
 
 
 class ReplanRule(NamedTuple):
@@ -114,25 +105,9 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def reward(world: TrueWorld, known_rewards: KnownRewards, h: int, pair: int, s_next: int, uniforms: Uniforms) -> int:
-    """What this transition pays, as the agent counts it. A random reward is drawn even where the agent knows the mean:
-    the numbers drawn in a run do not depend on what the agent knows."""
-    x = world.r[h % world.r.shape[0], pair]
-    if world.r_next.shape[0] > 0:
-        x = world.r_next[h % world.r_next.shape[0], pair, s_next]
-    if world.random:
-        x = 1.0 if uniform(uniforms) < x else 0.0
-    if known_rewards.unknown.shape[0] > 0 and known_rewards.unknown[h % known_rewards.unknown.shape[0], pair]:
-        return int(math.floor(x * REWARD_UNITS))  # noqa: RUF046  (numba gives a float)
-    if known_rewards.r_next.shape[0] > 0:
-        return int(known_rewards.r_next[h % known_rewards.r_next.shape[0], pair, s_next])
-    return int(known_rewards.r[h % known_rewards.r.shape[0], pair])
-
-
-@compiled
 def play(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     pi: Floats,
     uniforms: Uniforms,
     episode: EpisodeArrays,
@@ -145,13 +120,22 @@ def play(
     for h in range(pi.shape[0]):
         s = states[h]
         actions[h] = draw(pi[h, s], uniform(uniforms))
-        states[h + 1] = draw(world.P[h % world.P.shape[0], s, actions[h]], uniform(uniforms))
-        paid[h] = reward(world, known_rewards, h, s * A + actions[h], states[h + 1], uniforms)
+        pair = s * A + actions[h]
+        outcome = draw_outcome(world, h, s, actions[h], pair, uniform(uniforms))
+        states[h + 1] = state_after(world, outcome)
+        paid[h] = reward(world, known_rewards, h, pair, outcome, uniforms)
 
 
 @compiled
 def count(
-    n_sas: Ints, n_sa: Ints, x_sa: Ints, z_sa: Ints, n_start: Ints, limits: Ints, A: int, episode: EpisodeArrays
+    n_sas: Ints | CountLists,
+    n_sa: Ints,
+    x_sa: Ints,
+    z_sa: Ints,
+    n_start: Ints,
+    limits: Ints,
+    A: int,
+    episode: EpisodeArrays,
 ) -> bool:
     """Add one episode to the counts, and say whether the visits of some pair reached their limit."""
     states, actions, paid = episode.states, episode.actions, episode.paid
@@ -160,7 +144,7 @@ def count(
     reached = False
     for h in range(actions.shape[0]):
         row, pair = h % rows, states[h] * A + actions[h]
-        n_sas[row, pair, states[h + 1]] += 1
+        add_one(n_sas, row, pair, states[h + 1])
         n_sa[row, pair] += 1
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
@@ -207,7 +191,7 @@ def one_hot(actions: Ints, pi: Floats) -> None:
 
 
 @compiled
-def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
+def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: LoopState) -> None:
     """Bound the candidates, choose, and evaluate exactly what will be played; only what has changed is done again."""
     evidence, splices, start, rule = inputs.evidence, inputs.splices, inputs.start, inputs.rule
     pi_b, numbers, values = splices.pi_b, loop_state.numbers, loop_state.values
@@ -234,7 +218,7 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
         mix_splices(pi_b, pi_bar, h, rho, mixed)
     if by_step or (source != BASELINE and numbers[PI_BAR] < EVALUATED):
         pi = mixed if by_step else pi_bar
-        value = start_value(world.P_pairs, world.r, pi, world.start, world.several, q, V)
+        value = value_at_start(world, pi, q, V)
         if by_step:
             values[VALUE] = value
         else:
@@ -250,8 +234,8 @@ def make_plan(world: TrueWorld, inputs: PlanInputs, work: Workspace, loop_state:
 
 @compiled
 def run_episodes(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     inputs: PlanInputs,
     tally: Tally,
     floor: float,
@@ -316,7 +300,7 @@ class ActivePlan(NamedTuple):
 class CountArrays(NamedTuple):
     """The arrays of the counts, which grow in place, and the numbers of visits that end the plan."""
 
-    n_sas: Ints  # (rows, S*A, S)
+    n_sas: Ints | CountLists  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     z_sa: Ints  # (rows, S*A); of size 0 likewise
@@ -335,25 +319,29 @@ def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> bool:
 
 @compiled
 def play_baseline(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     pi_b: Floats,
     arrays: CountArrays,
     episodes: int,
     uniforms: Uniforms,
     episode: EpisodeArrays,
-) -> None:
-    """Play and count so many episodes of the baseline, whose returns are evidence."""
-    for _ in range(episodes):
+) -> int:
+    """Play and count so many episodes of the baseline, whose returns are evidence, as long as counts have room. Return
+    how many were played."""
+    for done in range(episodes):
+        if not has_room(arrays.n_sas, pi_b.shape[0]):
+            return done
         play(world, known_rewards, pi_b, uniforms, episode)
         count_in(arrays, pi_b.shape[2], episode)
         count_return(arrays.returns, episode.paid)
+    return episodes
 
 
 @compiled
 def play_on(
-    world: TrueWorld,
-    known_rewards: KnownRewards,
+    world: World,
+    known_rewards: KnownRewards | ListedRewards,
     plan: ActivePlan,
     arrays: CountArrays,
     tally: Tally,
@@ -362,10 +350,12 @@ def play_on(
     uniforms: Uniforms,
     episode: EpisodeArrays,
 ) -> int:
-    """Play this plan for so many episodes, or until the visits of some pair reach their limit. Return how many were
-    played."""
+    """Play this plan for so many episodes, or until the visits of some pair reach their limit, or counts have no room.
+    Return how many were played."""
     A = plan.first.shape[2]
     for done in range(episodes):
+        if not has_room(arrays.n_sas, plan.first.shape[0]):
+            return done
         chosen_first = plan.rho == 0.0 or (plan.rho < 1.0 and not uniform(uniforms) < plan.rho)
         play(world, known_rewards, plan.first if chosen_first else plan.second, uniforms, episode)
         add_episode(tally, plan.value, plan.kept, plan.source, plan.h, floor)

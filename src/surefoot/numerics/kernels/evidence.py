@@ -12,11 +12,27 @@ from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.bernstein import Estimate, q_bernstein, refresh_bernstein
 from surefoot.numerics.kernels.jit import PART, compiled
 from surefoot.numerics.kernels.kl import Balls, q_kl, refresh_kl
+from surefoot.numerics.kernels.lists import visits
+from surefoot.numerics.kernels.sparse import (
+    SparseBalls,
+    SparseEstimate,
+    look_ahead_balls,
+    q_sparse_balls,
+    q_sparse_estimate,
+    refresh_sparse_balls,
+    refresh_sparse_estimate,
+)
 
-Evidence: TypeAlias = Estimate | Balls
+Evidence: TypeAlias = Estimate | Balls | SparseEstimate | SparseBalls
 
 _TABLES: dict[type, Any] = {Estimate: q_bernstein, Balls: q_kl}
-_REFRESHERS: dict[type, Any] = {Estimate: refresh_bernstein, Balls: refresh_kl}
+_TABLES_OF_LISTS: dict[type, Any] = {SparseEstimate: q_sparse_estimate, SparseBalls: q_sparse_balls}
+_REFRESHERS: dict[type, Any] = {
+    Estimate: refresh_bernstein,
+    Balls: refresh_kl,
+    SparseEstimate: refresh_sparse_estimate,
+    SparseBalls: refresh_sparse_balls,
+}
 
 
 def q_bounds(
@@ -30,23 +46,52 @@ def q_bounds(
     V_low: Floats,
     scratch: Floats,
     slot: int,
+    pi: Floats,
 ) -> None:
     """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
 
     Slot 0 is the table of the optimistic policy; upper values of other slots are needed only where the lower ones
-    depend on them.
+    depend on them. Where `pi` (S, A) is not of size 0, only the pairs that it plays are needed. `look_ahead` comes
+    before the first pair of a step.
     """
-    _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
+    if type(evidence) in _TABLES:
+        _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
+    else:
+        _TABLES_OF_LISTS[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi)
 
 
 @overload(q_bounds, jit_options=PART)
-def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
-    table = _TABLES[evidence.instance_class]
+def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
+    if evidence.instance_class in _TABLES:
+        table = _TABLES[evidence.instance_class]
 
-    def call(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot):  # type: ignore[no-untyped-def]
-        table(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
+        def call(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
+            table(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
 
-    return call
+        return call
+    of_lists = _TABLES_OF_LISTS[evidence.instance_class]
+
+    def call_lists(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
+        of_lists(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi)
+
+    return call_lists
+
+
+def look_ahead(evidence: Evidence, V_up: Floats, V_low: Floats) -> None:
+    """Find, once for all pairs of a step, what these bounds need of the values of the next step."""
+    if isinstance(evidence, SparseBalls):
+        look_ahead_balls(evidence, V_up, V_low)
+
+
+@overload(look_ahead, jit_options=PART)
+def _look_ahead(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
+    if evidence.instance_class is SparseBalls:
+
+        def at_balls(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
+            look_ahead_balls(evidence, V_up, V_low)
+
+        return at_balls
+    return lambda evidence, V_up, V_low: None
 
 
 def refresh_pair(evidence: Evidence, row: int, pair: int) -> None:
@@ -67,13 +112,10 @@ def _refresh_pair(evidence, row, pair):  # type: ignore[no-untyped-def]
 @compiled
 def refresh_all(evidence: Evidence) -> None:
     """Sum n_sa from n_sas, and call `refresh_pair` for every pair."""
-    rows, pairs, S = evidence.n_sas.shape
+    rows, pairs = evidence.n_sa.shape
     for row in range(rows):
         for pair in range(pairs):
-            n = evidence.n_sas[row, pair, 0]
-            for s_next in range(1, S):
-                n += evidence.n_sas[row, pair, s_next]
-            evidence.n_sa[row, pair] = n
+            evidence.n_sa[row, pair] = visits(evidence.n_sas, row, pair)
             refresh_pair(evidence, row, pair)
 
 

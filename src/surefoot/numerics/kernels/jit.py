@@ -10,6 +10,7 @@ import numba
 from numba.core import config, types
 from numba.core.caching import FunctionCache, NullCache
 
+from surefoot.base import count_lists
 from surefoot.base.progress import ctrl_c_while_compiling, say_compiling
 
 _Arguments = ParamSpec("_Arguments")
@@ -35,9 +36,8 @@ if as_wholes(numba.__version__):
 
 # Kernels inline each other across files, but numba looks for changes in a function's own file only: a changed bound
 # would remain in the old machine code of the loop. So the sources of all kernels are part of every cache key.
-_SOURCES = hashlib.sha256(
-    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))) + str(sorted(WHOLE)).encode()
-).hexdigest()
+_FILES = [*sorted(Path(__file__).parent.glob("*.py")), Path(count_lists.__file__)]
+_SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in _FILES) + str(sorted(WHOLE)).encode()).hexdigest()
 
 
 class _Cache(FunctionCache):

@@ -5,7 +5,7 @@ looser, never wrong. The same ball with two outcomes bounds the mean of anything
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,18 +101,7 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
     to date."""
     n = balls.n_sa[row, pair]
     balls.n_fresh[row, pair] = n
-    if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
-        x = balls.x_sa[row, pair] / REWARD_UNITS
-        coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
-        if balls.bets:
-            z = balls.z_sa[row, pair] / REWARD_UNITS
-            low, up = average_bounds(n, x, z, balls.log_union, balls.scale, balls.margin)
-        else:
-            low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
-        for h in range(balls.r_low.shape[0]):
-            if balls.n_sa.shape[0] == 1 or h == row:
-                balls.r_low[h, pair] = low
-                balls.r_up[h, pair] = min(1.0, up + 1.0 / REWARD_UNITS)  # sums were rounded down
+    refresh_reward(balls, row, pair, n)
     some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
     m = balls.m[some]
     succ = balls.succ[some]
@@ -127,8 +116,28 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
 
 
 @compiled
+def refresh_reward(balls: Any, row: int, pair: int, n: float) -> None:
+    """Bring the bounds of a pair's unknown mean reward up to date, after n visits: of Balls, or of SparseBalls."""
+    if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
+        x = balls.x_sa[row, pair] / REWARD_UNITS
+        coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
+        if balls.bets:
+            z = balls.z_sa[row, pair] / REWARD_UNITS
+            low, up = average_bounds(n, x, z, balls.log_union, balls.scale, balls.margin)
+        else:
+            low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
+        for h in range(balls.r_low.shape[0]):
+            if balls.n_sa.shape[0] == 1 or h == row:
+                balls.r_low[h, pair] = low
+                balls.r_up[h, pair] = min(1.0, up + 1.0 / REWARD_UNITS)  # sums were rounded down
+
+
+@compiled
 def mixture_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
-    """The radius under the mixture that alpha stands for: 0 is one over the m possible outcomes."""
+    """The radius under the mixture that alpha stands for: 0 is one over the m possible outcomes.
+
+    `succ` begins with the places in n_i of the outcomes, in ascending order: of all m, or of all that were seen.
+    """
     if alpha == SUPPORTS:
         return supports_radius(n_i, succ, m, n, log_union, p_hat)
     return dirichlet_radius(n_i, succ, m, n, alpha if alpha > 0.0 else 1.0 / m, log_union, p_hat)
@@ -136,12 +145,12 @@ def mixture_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_un
 
 @compiled
 def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
-    """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over the m outcomes `succ`. It
-    also fills p_hat."""
+    """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m outcomes. It also fills
+    p_hat, of those in `succ`."""
     log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
     log_p = 0.0
     size = log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
-    for j in range(m):
+    for j in range(min(m, succ.shape[0])):
         k = n_i[succ[j]]
         p_hat[j] = k / n
         log_m += log_gamma_ratio(k, alpha)
@@ -160,7 +169,7 @@ def supports_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p
                   prod_i Gamma(n_i + 1/2) / Gamma(1/2).
     """
     d, log_m, log_p, size = 0, 0.0, 0.0, log_union
-    for j in range(m):
+    for j in range(min(m, succ.shape[0])):
         k = n_i[succ[j]]
         p_hat[j] = k / n
         if k > 0:
@@ -224,6 +233,14 @@ def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin
         v = sign * V[i]
         low = v if v < low else low
         high = v if v > high else high
+    return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
+
+
+@compiled
+def worst_mean_within(
+    p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float, low: float, high: float
+) -> float:
+    """`worst_mean` where the m values are those of all outcomes that were seen, and sign V of any is in low..high."""
     span = high - low
     if not eps < FAR or span <= 0.0:
         return float(low)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.numerics.kernels.evidence import Evidence, q_bounds
+from surefoot.numerics.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.splices import BLOCK, cache_aligned, read_policy
 
@@ -29,7 +29,7 @@ def read_pessimistic(
 
 @compiled
 def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, V_up: Floats, scratch: Floats) -> None:
-    """One backward pass of lower values V_low (H+1, S): of the policy pi, or, where pi is empty, of the best pi_hat.
+    """One backward pass of lower values V_low (H+1, S): of the policy pi, or, if that is (H, 0, 0), of the best pi_hat.
 
     It is not for evidence whose lower values depend on upper ones: V_up (S,) is only written, never read. `scratch` is
     as for the splices.
@@ -43,25 +43,25 @@ def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, V_
     for h in range(H - 1, -1, -1):
         row = 0 if pooled else h
         ahead = V_low[h + 1, : S if h < H - 1 else 0]
+        look_ahead(evidence, ahead, ahead)
         for s in range(0, S, per_block):
             end = min(s + per_block, S)
-            q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, 1)
-            if pi.shape[0] > 0:
+            q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, 1, pi[h])
+            if pi.shape[1] > 0:
                 read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, V_up, V_low[h])
             else:
                 read_pessimistic(scratch[1], evidence.n_sa[row], A, evidence.tie, s, end, pi_hat[h], V_low[h])
 
 
-def pessimistic(evidence: Evidence, H: int) -> tuple[Ints, Floats]:
+def pessimistic(evidence: Evidence, H: int, A: int) -> tuple[Ints, Floats]:
     """The actions (H, S) with the largest certified value, and their lower values (H+1, S)."""
-    S = evidence.n_sas.shape[2]
-    pi_hat = np.zeros((H, S), dtype=np.int64)
-    return pi_hat, _values(evidence, np.zeros((0, 0, 0)), pi_hat)
+    pi_hat = np.zeros((H, evidence.n_sa.shape[1] // A), dtype=np.int64)
+    return pi_hat, _values(evidence, np.zeros((H, 0, 0)), pi_hat)
 
 
 def lower_values(evidence: Evidence, pi: Floats) -> Floats:
     """The lower values (H+1, S) of a policy (H, S, A)."""
-    return _values(evidence, np.array(pi, order="C"), np.zeros((len(pi), evidence.n_sas.shape[2]), dtype=np.int64))
+    return _values(evidence, np.array(pi, order="C"), np.zeros(pi.shape[:2], dtype=np.int64))
 
 
 def _values(evidence: Evidence, pi: Floats, pi_hat: Ints) -> Floats:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.numerics.kernels.evidence import Evidence, q_bounds
+from surefoot.numerics.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.numerics.kernels.jit import compiled
 
 BLOCK = 128  # pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
@@ -99,15 +99,13 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
     first step the states first_lo <= s < first_hi are evaluated: with one first state nothing else is read there.
     Return whether pi_bar changed.
     """
-    h0, pi_b, pi_bar, explorer = splices.h0, splices.pi_b, splices.pi_bar, splices.explorer
-    V_up, V_low, changed, scratch = splices.V_up, splices.V_low, splices.changed, splices.scratch
-    H, S, A = pi_b.shape
+    h0, pi_b = splices.h0, splices.pi_b
+    V_up, V_low, changed = splices.V_up, splices.V_low, splices.changed
+    H, S, _ = pi_b.shape
     C = h0.shape[0]
     pooled = evidence.n_sa.shape[0] == 1 and H > 1
-    per_block = max(1, BLOCK // A)
     policy_moved = False
     for h in range(H - 1, -1, -1):
-        row = 0 if pooled else h
         for c in range(C):
             changed[h, c] = False
         for slot in range(C):
@@ -119,41 +117,53 @@ def bound_splices(evidence: Evidence, splices: Splices, states: Ints, first_lo: 
             elif states.shape[0] > 0 and not pooled and not changed[h + 1, slot]:
                 s_lo, s_hi = states[h], states[h] + 1
             next_states = S if h < H - 1 else 0
-            for s in range(s_lo, s_hi, per_block):
-                end = min(s + per_block, s_hi)
-                q_bounds(
-                    evidence,
-                    row,
-                    h,
-                    s * A,
-                    end * A,
-                    H,
-                    V_up[h + 1, slot, :next_states],
-                    V_low[h + 1, slot, :next_states],
-                    scratch,
-                    slot,
-                )
-                Q_up, Q_low = scratch[0], scratch[1]
-                if slot > 0:
-                    changed[h, slot] |= read_policy(
-                        Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, slot], V_low[h, slot]
-                    )
-                    continue
-                if explorer.shape[0] > 0:
-                    changed[h, 0] |= read_policy(
-                        Q_up, Q_low, explorer[h], s, end, evidence.margin, V_up[h, 0], V_low[h, 0]
-                    )
-                else:
-                    moved, values = read_optimistic(
-                        Q_up, Q_low, A, evidence.tie, s, end, pi_bar[h], V_up[h, 0], V_low[h, 0]
-                    )
-                    policy_moved |= moved
-                    changed[h, 0] |= values
-                for c in range(1, C):
-                    if h0[c] == h + 1:  # it leaves pi_b right after this row, so its next values are pi_bar's
-                        changed[h, c] |= read_policy(
-                            Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c]
-                        )
+            look_ahead(evidence, V_up[h + 1, slot, :next_states], V_low[h + 1, slot, :next_states])
+            policy_moved |= bound_states(evidence, splices, h, slot, s_lo, s_hi)
+    return policy_moved
+
+
+@compiled
+def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: int, s_hi: int) -> bool:
+    """Bound one slot in the states s_lo <= s < s_hi of one step, after those of the next step. Return whether pi_bar
+    changed."""
+    h0, pi_b, pi_bar, explorer = splices.h0, splices.pi_b, splices.pi_bar, splices.explorer
+    V_up, V_low, changed, scratch = splices.V_up, splices.V_low, splices.changed, splices.scratch
+    H, S, A = pi_b.shape
+    C = h0.shape[0]
+    row = h % evidence.n_sa.shape[0]  # 0 where counts are pooled over steps
+    per_block = max(1, BLOCK // A)
+    next_states = S if h < H - 1 else 0
+    policy_moved = False
+    for s in range(s_lo, s_hi, per_block):
+        end = min(s + per_block, s_hi)
+        q_bounds(
+            evidence,
+            row,
+            h,
+            s * A,
+            end * A,
+            H,
+            V_up[h + 1, slot, :next_states],
+            V_low[h + 1, slot, :next_states],
+            scratch,
+            slot,
+            pi_b[h, : S if slot > 0 else 0],
+        )
+        Q_up, Q_low = scratch[0], scratch[1]
+        if slot > 0:
+            changed[h, slot] |= read_policy(
+                Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, slot], V_low[h, slot]
+            )
+            continue
+        if explorer.shape[0] > 0:
+            changed[h, 0] |= read_policy(Q_up, Q_low, explorer[h], s, end, evidence.margin, V_up[h, 0], V_low[h, 0])
+        else:
+            moved, values = read_optimistic(Q_up, Q_low, A, evidence.tie, s, end, pi_bar[h], V_up[h, 0], V_low[h, 0])
+            policy_moved |= moved
+            changed[h, 0] |= values
+        for c in range(1, C):
+            if h0[c] == h + 1:  # it leaves pi_b right after this row, so its next values are pi_bar's
+                changed[h, c] |= read_policy(Q_up, Q_low, pi_b[h], s, end, evidence.margin, V_up[h, c], V_low[h, c])
     return policy_moved
 
 
@@ -178,6 +188,7 @@ def mixed_bound(
             ahead[s] = V[s]
         s_lo, s_hi = (first_lo, first_hi) if row == 0 else (0, S)
         next_states = S if row < H - 1 else 0
+        look_ahead(evidence, nothing[:next_states], ahead[:next_states])
         for first in range(s_lo, s_hi, per_block):
             end = min(first + per_block, s_hi)
             q_bounds(
@@ -191,6 +202,7 @@ def mixed_bound(
                 ahead[:next_states],
                 scratch,
                 1,
+                pi_b[row, :0],
             )
             Q_low = scratch[1]
             for s in range(first, end):

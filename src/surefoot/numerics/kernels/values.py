@@ -6,7 +6,7 @@ independent pairs, which a compiler may do several at a time without changing th
 
 import numpy as np
 
-from surefoot.base.arrays import Floats
+from surefoot.base.arrays import Floats, Ints
 from surefoot.numerics.kernels.jit import compiled
 
 
@@ -56,6 +56,58 @@ def start_value(P: Floats, r: Floats, pi: Floats, start: Floats, several: bool, 
         policy_backup(P[h % P.shape[0]], r[h % r.shape[0]], pi[h], V[h + 1], lo, hi, q, V[h])
     if not several:
         return float(V[0, first])
+    total = 0.0
+    for s in range(S):
+        total += start[s] * V[0, s]
+    return total
+
+
+@compiled
+def sparse_policy_backup(
+    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V_next: Floats, lo: int, hi: int, V: Floats
+) -> None:
+    """`policy_backup` over lists of successors: the same sums in the same order, without those that add 0."""
+    A = pi.shape[1]
+    for s in range(lo, hi):
+        total = 0.0
+        for a in range(A):
+            i = s * A + a
+            Q = r[i]
+            for k in range(first[i], first[i + 1]):
+                Q += p[k] * V_next[state[k]]
+            total += pi[s, a] * Q
+        V[s] = total
+
+
+@compiled
+def sparse_policy_value(first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, V: Floats) -> None:
+    """Fill V (H+1, S) with the exact values of pi (H, S, A), over lists of successors."""
+    H, S, A = pi.shape
+    rows = (first.shape[0] - 1) // (S * A)
+    for s in range(S):
+        V[H, s] = 0.0
+    for h in range(H - 1, -1, -1):
+        lists = first[(h % rows) * S * A :]
+        sparse_policy_backup(lists, state, p, r[h % r.shape[0]], pi[h], V[h + 1], 0, S, V[h])
+
+
+@compiled
+def sparse_start_value(
+    first: Ints, state: Ints, p: Floats, r: Floats, pi: Floats, start: Floats, several: bool, V: Floats
+) -> float:
+    """`start_value` over lists of successors."""
+    H, S, A = pi.shape
+    rows = (first.shape[0] - 1) // (S * A)
+    begin = 0
+    for s in range(S):
+        if start[s] > start[begin]:
+            begin = s
+    for h in range(H - 1, -1, -1):
+        lo, hi = (0, S) if several or h > 0 else (begin, begin + 1)
+        lists = first[(h % rows) * S * A :]
+        sparse_policy_backup(lists, state, p, r[h % r.shape[0]], pi[h], V[h + 1], lo, hi, V[h])
+    if not several:
+        return float(V[0, begin])
     total = 0.0
     for s in range(S):
         total += start[s] * V[0, s]

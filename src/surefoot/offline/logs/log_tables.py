@@ -15,6 +15,7 @@ from surefoot.errors import InvalidLog
 from surefoot.offline.logs.codebook import Codebook, coding_of
 from surefoot.task.counts import Counts
 from surefoot.task.origin import TAKEN_OFF, UNKNOWN, Origin
+from surefoot.task.transitions import transitions_of
 from surefoot.task.units import Units
 
 LARGEST = 2**28  # entries of a dense array (H, S, A, S): 2 GiB
@@ -122,7 +123,9 @@ class LogTables(FrozenRecord):
         """
         found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
-            _take_first_off(found.n_sas[:, : len(self.codebook.states)], self.unseen_state)
+            table = found.n_sas.copy()
+            _take_first_off(table[:, : len(self.codebook.states)], self.unseen_state)
+            found.transitions = transitions_of(table)
             found.origin = replace(self.origin, first_visits=TAKEN_OFF)
         found.number_as_log()
         return found

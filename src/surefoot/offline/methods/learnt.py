@@ -21,8 +21,9 @@ from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods.savings import Saving, savings
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
+from surefoot.task.listed import rows_of
 from surefoot.task.problem import Problem
-from surefoot.task.tables import LARGEST_COUNT
+from surefoot.task.transitions import LARGEST_COUNT
 
 MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
 CLOSE = 1.02  # the precision of that search, as a factor
@@ -99,7 +100,7 @@ class Learnt(FrozenRecord):
         n, low, high = float(self.episodes), 1.0, 1.0
         if self.rescaled_lower >= level:
             return n
-        most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.n_sas.max())) / 2)
+        most = min(MOST, LARGEST_COUNT / max(1, int(self.counts.entries.n.max(initial=0))) / 2)
         while self.recompute_lower(times(self.counts, high, self.problem.unseen_state)) < level:
             low, high = high, 2.0 * high
             if high > most:
@@ -205,9 +206,12 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 
     It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
     """
-    n_sa, rows = counts.n_sa, counts.n_sas.shape[0]
+    n_sa, rows = counts.n_sa, counts.shape[0]
     known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    if rows == 1 and any(some is not None and len(some) > 1 for some in known):
+    lists = problem.paid_lists
+    by_step = any(some is not None and len(some) > 1 for some in known)
+    by_step |= lists is not None and rows_of(lists, problem.S * problem.A) > 1
+    if rows == 1 and by_step:
         return math.nan
     total = 0.0
     for row in range(rows):
@@ -220,7 +224,7 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
     """Return the total rewards of the pairs (S, A) in this row of the counts, by the rewards of step h."""
     n_sas, n_sa = counts.n_sas[row], counts.n_sas[row].sum(axis=-1)
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         return np.asarray((n_sas * problem.r_next_at(h)).sum(axis=-1))
     paid = n_sa * problem.r_rescaled[h]
     if problem.unknown_rows is not None and counts.x_sa is not None:

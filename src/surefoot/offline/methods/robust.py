@@ -37,7 +37,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     are broken as in VI-LCB. Counts may be pooled if the problem is stationary.
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
-    actions, V_low = kernels.pessimistic(evidence, problem.H)
+    actions, V_low = kernels.pessimistic(evidence, problem.H, problem.A)
     policy = np.eye(problem.A)[actions]
     return _learnt(
         "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
@@ -47,7 +47,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
     """Return the lower value only."""
     evidence, level = _evidence(counts, problem, delta, bounds)
-    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H)[1][0])
+    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H, problem.A)[1][0])
 
 
 def robust_reference(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
@@ -161,8 +161,8 @@ def _evidence(
     evidence = bounds.evidence(problem, counts, level / _more(counts, problem), margin(problem.H, row_sum_error))
     kernels.refresh_all(evidence)
     if _leaves_room(counts, problem):
-        assert isinstance(evidence, kernels.Balls)
-        set_undeclared(evidence, problem, evidence.log_union)
+        assert isinstance(evidence, kernels.Balls | kernels.SparseBalls)
+        evidence = set_undeclared(evidence, problem, evidence.log_union)
     return evidence, level
 
 
@@ -172,7 +172,7 @@ def _leaves_room(counts: Counts, problem: Problem) -> bool:
     Its first visits are then taken off. Whether other counts are of episodes that came after the list of states, or of
     the very log that the list was read from, cannot be told: they are refused.
     """
-    if problem.unseen_state is None or not counts.n_sas.any():
+    if problem.unseen_state is None or not counts.total:
         return False
     if counts.origin is not None and counts.origin.first_visits == TAKEN_OFF:
         return True
@@ -213,7 +213,7 @@ def _learnt(
         certified=bounds.certified,
         problem=problem,
         counts=counts,
-        episodes=int(counts.n_start.sum()) or int(counts.n_sas.sum()) // problem.H,
+        episodes=int(counts.n_start.sum()) or counts.total // problem.H,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
         recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
         lower_with=partial(_lower_with, policy, delta=delta, bounds=bounds),

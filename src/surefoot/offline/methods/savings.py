@@ -83,7 +83,7 @@ def _with_labels(lower_with: Callable[[Counts, Problem], float]) -> Callable[[Co
 
 def _of_folds(counts: Counts, log: LogCounts) -> bool:
     """Is each episode counted at one step only?"""
-    return int(counts.n_sas.sum()) < log.episodes * log.H
+    return counts.total < log.episodes * log.H
 
 
 def _start(

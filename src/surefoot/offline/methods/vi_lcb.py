@@ -61,16 +61,16 @@ def vi_lcb(
     by_hand = not isinstance(folds, Counts)  # an array is of the problem that it is given with: so says the user
     if counts.pooled:
         raise InvalidCounts("VI-LCB needs a fold of its own for each step, found counts pooled over steps.")
-    if problem.unknown_rows is not None and counts.x_sa is None and counts.n_sas.any():
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.total:
         raise InvalidCounts(
             "Rewards of this problem are unknown, and an array holds no rewards. Give log.fold_counts instead."
         )
-    if problem.start is None and not isinstance(folds, Counts) and counts.n_sas.any():
+    if problem.start is None and not isinstance(folds, Counts) and counts.total:
         raise InvalidCounts(
             "The start of this problem is unknown, and an array holds no first states. Give log.fold_counts instead."
         )
     require_log(counts.claimed_for(problem) if by_hand and isinstance(problem, Problem) else counts, problem)
-    if int(counts.n_sas.sum()) > max(int(counts.n_start.sum()), 1) > 1:
+    if counts.total > max(int(counts.n_start.sum()), 1) > 1:
         raise InvalidCounts(
             f"These are counts of all steps of {int(counts.n_start.sum()):,} episodes. VI-LCB is proved for folds, in "
             "which each episode is counted at one step only: give log.folds, or log.fold_counts."
@@ -90,7 +90,7 @@ def vi_lcb(
         certified=weight >= PROVED,
         problem=problem,
         counts=counts,
-        episodes=int(counts.n_sas.sum()),  # each episode is in one fold
+        episodes=counts.total,  # each episode is in one fold
         binding=_binding(counts, problem, policy, b),
         recompute_lower=partial(_lower, problem=problem, delta=level, c=weight),
         lower_with=partial(_lower, delta=level, c=weight),
@@ -137,7 +137,7 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
     Known means before the log: rewards read from it would carry other folds into V. With such rewards only the
     absorbing state is sure.
     """
-    if problem.support_rows is None:
+    if not problem.knows_support:
         return p_hat, b
     here = problem.support_at(h)
     sure = (here.sum(axis=-1) == 1) & ~problem.unknown_at(h)
@@ -148,7 +148,7 @@ def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, F
 
 def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints) -> Floats:
     """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
-    if problem.r_next_rows is not None:
+    if problem.pays_by_next:
         return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
     r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None:

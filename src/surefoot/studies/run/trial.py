@@ -339,7 +339,7 @@ def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
         trace_rho=trace.rho,
         trace_h=trace.h,
         trace_candidates=trace.candidates,
-        n_sa=run.counts.n_sas.sum(axis=-1).reshape(-1, problem.S, problem.A),
+        n_sa=run.counts.n_sa,
     )
 
 

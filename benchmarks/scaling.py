@@ -1,0 +1,115 @@
+"""Worlds of many states: plan, episode and memory against S, as ratios to one sparse sweep in the same run.
+
+A sweep is H backups with scipy's CSR matrix of the true world: what an exact solver would need. Every pair has three
+successors and was visited 30 times, so that no pair is skipped.
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+from table import Row, at_most, plain
+
+import surefoot as sf
+from surefoot.base.count_lists import Entries
+from surefoot.simulation.blocks import listed_multinomial
+from surefoot.task.transitions import Lists
+
+A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
+SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)
+MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
+MOST_SECONDS = {"EpsMix": 30.0, "StepMix": 70.0}  # of a plan with 100,000 states
+MOST_MEMORY = 2_000.0  # MB, of the process
+
+
+def world_of(S: int):
+    """A sparse world, its matrix, and counts of VISITS visits of every pair."""
+    import scipy.sparse
+
+    rng = np.random.default_rng(0)
+    states, p = rng.integers(0, S, (S * A, SUCCESSORS)), rng.dirichlet(np.ones(SUCCESSORS), S * A)
+    pairs = np.repeat(np.arange(S * A), SUCCESSORS)
+    P = scipy.sparse.csr_array((p.ravel(), (pairs, states.ravel())), shape=(S * A, S))
+    world = sf.TabularMDP(P, rng.random((S, A)), H=H)
+    pair, state, chance = world.entries(0)
+    went = listed_multinomial(np.full(S * A, VISITS), np.searchsorted(pair, np.arange(S * A)), chance, rng)
+    seen = went > 0
+    lists = Lists.of(Entries(pair[seen], state[seen], went[seen]), (1, S, A))
+    return world, P, sf.Counts(lists, H=H, problem=world.problem)
+
+
+def sweep(P, r, S: int) -> None:
+    V = np.zeros(S)
+    for _ in range(H):
+        V = (r + P @ V).reshape(S, A).max(axis=1)
+
+
+def best_of(repeats: int, work) -> float:
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def measured(S: int) -> dict:
+    """Seconds of a sweep, of a plan of each agent, of an episode; and the peak of memory in MB."""
+    import resource
+
+    world, P, counts = world_of(S)
+    r, repeats = np.asarray(world.r_rescaled[0]).reshape(-1), 20 if S <= 10_000 else 3
+    pi_b = sf.uniform(H, S, A)
+    value = world.at_start(sf.policy_value(world, pi_b)[0])
+    found = {"S": S, "sweep": best_of(repeats, lambda: sweep(P, r, S))}
+    for name, kind in (("EpsMix", sf.EpsMix), ("StepMix", sf.StepMix)):
+        agent = kind(world.problem, pi_b, 0.9 * value, delta=0.1, pooled=True, returns=None)
+        agent.decide(agent.evidence(counts))  # compiles
+        found[name] = best_of(3 if S <= 10_000 else 1, lambda agent=agent: agent.decide(agent.evidence(counts)))
+    agent = sf.EpsMix(world.problem, pi_b, 0.9 * value, delta=0.1, pooled=True)
+    if S <= 10_000:
+        sf.simulate(world, agent, 2, seed=0)
+        found["episode"] = best_of(1, lambda: sf.simulate(world, agent, 300, seed=1)) / 300
+    found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return found
+
+
+def apart(S: int) -> dict:
+    """`measured` in a process of its own, so that its memory is its own."""
+    code = f"import json, scaling\nprint(json.dumps(scaling.measured({S})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=__file__.rpartition("/")[0], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def exponent(found: list[dict], name: str) -> float:
+    """The slope of log seconds against log S, from 500 states on."""
+    large = [one for one in found if one["S"] >= 500]
+    return float(np.polyfit(np.log([one["S"] for one in large]), np.log([one[name] for one in large]), 1)[0])
+
+
+def time_of_large_worlds() -> list[Row]:
+    found = [apart(S) for S in SIZES]
+    rows = []
+    for one in found:
+        where = f"({one['S']:,}, {A}, {H}), three successors"
+        for name, most in MOST_SWEEPS.items():
+            item, ratio = f"{name}, KL: a plan in sparse sweeps", one[name] / one["sweep"]
+            note = f"{one[name]:.3g} s; a sweep {1e3 * one['sweep']:.3g} ms"
+            rows.append(at_most(item, where, ratio, "sweeps", most, note))
+            if one["S"] == SIZES[-1]:
+                rows.append(at_most(f"{name}, KL: a plan", where, one[name], "s", MOST_SECONDS[name]))
+        if "episode" in one:
+            rows.append(plain("EpsMix: an episode, plans included", where, one["episode"] / one["sweep"], "sweeps"))
+        rows.append(at_most("memory of the process", where, one["memory"], "MB", MOST_MEMORY))
+    for name in ("sweep", *MOST_SWEEPS):
+        slope = exponent(found, name)
+        make = plain if name == "sweep" else at_most
+        most = () if name == "sweep" else (1.15,)
+        rows.append(make(f"{name}: exponent in S", f"S = 500 .. {SIZES[-1]:,}", slope, "", *most))
+    return rows

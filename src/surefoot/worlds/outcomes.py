@@ -1,0 +1,93 @@
+"""Tables of a model that is given as outcomes: probability, next state and reward, pair by pair."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Bools, Floats
+from surefoot.base.sparse import SparseTable, table_from
+from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, offsets
+from surefoot.errors import InvalidModel
+from surefoot.task.listed import SizedLists
+
+Outcome = tuple[int, int, float, float]  # pair, next state, probability, reward
+
+
+class Outcomes(NamedTuple):
+    """Outcomes with equal next states added up."""
+
+    transitions: SparseTable
+    earned: Floats  # for each entry, probability times reward
+    lowest: float
+    highest: float
+    varied: bool  # do the rewards of some pair differ?
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome], S: int, A: int) -> "Outcomes":
+        """Add up the outcomes, in the order in which they come. Those without probability are left out."""
+        every = np.array(list(outcomes), dtype=np.float64).reshape(-1, 4)
+        bad = np.flatnonzero(~np.isfinite(every[:, 2:]).all(axis=1))
+        if bad.size:
+            (s, a), (p, reward) = divmod(int(every[bad[0], 0]), A), every[bad[0], 2:]
+            raise InvalidModel(
+                f"P of state {s}, action {a} has an outcome with probability {p:g} that pays {reward:g}, expected "
+                "finite numbers. Remove NaN and inf at their source."
+            )
+        lowest, highest = min(float(every[:, 3].min()), 0.0), max(float(every[:, 3].max()), 0.0)
+        every = every[every[:, 2] != 0.0]
+        pair, place = every[:, 0].astype(np.int64), every[:, 1].astype(np.int64)
+        p, reward = every[:, 2], every[:, 3]
+        transitions = table_from(pair, place, p, S, A)
+        entry, _ = looked_up(keys_of(*transitions.lists, S), pair * S + place)
+        earned = np.asarray(np.bincount(entry, p * reward, len(transitions.value)), dtype=np.float64)
+        spread = np.full((2, S * A), -np.inf)
+        np.maximum.at(spread[0], pair, reward)
+        np.maximum.at(spread[1], pair, -reward)
+        return cls(transitions, earned, lowest, highest, bool((spread.sum(axis=0) > 0.0).any()))
+
+    def mean_rewards(self, dense: bool) -> Floats:
+        """Return the mean reward (S, A) of each pair. Sums over an array of all next states round in another order."""
+        lists, S, A = self.transitions.lists, self.transitions.S, self.transitions.A
+        if dense:
+            return np.asarray(SparseTable(lists, self.earned, S, A).dense()[0].sum(axis=-1).reshape(S, A))
+        return np.asarray(np.bincount(list_of(lists), self.earned, S * A), dtype=np.float64).reshape(S, A)
+
+
+def with_start(table: SparseTable, s: int, first: Floats) -> SparseTable:
+    """Return the table with the probabilities of the first states as those of every action in state s, the last one."""
+    states = np.flatnonzero(first)
+    sizes = np.diff(table.lists.first)
+    sizes[s * table.A :] = len(states)
+    return table._replace(
+        lists=Successors(offsets(sizes), np.concatenate([table.lists.state, np.tile(states, table.A)])),
+        value=np.concatenate([table.value, np.tile(first[states], table.A)]),
+    )
+
+
+def structure(S: int, A: int, absorbing_state: int, start: int | None, dense: bool) -> Any:
+    """Return the support that follows from how a problem is built: the absorbing state is permanent, the common start
+    leads to the states before both, and no state leads to the start.
+
+    As lists it says nothing of other states: they may lead anywhere, also to the start, so that lower values hold.
+    """
+    if dense:
+        support: Bools = np.ones((S, A, S), dtype=np.bool_)
+        support[absorbing_state] = False
+        support[absorbing_state, :, absorbing_state] = True
+        if start is not None:
+            support[start, :, absorbing_state:] = False
+            support[:, :, start] = False
+        return support
+    sizes = np.zeros((S, A), dtype=np.int64)
+    sizes[absorbing_state] = 1
+    states = np.full(A, absorbing_state, dtype=np.int64)
+    if start is not None:
+        sizes[start] = absorbing_state
+        states = np.append(states, np.tile(np.arange(absorbing_state), A))
+    return Successors(offsets(sizes.reshape(-1)), states)
+
+
+def rewards_by_next(table: SparseTable, paid: Floats, elsewhere: float) -> SizedLists:
+    """Return rescaled rewards by next state, one for each entry of the table, as a problem keeps them."""
+    return SizedLists(PaidLists(*table.lists, paid, elsewhere), table.S, table.A)

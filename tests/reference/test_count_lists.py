@@ -1,0 +1,288 @@
+"""Counts in lists of the next states that were seen: against a dictionary, against tables, and in plans.
+
+- Lists: what is added, in any order and beyond any room, is what a dictionary holds; compiled or not.
+- Plans: the same counts in a table and in lists give the same plan, within rounding; the paper's bounds to the bit.
+- The closed form of a worst mean: against the dual in 50 digits. Control: the lowest value among those seen.
+"""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+
+import surefoot as sf
+from surefoot.assurance import verifier
+from surefoot.base import count_lists
+from surefoot.base.count_lists import Entries, added, entries_of, lists_from, lists_have_room, with_room
+from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.numerics import kernels
+from surefoot.numerics.kernels import lists as compiled_lists
+from surefoot.numerics.kernels.sparse import worst_mean_of_list
+from surefoot.simulation.simulate import simulate_reference
+from surefoot.task import transitions
+from surefoot.task.transitions import Lists, Table, more_than, same_counts
+
+NONE = np.zeros(0, dtype=np.int64)
+
+
+def empty(rows=2, pairs=6, S=3):
+    return lists_from(Entries(NONE, NONE, NONE), (rows, pairs), S)
+
+
+@pytest.mark.parametrize("add", [count_lists.add_to_list, compiled_lists.add_to_list], ids=["plain", "compiled"])
+def test_lists_hold_what_a_dictionary_holds(add):
+    rng, S, expected = np.random.default_rng(1), 40, {}
+    lists = empty(S=S)
+    for _ in range(2000):
+        row, pair, s_next, more = (int(rng.integers(n)) for n in (2, 6, S, 5))
+        if not add(lists, row, pair, s_next, more + 1):
+            assert not lists_have_room(lists, 1)
+            lists = with_room(lists, 1)
+            assert add(lists, row, pair, s_next, more + 1)
+        expected[row * 6 + pair, s_next] = expected.get((row * 6 + pair, s_next), 0) + more + 1
+    place, state, n = entries_of(lists)
+    assert list(zip(zip(place.tolist(), state.tolist(), strict=True), n.tolist(), strict=True)) == sorted(
+        expected.items()
+    )
+    assert lists.visits.sum() == sum(expected.values())
+
+
+def test_room_for_an_episode_is_enough():
+    """Whichever pairs and states it visits: nothing is refused after `lists_have_room`."""
+    rng, S, H = np.random.default_rng(2), 50, 8
+    lists = empty(rows=1, pairs=4, S=S)
+    for _ in range(200):
+        lists = lists if lists_have_room(lists, H) else with_room(lists, H)
+        assert all(count_lists.add_to_list(lists, 0, int(rng.integers(4)), int(rng.integers(S)), 1) for _ in range(H))
+
+
+def both(rows=2, S=5, A=2, seed=0):
+    n_sas = np.random.default_rng(seed).poisson(0.5, (rows, S, A, S))
+    table = Table(n_sas)
+    return table, Lists.of(table.entries, table.shape)
+
+
+def test_tables_and_lists_answer_the_same():
+    table, lists = both()
+    more = both(seed=3)[0].entries
+    for change in (lambda x: x, lambda x: x.copy(), lambda x: x.pooled(), lambda x: x.add_entries(more) or x):
+        one, other = change(table), change(lists)
+        assert one.shape == other.shape and one.total == other.total > 0
+        for name in ("n_sa", "into", "n_sas"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert same_counts(one, other)
+    grown = more_than(lists, both()[1])
+    assert same_counts(Lists.of(grown, lists.shape), Lists.of(added(more, 5), lists.shape))
+    assert not same_counts(lists, both()[0])
+
+
+def test_a_copy_is_not_changed_with_its_origin():
+    _, lists = both()
+    before, kept = lists.total, lists.copy()
+    lists.add(*(np.array([x]) for x in (0, 1, 1, 4)))
+    assert lists.total == before + 1 and kept.total == before
+
+
+def test_a_large_table_is_not_made():
+    counts = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 20_000, 4)), H=3)
+    with pytest.raises(InvalidCounts, match=r"Use counts\.entries"):
+        counts.n_sas  # noqa: B018
+    small = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 70, 2)))
+    with pytest.raises(ValueError, match="read-only"):
+        small.n_sas[0, 0, 0, 0] = 1
+
+
+@pytest.fixture
+def lists_always(monkeypatch):
+    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
+
+
+def world(word):
+    rng = np.random.default_rng(5)
+    S, A, H = 9, 3, 4
+    P = np.zeros((S, A, S))
+    for s, a in itertools.product(range(S), range(A)):
+        P[s, a, rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
+    known = {"start": rng.dirichlet(np.ones(S))} if "starts" in word else {}
+    rewards = {"r_next": rng.random((S, A, S))} if "next" in word else {"r": rng.random((S, A))}
+    made = sf.TabularMDP(P, H=H, **rewards, **known)
+    return made.with_support() if "mask" in word else made
+
+
+WORDS = (
+    "plain | mask | next | next mask | starts | unknown | unknown starts mask | nostart | by step | relative | paper"
+)
+
+
+@pytest.mark.parametrize("word", WORDS.split(" | "))
+@pytest.mark.parametrize("kind", [sf.EpsMix, sf.StepMix])
+def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
+    """Values agree to 1e-12, also of the readable version; and rho and h with them."""
+    made = world(word)
+    problem = made.problem.forget(rewards="unknown" in word, start="nostart" in word)
+    floor = sf.Relative(0.3) if word == "relative" else 0.3
+    bounds = sf.Bernstein(scale=1e-4) if word == "paper" else sf.KL()
+    pooled = word != "by step"
+    agent = kind(problem, sf.uniform(4, 9, 3), floor, delta=0.1, pooled=pooled, bounds=bounds, returns=None)
+    rng = np.random.default_rng(3)
+    counts = sf.Counts.zeros(problem, pooled)
+    for _ in range(3000):
+        states, actions, rewards = [0 if made.problem.one_start else int(rng.choice(9, p=made.start))], [], []
+        for h in range(4):
+            actions.append(int(rng.integers(3)))
+            states.append(int(rng.choice(9, p=made.P[h, states[-1], actions[-1]])))
+            rewards.append(float(made.problem.reward_of(h, states[-2], actions[-1], states[-1])))
+        counts.add(sf.Episode.of(problem, states, actions, rewards if "unknown" in word else None))
+    assert isinstance(counts.transitions, Table)
+    dense = agent.plan(counts)
+    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
+    listed = sf.Counts(
+        Lists.of(counts.entries, counts.shape),
+        4,
+        counts.s1,
+        x_sa=counts.x_sa,
+        z_sa=counts.z_sa,
+        n_start=counts.n_start,
+        problem=problem,
+    )
+    found = agent.plan(listed)
+    exact = 0.0 if word == "paper" else 1e-12
+    np.testing.assert_allclose(found.candidates, dense.candidates, rtol=0, atol=exact)
+    assert found.h == dense.h and found.source == dense.source and found.rho == pytest.approx(dense.rho, abs=1e-10)
+    assert found.upper == pytest.approx(dense.upper, abs=1e-12)
+    assert word in ("relative", "paper") or found.source != "baseline"
+    if word != "relative":  # there the last one is an upper value in the readable version
+        readable = agent.plan_reference(listed)
+        np.testing.assert_allclose(found.candidates, readable.candidates, rtol=0, atol=1e-9)
+
+
+def dual(p, d, eps, t):
+    return t * mpmath.expm1(-eps + sum(p_i * mpmath.log1p(d_i / t) for p_i, d_i in zip(p, d, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_worst_mean_of_a_list(seed):
+    """It is the dual's largest value, in 50 digits, or a little less. With the lowest of those seen it is not."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([1, 5, 50, 500, 5000]))
+    k = rng.multinomial(n, rng.dirichlet(np.ones(3)))
+    p, V, low = k[k > 0] / n, rng.uniform(1.0, 3.0, int((k > 0).sum())), float(rng.choice([0.0, 0.9]))
+    eps, high = float(rng.uniform(5.0, 30.0)) / n, 4.0
+    found = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, low, high)
+    with mpmath.workdps(50):
+        d = [mpmath.mpf(float(v)) - low for v in V]
+        grid = [mpmath.mpf(10) ** x for x in np.linspace(-14, 3, 2000)]
+        best = max(dual([mpmath.mpf(float(x)) for x in p], d, mpmath.mpf(eps), t) for t in grid)
+        limit = mpmath.exp(-eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True)))
+        assert low + max(best, limit) * (1 - 1e-4) - 1e-9 <= found <= low + max(best, limit) * (1 + 1e-4)
+    without_unseen = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
+    assert without_unseen > found if n <= 5 else without_unseen >= found  # with many visits nothing is left to fear
+
+
+def large(S=70, A=2, H=3):
+    rng = np.random.default_rng(0)
+    P = np.zeros((S, A, S))
+    for s, a in itertools.product(range(S), range(A)):
+        P[s, a, rng.choice(S, 2, replace=False)] = [0.75, 0.25]
+    made = sf.TabularMDP(P, rng.random((S, A)), H=H)
+    pi_b = sf.uniform(H, S, A)
+    value = float(sf.policy_value(made, pi_b)[0, 0])
+    return made, sf.EpsMix(made.problem, pi_b, 0.9 * value, delta=0.2, pooled=True)
+
+
+@pytest.fixture(scope="module")
+def run():
+    made, agent = large()
+    return made, agent, sf.simulate(made, agent, 2000, seed=1)
+
+
+def test_many_states_are_counted_in_lists_and_planned_by_episodes(run):
+    _, agent, found = run
+    assert isinstance(found.counts.transitions, Lists) and agent.replan_rule == sf.Blocks(0.1)
+    assert found.counts.total == 2000 * 3 and found.violations == 0
+    assert found.first_mixture is not None and found.first_mixture < 2000
+
+
+def test_counts_in_lists_are_saved_exactly(run, tmp_path):
+    _, agent, found = run
+    path = tmp_path / "counts.npz"
+    found.counts.save(path)
+    loaded = sf.Counts.load(path)
+    assert loaded == found.counts and agent.plan(loaded).lower == agent.plan(found.counts).lower
+    arrays = dict(np.load(path, allow_pickle=False))
+    for spoil in ("order", "range", "shape"):
+        bad = {name: array.copy() for name, array in arrays.items()}
+        if spoil == "order":
+            bad["n_sas"] = bad["n_sas"][:, ::-1]
+        elif spoil == "range":
+            bad["n_sas"][1, -1] = 70
+        else:
+            bad["list_shape"] = np.array([0, 70])
+        np.savez(tmp_path / "bad.npz", **bad)
+        with pytest.raises((InvalidCounts, InvalidFile)):
+            sf.Counts.load(tmp_path / "bad.npz")
+
+
+def test_counts_in_lists_merge_and_pool(run):
+    made, agent, found = run
+    other = sf.simulate(made, agent, 100, seed=9).counts
+    merged = found.counts.forget_returns().merge(other.forget_returns())
+    assert merged.total == found.counts.total + other.total
+    np.testing.assert_array_equal(merged.n_sa, found.counts.n_sa + other.n_sa)
+    by_step = sf.Counts.zeros(made.problem)
+    by_step.add(sf.Episode.of(made.problem, [0, 1, 2, 3], [0, 1, 0]))
+    assert by_step.shape == (3, 70, 2) and by_step.pool().shape == (1, 70, 2) and by_step.pool().total == 3
+
+
+def test_the_ledger_of_many_states_is_verified(tmp_path):
+    made, agent = large()
+    path = tmp_path / "ledger"
+    sf.simulate(made, agent, 300, seed=2, ledger=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    verdict = verifier.verify(lines)
+    assert verdict.refusals == [] and verdict.closed and verdict.certified > 0
+    spoilt = [line.replace(b'"visits":[[0,', b'"visits":[[1,', 1) for line in lines]
+    assert verifier.verify(spoilt).refusals
+
+
+def test_loops_agree_with_the_reference_loop():
+    """Plan by plan in compiled code, and step by step in Python: the same counts, with room made on the way."""
+    made, agent = large()
+    agent = sf.StepMix(made.problem, agent.pi_b, agent.floor, delta=0.2, pooled=True, replan=sf.Growth(1.5))
+    quick = sf.simulate(made, agent, 150, seed=4)
+    slow = simulate_reference(made, agent, 150, seed=4)
+    assert quick.counts == slow.counts and quick.regret == slow.regret
+
+
+@pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein(scale=1e-4)], ids=["kl", "paper"])
+def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
+    """Of three threads, and of every candidate."""
+    made, _, found = run
+    agent = sf.StepMix(made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None)
+    passes = []
+    for parts in (1, 3):
+        evidence, splices = agent.evidence(found.counts).model, kernels.empty_splices(agent.h0, agent.pi_b)
+        kernels.refresh_all(evidence)
+        kernels.bound_all(evidence, splices, parts)
+        passes.append(splices)
+    for name in ("pi_bar", "V_up", "V_low"):
+        np.testing.assert_array_equal(getattr(passes[0], name), getattr(passes[1], name))
+    assert passes[0].V_up[0].any()
+
+
+def test_an_explanation_of_many_states(run):
+    _, agent, found = run
+    text = agent.plan(found.counts).explain()
+    assert "certified" in text and "state" in text
+
+
+@pytest.mark.full
+def test_a_forecast_of_many_states(run, monkeypatch):
+    """The same in tables. Expected counts are floats, which is compiled apart."""
+    made, agent, _ = run
+    listed = sf.forecast(agent, world=made).outlooks[0]
+    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1000)
+    table = sf.forecast(agent, world=made).outlooks[0]
+    assert (listed.first_mixture, listed.first_optimistic) == (table.first_mixture, table.first_optimistic)
+    assert listed.first_mixture is not None
