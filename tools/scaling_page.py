@@ -50,13 +50,15 @@ def page(found: list[dict], slopes: dict[str, float]) -> str:
     lines = [
         "# Many states",
         "",
-        "Worlds with three successors after each of five actions, H = 20, pooled counts, every pair visited 30 times, a",
-        "baseline that plays every action, `sf.KL()`. A *sweep* is H backups with scipy's sparse matrix of the true world.",
+        "Worlds with three successors after each of five actions, H = 20, pooled counts, every pair visited 30",
+        "times, a baseline that plays every action, `sf.KL()`. A *sweep* is H backups with scipy's sparse matrix of",
+        "the true world.",
         "One core (`python tools/scaling_page.py`; `make bench` prints the same).",
         "",
         "![Seconds of a plan against the number of states](figures/scaling.svg)",
         "",
-        "| states | a sweep | EpsMix, a plan | in sweeps | StepMix, a plan | in sweeps | an episode of EpsMix, plans included | memory |",
+        "| states | a sweep | EpsMix, a plan | in sweeps | StepMix, a plan | in sweeps | an episode of EpsMix, plans "
+        "included | memory |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in found:
@@ -70,8 +72,8 @@ def page(found: list[dict], slopes: dict[str, float]) -> str:
         "",
         f"From 500 states on, time grows like: {grows}.",
         "",
-        "Episodes are the first 300 of a run, in which plans are frequent: by default a new one is made whenever there are a",
-        "tenth more episodes. With more than 5,000 states a plan uses all cores, with the same bits; here it had one.",
+        "Episodes are the first 300 of a run, in which plans are frequent: by default a new one is made whenever there",
+        "are a tenth more episodes. From 5,000 states on a plan uses all cores, with the same bits; here it had one.",
         "",
     ]
     return "\n".join(lines)

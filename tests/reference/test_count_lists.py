@@ -177,7 +177,8 @@ def test_the_worst_mean_of_a_list(seed):
         limit = mpmath.exp(-eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True)))
         assert low + max(best, limit) * (1 - 1e-4) - 1e-9 <= found <= low + max(best, limit) * (1 + 1e-4)
     without_unseen = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
-    assert without_unseen > found if n <= 5 else without_unseen >= found  # with many visits nothing is left to fear
+    # with many visits nothing is left to fear
+    assert without_unseen > found if n <= 5 else without_unseen >= found - 1e-12
 
 
 def large(S=70, A=2, H=3):
