@@ -47,8 +47,15 @@ class _Cache(FunctionCache):
         return (*super()._index_key(sig, codegen), _SOURCES)  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code. Where there is none, say that it will be compiled."""
-        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        """Return the machine code. Where there is none, say that it will be compiled.
+
+        What an earlier version kept there may name types that are no longer where they were: it is dropped.
+        """
+        try:
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):
+            self.flush()  # type: ignore[no-untyped-call]
+            found = None
         if found is None:
             say_compiling()
         return found
