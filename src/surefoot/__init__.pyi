@@ -45,6 +45,10 @@ from .errors import InvalidStudy as InvalidStudy
 from .errors import MissingExtra as MissingExtra
 from .errors import SolverTrouble as SolverTrouble
 from .errors import SurefootError as SurefootError
+from .guard import Guard as Guard
+from .guard import GuardPlan as GuardPlan
+from .guard import GuardState as GuardState
+from .guard import Ticket as Ticket
 from .live.learn import learn as learn
 from .live.learner import Learner as Learner
 from .offline import Codebook as Codebook

@@ -1,0 +1,90 @@
+"""The file of a guard's state: its tickets, the baseline's logged returns, and who was admitted when. No pickle."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.base.arrays import Ints
+from surefoot.base.files import read_arrays, strict_json, write_arrays
+from surefoot.base.nodes import EPISODE, FINE, NODES, OUTSIDE, PLACES
+from surefoot.errors import InvalidFile
+from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Tickets
+
+KIND = "guard-state"
+STEP = 2 * EPISODE
+
+
+def write_state(path: str | Path, state: GuardState) -> None:
+    """Write a state, whole or not at all."""
+    logged = state.logged
+    about = {
+        "guard": state.guard,
+        "alarm": state.alarm,
+        "logged": 0 if logged is None else logged.heard,
+        "missing": 0 if logged is None else logged.missing,
+        "policies": [[p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason] for p in state.policies],
+    }
+    spread = np.zeros(PLACES, dtype=np.int64) if logged is None else logged.settled
+    write_arrays(path, KIND, {**state.tickets.columns()._asdict(), "logged": spread, "about_guard": json.dumps(about)})
+
+
+def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardState:
+    """Return the state in a file, if it is of this guard and whole."""
+    _, arrays = read_arrays(path, {KIND: ("policy", "code", "ret", "logged", "about_guard")}, ())
+    about = strict_json(str(arrays["about_guard"]))
+    try:
+        columns = Columns(arrays["policy"], arrays["code"], arrays["ret"])
+        state = _state(about, columns, arrays["logged"], low, high) if about["guard"] == guard else None
+    except (ValueError, KeyError, TypeError, IndexError) as reason:
+        raise InvalidFile(
+            f"{path}: its content is impossible ({reason}). The file is damaged: restore a copy."
+        ) from None
+    if state is None:
+        raise InvalidFile(f"{path} belongs to another guard: floor, range, delta or stages differ.")
+    return state
+
+
+def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, high: float) -> GuardState:
+    """Return the state, or raise ValueError if these cannot be of one."""
+    names = about["policies"]
+    policy, code, ret = columns
+    _require(len({name[0] for name in names}) == len(names) > 0, "two policies of one name")
+    _require(policy.ndim == 1 and policy.shape == code.shape == ret.shape, "columns of tickets differ in length")
+    _require([column.dtype.str for column in columns] == ["<i8", "<i8", "<f8"], "columns of tickets have other types")
+    _require(logged.shape == (PLACES,) and logged.dtype == np.int64, "logged returns are not spread over nodes")
+    _require(bool((logged >= 0).all()) and int(logged.sum()) == about["logged"] * EPISODE, "logged returns are lost")
+    _require(bool(((policy >= 0) & (policy < len(names))).all()), "a ticket of nobody")
+    known = code != OPEN
+    node, above = code[known] // STEP, code[known] % STEP
+    _require(bool(((node >= 0) & (node < OUTSIDE - 1) & (above <= EPISODE)).all()), "a return at no node")
+    nodes = np.array(NODES) / FINE
+    near = nodes[node] + (nodes[node + 1] - nodes[node]) * (above / EPISODE)
+    _require(bool((np.abs(near - (ret[known] - low) / (high - low)) < 1e-6).all()), "a return at another node")
+    _require(bool(np.isnan(ret[~known]).all()), "a return of an open ticket")
+    records = []
+    for p, (name, fingerprint, admitted, withdrawn, reason) in enumerate(names):
+        mine = policy == p
+        settled = np.zeros(PLACES, dtype=np.int64)
+        np.add.at(settled, node[mine[known]], EPISODE - above[mine[known]])
+        np.add.at(settled, node[mine[known]] + 1, above[mine[known]])
+        heard = int((mine & known).sum())
+        last = len(policy) if withdrawn is None else withdrawn
+        _require(0 <= admitted <= last <= len(policy), "a policy was withdrawn before it was admitted")
+        first = int(np.argmax(mine)) if mine.any() else admitted
+        _require(admitted <= first and not mine[last:].any(), "a ticket of a policy that was not admitted")
+        _require(all(isinstance(text, str) for text in (name, reason, fingerprint or "")), "a name that is no text")
+        records.append(
+            PolicyRecord(name, fingerprint, admitted, withdrawn, reason, settled, heard, int(mine.sum()) - heard)
+        )
+    before = PolicyRecord(names[0][0], names[0][1], 0, None, "", logged, about["logged"], 0, about["missing"])
+    b = records[0]
+    records[0] = replace(b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing)
+    return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"])
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
