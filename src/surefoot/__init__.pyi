@@ -86,6 +86,9 @@ from .simulation.simulate import simulate as simulate
 from .simulation.simulate import simulate_many as simulate_many
 from .simulation.simulate import simulate_plainly as simulate_plainly
 from .simulation.simulate import simulate_reference as simulate_reference
+from .simulation.simulate_guard import GuardRun as GuardRun
+from .simulation.simulate_guard import Outcomes as Outcomes
+from .simulation.simulate_guard import simulate_guard as simulate_guard
 from .task.counts import Counts as Counts
 from .task.episode import Episode as Episode
 from .task.policy import EpisodicMixture as EpisodicMixture

@@ -192,7 +192,7 @@ def kernel_bound(before, missing, codes, sign, level, others=1):
     size = np.zeros(1, dtype=np.int64)
     scratch = np.zeros(PLACES, dtype=np.int64)
     found = kernels.best_prefix(
-        kernels.portfolio_from(), tickets, len(rows), 0, sign, evidence.log_inverse(level), scratch, size
+        kernels.portfolio_from(), tickets, len(rows), 0, sign, evidence.log_inverse(level), 0.0, scratch, size
     )
     return found, int(size[0])
 
@@ -249,16 +249,16 @@ def test_a_plan_claims_what_its_own_prefix_proves(floor):
         state, ticket = guard.dispatch(state, k % 2)
         if rng.random() < (0.97 if k < 200 else 0.5):
             state = guard.settle(state, ticket, float(rng.choice([-2.0, 0.3, 3.0], p=[0.1, 0.3, 0.6])))
-    plan, columns = guard.plan(state), state.tickets.columns()
+    plan, columns = guard.plan(state), state.tickets.columns
     for p, logged in ((0, [1.0, None, 2.5, 2.0]), (1, [])):
         told = [None if np.isnan(x) else x for x in columns.ret[columns.policy == p]]
         for bound, worst in zip(plan.bounds[p], (-2.0, 3.0), strict=True):
-            took = logged + told[: bound.tickets - sum(x is not None for x in logged)]
+            took = logged + told[: bound.proved.tickets - sum(x is not None for x in logged)]
             x = (np.array([worst if ret is None else ret for ret in took]) + 2.0) / 5.0
             m = (F(bound.value) + 2) / 5
             x, m = (x, m) if worst < 0 else (1 - x, 1 - m)
             assert 0.1 < m < 0.9
-            assert capital(x, mpmath.mpf(m.numerator) / m.denominator) >= 1 / (0.1 * guard.share_of_delta(p))
+            assert capital(x, mpmath.mpf(m.numerator) / m.denominator) >= 1 / guard.levels(p)[worst > 0]
 
 
 # ---- exact probabilities
@@ -329,6 +329,47 @@ def test_counting_on_arrival_and_the_wrong_imputation_fail(rule, sign):
     """Controls: with late outcomes left out, or counted as the LOWEST return in an upper bound."""
     found, level = crossing_probability(0.5, 8, rule, sign)
     assert found > 2 * level
+
+
+def ever_fails(level, sides, mean=0.5, visits=150):
+    """The exact probability that a bound of 0/1 returns, each side at this level, ever passes the mean."""
+    passed = {}
+    alive, gone = {0: 1.0}, 0.0
+    for n in range(1, visits + 1):
+        after = {}
+        for k, p in alive.items():
+            for more, share in ((0, 1 - mean), (1, mean)):
+                after[k + more] = after.get(k + more, 0.0) + p * share
+        alive = {}
+        for k, p in after.items():
+            if (n, k) not in passed:
+                weights = np.zeros(PLACES, dtype=np.int64)
+                weights[0], weights[64] = (n - k) * EPISODE, k * EPISODE
+                found = [kernels.mean_lower(TABLES, weights, s, evidence.log_inverse(level)) for s in sides]
+                passed[n, k] = any(x > (mean if s > 0 else 1 - mean) for x, s in zip(found, sides, strict=True))
+            if passed[n, k]:
+                gone += p
+            else:
+                alive[k] = p
+    return gone
+
+
+TABLES = kernels.portfolio_from()
+
+
+def test_every_bound_that_is_used_has_a_share_of_delta():
+    """An absolute floor rests on two lower bounds, of two policies: with their shares they fail with less than delta.
+
+    Control: one level, delta itself, for both of them, or for both sides of one policy.
+    """
+    guard = sf.Guard(floor=0.5, low=0.0, high=1.0, delta=0.5)
+    relative = sf.Guard(low=0.0, high=1.0, delta=0.5)
+    assert guard.levels(0)[0] == relative.levels(0)[1] == 0.5 * 0.45
+    assert guard.levels(1)[0] == relative.levels(1)[0] == 0.5 * 0.40
+    shares = [ever_fails(guard.levels(p)[0], (1,)) for p in (0, 1)]
+    assert 0.1 < 1 - (1 - shares[0]) * (1 - shares[1]) <= 0.5 * 0.85
+    assert 1 - (1 - ever_fails(0.5, (1,))) ** 2 > 0.5
+    assert ever_fails(0.5, (1, -1)) > 0.5
 
 
 def test_codes_are_exact():

@@ -15,7 +15,7 @@ import numpy as np
 from surefoot.base.arrays import Ints
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spread
 from surefoot.bounds import portfolio
-from surefoot.guard.state import GuardState
+from surefoot.guard.state import OPEN, GuardState, Proved
 from surefoot.numerics import kernels
 
 STEP = 2 * EPISODE  # a code is the node below a return times this, plus what counts for the node above
@@ -40,10 +40,10 @@ def weights_of(codes: Sequence[int]) -> Ints:
 
 
 class Bound(NamedTuple):
-    """A bound of a policy's value, in the user's units, and how many of its tickets (logged ones first) prove it."""
+    """A bound of a policy's value, in the user's units, and what proves it."""
 
     value: float
-    tickets: int
+    proved: Proved
 
 
 def log_inverse(level: float) -> float:
@@ -53,15 +53,25 @@ def log_inverse(level: float) -> float:
 
 def lower_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
     """Return a lower bound of the value of policy p that fails with probability at most `level`, ever."""
-    found, tickets = _best_prefix(state, p, 1, level)
-    return Bound(rounded(Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(found), -math.inf), tickets)
+    found = _best_prefix(state, p, 1, level, state.policies[p].lower)
+    return Bound(lower_value(found, low, high), found)
 
 
 def upper_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
     """Return an upper bound of the value of policy p that fails with probability at most `level`, ever."""
-    found, tickets = _best_prefix(state, p, -1, level)
-    below = max(Fraction(found) - Fraction(LOST), Fraction(0))
-    return Bound(rounded(Fraction(high) - (Fraction(high) - Fraction(low)) * below, math.inf), tickets)
+    found = _best_prefix(state, p, -1, level, state.policies[p].upper)
+    return Bound(upper_value(found, low, high), found)
+
+
+def lower_value(proved: Proved, low: float, high: float) -> float:
+    """Return a lower bound in the user's units, not rounded up."""
+    return rounded(Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(proved.value), -math.inf)
+
+
+def upper_value(proved: Proved, low: float, high: float) -> float:
+    """Return an upper bound in the user's units, not rounded down. Returns were counted by up to LOST too low."""
+    below = max(Fraction(proved.value) - Fraction(LOST), Fraction(0))
+    return rounded(Fraction(high) - (Fraction(high) - Fraction(low)) * below, math.inf)
 
 
 def rounded(value: Fraction, towards: float) -> float:
@@ -71,20 +81,37 @@ def rounded(value: Fraction, towards: float) -> float:
     return math.nextafter(near, towards) if wrong else near
 
 
-def _best_prefix(state: GuardState, p: int, sign: int, level: float) -> tuple[float, int]:
-    tickets = state.tickets.columns() if state.policies[p].unheard else None
-    none = np.zeros(0, dtype=np.int64)
+def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
+    """Do so many tickets of policy p prove this bound? By the formula itself, with a hair for rounding errors."""
+    policy, columns = state.policies[p], state.tickets.columns
+    logged = state.logged if p == 0 else None
+    before = 0 if logged is None else logged.heard
+    codes = columns.code[columns.policy == p][: max(proved.tickets - before, 0)].tolist()
+    if not 0.0 < proved.value < 1.0 or not before <= proved.tickets <= before + policy.heard + policy.unheard:
+        return proved == Proved()
+    weights = weights_of([code for code in codes if code != OPEN])
+    weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE
+    weights += 0 if logged is None else logged.settled
+    n = weights[: len(NODES)][::sign] / EPISODE
+    return portfolio.log_wealth(portfolio.log_capitals(n, proved.value)) >= log_inverse(level) - 1e-9
+
+
+def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Proved) -> Proved:
+    policy = state.policies[p]
+    tickets = state.tickets.columns if policy.unheard else None
+    mine = np.zeros(0, dtype=np.int64) if tickets is None else tickets.policy
     known = kernels.Tickets(
-        none if tickets is None else tickets.policy,
-        none if tickets is None else tickets.code,
-        np.array([policy.settled for policy in state.policies]),
-        *(np.array([getattr(policy, name) for policy in state.policies]) for name in ("heard", "unheard", "missing")),
+        np.where(mine == p, 0, 1),
+        mine if tickets is None else tickets.code,
+        policy.settled[None],
+        *(np.array([count]) for count in (policy.heard, policy.unheard, policy.missing)),
     )
-    weights, size = np.zeros(PLACES, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    weights, size = np.zeros(PLACES, dtype=np.int64), np.array([before.tickets])
+    inverse = log_inverse(level)
     found = kernels.best_prefix(
-        kernels.portfolio_from(), known, len(known.policy), p, sign, log_inverse(level), weights, size
+        kernels.portfolio_from(), known, len(mine), 0, sign, inverse, before.value, weights, size
     )
-    return float(found), int(size[0])
+    return Proved(float(found), int(size[0]))
 
 
 # ---- the readable version

@@ -22,7 +22,7 @@ from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number
-from surefoot.errors import InvalidEpisode, InvalidLog, InvalidSetting
+from surefoot.errors import InvalidEpisode, InvalidFile, InvalidLog, InvalidSetting
 from surefoot.guard import evidence
 from surefoot.guard.plan import GuardPlan, PolicyBounds
 from surefoot.guard.ramp import FloorRule, keeps, share_out, stage_below
@@ -31,7 +31,9 @@ from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Ticket
 
 BASELINE = "baseline"
 FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
+WITHDRAWAL = 0.1  # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
+BELOW = "its returns show that it is below the floor"
 Stage = float | tuple[float, int]
 BY_DEFAULT = Relative(0.05)
 
@@ -112,6 +114,15 @@ class Guard:
             return (FOR_BASELINE, FOR_FIRST)[p]
         k = p - 1
         return FOR_OTHERS / (k * (k + 1))
+
+    def levels(self, p: int) -> tuple[float, float]:
+        """Return the levels of the lower and of the upper bound of policy p.
+
+        A bound that plans rest on has its share of delta. The other one is used only to withdraw candidates.
+        """
+        share = self.delta * self.share_of_delta(p)
+        other = WITHDRAWAL / 2 if self.rule.relative else WITHDRAWAL
+        return (other, share) if p == 0 and self.rule.relative else (share, other)
 
     def begin(self, logged: Iterable[float | None] | None = None, fingerprint: str | None = None) -> GuardState:
         """Return the state before the first episode.
@@ -222,8 +233,10 @@ class Guard:
         """
         self._require_mine(state)
         self._require_playable(state, plan)
+        for p, bound in enumerate(plan.bounds):
+            state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
         for name in plan.below:
-            state = self.withdraw(state, name, "its value is certified to be below the floor")
+            state = self.withdraw(state, name, BELOW)
         coin, p = float(rng.random()), 0
         for i in range(1, len(plan.shares.played)):
             share = float(plan.shares.played[i])  # a whole multiple of 2^-53, as the coin is: nothing is rounded
@@ -283,12 +296,20 @@ class Guard:
 
     def load(self, path: str | Path) -> GuardState:
         """Return the state in a file that `save` of this very guard wrote."""
-        return read_state(path, self.fingerprint, self.low, self.high)
+        state = read_state(path, self.fingerprint, self.low, self.high)
+        for p, policy in enumerate(state.policies):
+            for sign, level, proved in zip((1, -1), self.levels(p), (policy.lower, policy.upper), strict=True):
+                if not evidence.proves(state, p, sign, level, proved):
+                    raise InvalidFile(
+                        f"{path}: its tickets do not prove its bounds. The file is damaged: restore a copy."
+                    )
+        return state
 
     def _bounds(self, state: GuardState, p: int) -> PolicyBounds:
-        level = self.delta * self.share_of_delta(p)
+        below, above = self.levels(p)
         return PolicyBounds(
-            *(find(state, p, level, self.low, self.high) for find in (evidence.lower_bound, evidence.upper_bound))
+            evidence.lower_bound(state, p, below, self.low, self.high),
+            evidence.upper_bound(state, p, above, self.low, self.high),
         )
 
     def _require_mine(self, state: object) -> None:

@@ -197,7 +197,10 @@ def _missing(plan: GuardPlan) -> str:
 def _verdict(plan: GuardPlan) -> str:
     played = [f"{name} with probability {share:.4g}" for name, share in plan.share.items() if share]
     lines = [f"Next: {', '.join(played)}, for the whole episode.", plan.why]
-    lines += [f"{name} is certified to be below the floor: it is withdrawn." for name in plan.below]
+    lines += [
+        f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
+        for name in plan.below
+    ]
     return "\n".join([*lines, f"Baseline above the floor: {plan.promise.premise}."])
 
 

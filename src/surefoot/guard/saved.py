@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.base.arrays import Ints
+from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
 from surefoot.base.nodes import EPISODE, FINE, NODES, OUTSIDE, PLACES
 from surefoot.errors import InvalidFile
-from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Tickets
+from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Proved, Tickets
 
 KIND = "guard-state"
+ARRAYS = ("policy", "code", "ret", "logged", "proved", "proved_by", "about_guard")
 STEP = 2 * EPISODE
 
 
@@ -28,16 +29,23 @@ def write_state(path: str | Path, state: GuardState) -> None:
         "policies": [[p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason] for p in state.policies],
     }
     spread = np.zeros(PLACES, dtype=np.int64) if logged is None else logged.settled
-    write_arrays(path, KIND, {**state.tickets.columns()._asdict(), "logged": spread, "about_guard": json.dumps(about)})
+    proved = np.array([[p.lower.value, p.upper.value] for p in state.policies])
+    proved_by = np.array([[p.lower.tickets, p.upper.tickets] for p in state.policies])
+    arrays = {"logged": spread, "proved": proved, "proved_by": proved_by, "about_guard": json.dumps(about)}
+    write_arrays(path, KIND, {**state.tickets.columns._asdict(), **arrays})
 
 
 def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardState:
     """Return the state in a file, if it is of this guard and whole."""
-    _, arrays = read_arrays(path, {KIND: ("policy", "code", "ret", "logged", "about_guard")}, ())
+    _, arrays = read_arrays(path, {KIND: ARRAYS}, ())
     about = strict_json(str(arrays["about_guard"]))
     try:
         columns = Columns(arrays["policy"], arrays["code"], arrays["ret"])
-        state = _state(about, columns, arrays["logged"], low, high) if about["guard"] == guard else None
+        state = None
+        if about["guard"] == guard:
+            state = _with_proofs(
+                _state(about, columns, arrays["logged"], low, high), arrays["proved"], arrays["proved_by"]
+            )
     except (ValueError, KeyError, TypeError, IndexError) as reason:
         raise InvalidFile(
             f"{path}: its content is impossible ({reason}). The file is damaged: restore a copy."
@@ -83,6 +91,15 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
     b = records[0]
     records[0] = replace(b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing)
     return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"])
+
+
+def _with_proofs(state: GuardState, proved: Floats, proved_by: Ints) -> GuardState:
+    """Return the state that remembers these bounds; whether they hold is for the guard to say."""
+    _require(proved.shape == proved_by.shape == (len(state.policies), 2), "bounds of other policies")
+    _require(proved.dtype == np.float64 and proved_by.dtype == np.int64, "bounds of other types")
+    rows = zip(state.policies, proved.tolist(), proved_by.tolist(), strict=True)
+    policies = [p.with_proofs(*(Proved(v, n) for v, n in zip(values, by, strict=True))) for p, values, by in rows]
+    return replace(state, policies=tuple(policies))
 
 
 def _require(holds: bool, what: str) -> None:

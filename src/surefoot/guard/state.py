@@ -4,6 +4,7 @@ A new state shares with the one before it all but what changed: tickets are kept
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +49,9 @@ class Tickets:
             rows[name][: len(column)] = column
         return cls(tuple(rows.reshape(-1, CHUNK)), len(columns.policy))
 
+    @cached_property
     def columns(self) -> Columns:
-        """Return all tickets as arrays."""
+        """All tickets as arrays."""
         rows = np.concatenate(self.chunks)[: self.n] if self.chunks else np.zeros(0, dtype=ROW)
         return Columns(*(read_only(np.ascontiguousarray(rows[name])) for name in Columns._fields))
 
@@ -73,6 +75,16 @@ class Tickets:
         return Tickets((*self.chunks[:at], chunk, *self.chunks[at + 1 :]), self.n)
 
 
+class Proved(NamedTuple):
+    """A bound that was proved, as a part of the range of returns, and by how many tickets (logged returns first)."""
+
+    value: float = 0.0  # of a lower bound the value, of an upper one what is missing to the highest return
+    tickets: int = 0
+
+
+NOTHING = Proved()
+
+
 @dataclass(frozen=True, eq=False)
 class PolicyRecord:
     """A policy, and what was heard of it."""
@@ -86,6 +98,8 @@ class PolicyRecord:
     heard: int = 0  # how many returns these are
     unheard: int = 0  # tickets without a return
     missing: int = 0  # returns that a log lacks
+    lower: Proved = NOTHING  # the best bounds of the plans that were played: they hold for all times at once
+    upper: Proved = NOTHING
 
     @property
     def active(self) -> bool:
@@ -99,6 +113,10 @@ class PolicyRecord:
         settled[node] += EPISODE - above
         settled[node + 1] += above
         return replace(self, settled=settled, heard=self.heard + 1, unheard=self.unheard - 1)
+
+    def with_proofs(self, lower: Proved, upper: Proved) -> "PolicyRecord":
+        """Return the record that remembers these bounds, where they are better than those before."""
+        return replace(self, lower=max(self.lower, lower), upper=max(self.upper, upper))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +158,15 @@ class GuardState:
 
     @property
     def _text(self) -> str:
-        told = [(p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason, p.missing) for p in self.policies]
+        told = [
+            (p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason, p.missing, p.lower, p.upper)
+            for p in self.policies
+        ]
         return repr((self.guard, told, self.tickets.n, self.alarm))
 
     @property
     def _arrays(self) -> tuple[AnyArray, ...]:
-        return (*self.tickets.columns(), *(policy.settled for policy in self.policies))
+        return (*self.tickets.columns, *(policy.settled for policy in self.policies))
 
     def place(self, name: str) -> int | None:
         """Return the place of a policy in `policies`, or None."""

@@ -13,7 +13,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, LOST, NODES, PLACES
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.portfolio import Portfolio, log_capital, mean_lower
+from surefoot.numerics.kernels.portfolio import Portfolio, log_mean, mean_lower
 from surefoot.numerics.kernels.uniforms import Uniforms, uniform
 
 OPEN = -1
@@ -61,46 +61,70 @@ def may_be_better(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: f
             below = middle
         else:
             above = middle
-    return below < 0 or log_capital(portfolio, weights, sign, below, portfolio.scratch[0]) >= log_inverse
+    if below < 0:
+        return True
+    logs, capital = portfolio.logs[below], portfolio.scratch[0]
+    J = logs.shape[1]
+    for j in range(J):
+        capital[j] = 0.0
+    for k in range(LAST + 1):
+        n = weights[k if sign > 0 else LAST - k] / EPISODE
+        if n > 0.0:
+            for j in range(J):
+                capital[j] += n * logs[k, j]
+    most = capital[0]
+    for j in range(1, J):
+        most = max(most, capital[j])
+    # The mean of the capitals is at most the largest one, for which no exponential is needed.
+    return most >= log_inverse and log_mean(portfolio, capital, capital, 0.0) >= log_inverse
 
 
 @compiled
 def best_prefix(
-    portfolio: Portfolio, tickets: Tickets, n: int, p: int, sign: int, log_inverse: float, weights: Ints, size: Ints
+    portfolio: Portfolio,
+    tickets: Tickets,
+    n: int,
+    p: int,
+    sign: int,
+    log_inverse: float,
+    proved: float,
+    weights: Ints,
+    size: Ints,
 ) -> float:
     """The best bound over prefixes of the tickets of policy p, open ones counted as the worst return for this side.
 
     A lower bound of the mean (sign 1), or of one minus the mean (-1), rescaled. Tried are all n tickets and those
-    before an open one, from the end; `size[0]` is how many tickets of p the best prefix has.
+    before an open one, from the end; and `proved` is what earlier prefixes proved. Where a prefix is better, `size[0]`
+    becomes how many tickets of p it has.
     """
-    worst = 0 if sign > 0 else LAST
+    worst, best = 0 if sign > 0 else LAST, proved
     mine = tickets.heard[p] + tickets.unheard[p]  # the log's returns among them
     for k in range(PLACES):
         weights[k] = tickets.settled[p, k]
     weights[worst] += (tickets.unheard[p] + tickets.missing[p]) * EPISODE
-    best = mean_lower(portfolio, weights, sign, log_inverse)
-    size[0] = mine
     left, dropped, wanted, i = tickets.unheard[p], 0, 1, n
-    while left > 0:
-        i -= 1
-        if tickets.policy[i] != p:
-            continue
-        mine -= 1
-        if tickets.code[i] != OPEN:
-            add_code(weights, tickets.code[i], -1)
-            continue
-        weights[worst] -= EPISODE
-        left -= 1
-        dropped += 1
-        if dropped != wanted and left > 0:
-            continue
-        wanted = next_drop(dropped, left)
+    while True:
         if may_be_better(portfolio, weights, sign, log_inverse, best):
             found = mean_lower(portfolio, weights, sign, log_inverse)
             if found > best:
                 best = found
                 size[0] = mine
-    return best
+        while left > 0:  # drop tickets from the end, up to the next prefix that is tried
+            i -= 1
+            if tickets.policy[i] != p:
+                continue
+            mine -= 1
+            if tickets.code[i] != OPEN:
+                add_code(weights, tickets.code[i], -1)
+                continue
+            weights[worst] -= EPISODE
+            left -= 1
+            dropped += 1
+            if dropped == wanted or left == 0:
+                wanted = next_drop(dropped, left)
+                break
+        else:
+            return best
 
 
 class GuardRule(NamedTuple):
@@ -113,7 +137,7 @@ class GuardRule(NamedTuple):
     zero: float  # the user's zero: low / (high - low) for a share of the baseline's value, else 0
     stages: Floats  # (G,) ascending
     demands: Ints  # (G,) how many returns of a candidate a stage needs
-    log_inverse: Floats  # (P,) of each policy's share of delta
+    log_inverse: Floats  # (P, 2) of the levels of each policy's lower and upper bound
 
 
 class GuardScratch(NamedTuple):
@@ -121,8 +145,9 @@ class GuardScratch(NamedTuple):
 
     lower: Floats  # (P,)
     upper: Floats  # (P,)
+    proved: Floats  # (P, 2) the best bounds of earlier plans: of the mean, and of one minus it, both from below
+    sizes: Ints  # (P, 2) how many tickets of a policy prove them
     weights: Ints  # (PLACES,)
-    size: Ints  # (1,)
 
 
 @compiled
@@ -182,14 +207,15 @@ def plan_guard(
     shares: Floats,
 ) -> None:
     """Bound every policy from the first n tickets, withdraw (active 2) what is below the floor, choose the shares."""
-    lower, upper, weights, size = scratch
+    lower, upper, proved, sizes, weights = scratch
     P = active.shape[0]
     for p in range(P):
-        lower[p], upper[p] = rule.zero, rule.zero + 1.0
         if p == 0 or active[p] == 1:
-            lower[p] += best_prefix(portfolio, tickets, n, p, 1, rule.log_inverse[p], weights, size)
-            below = best_prefix(portfolio, tickets, n, p, -1, rule.log_inverse[p], weights, size)
-            upper[p] -= max(below - LOST, 0.0)
+            for side in range(2):
+                sign, level, size = 1 - 2 * side, rule.log_inverse[p, side], sizes[p, side : side + 1]
+                proved[p, side] = best_prefix(portfolio, tickets, n, p, sign, level, proved[p, side], weights, size)
+        lower[p] = rule.zero + proved[p, 0]
+        upper[p] = rule.zero + 1.0 - max(proved[p, 1] - LOST, 0.0)
     least = rule.keep * lower[0] - rule.amount if rule.relative else rule.floor
     for p in range(1, P):
         if active[p] == 1 and upper[p] < least:
