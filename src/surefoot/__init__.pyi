@@ -21,6 +21,7 @@ from .agents import RewardFreeSafeRL as RewardFreeSafeRL
 from .agents import StepMix as StepMix
 from .agents import StepNoMix as StepNoMix
 from .agents import Thompson as Thompson
+from .assurance.guard_ledger import GuardLedger as GuardLedger
 from .assurance.ledger import Ledger as Ledger
 from .assurance.ledger import check_ledger as check_ledger
 from .assurance.watchdog import Alarm as Alarm
@@ -49,6 +50,8 @@ from .guard import Guard as Guard
 from .guard import GuardPlan as GuardPlan
 from .guard import GuardState as GuardState
 from .guard import Ticket as Ticket
+from .live.guard_env import GuardedRun as GuardedRun
+from .live.guard_env import guard_env as guard_env
 from .live.learn import learn as learn
 from .live.learner import Learner as Learner
 from .offline import Codebook as Codebook

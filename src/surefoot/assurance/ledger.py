@@ -10,7 +10,7 @@ import math
 import os
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.assurance import verifier
+from surefoot.assurance import guard_verifier, verifier
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import require_place
 from surefoot.bounds import KL
@@ -135,13 +135,24 @@ class Last(NamedTuple):
     played: str = ""  # a digest of what the last plan plays
 
 
-def check_ledger(path: str | Path) -> "verifier.Verdict":
-    """Re-derive every plan of a ledger with the separate verifier."""
+def check_ledger(path: str | Path) -> Any:
+    """Re-derive every plan of a ledger, of an agent or of a guard, with its separate verifier."""
     try:
         with Path(path).open("rb") as stream:
-            return verifier.verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
+            return verifier_for(path).verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
     except OSError as reason:
         raise InvalidFile(f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans.") from None
+
+
+def verifier_for(path: str | Path) -> ModuleType:
+    """Return the verifier of a ledger, by the kind of its first record."""
+    with Path(path).open("rb") as stream:
+        first = stream.readline(verifier.LONGEST + 1)
+    try:
+        record = json.loads(first)
+    except (ValueError, RecursionError):
+        record = None
+    return guard_verifier if isinstance(record, dict) and record.get("kind") == "guard" else verifier
 
 
 def require_floor_agent(agent: object) -> SpliceAgent:

@@ -220,17 +220,20 @@ def forecast(
 
 @app.command()
 def certify(
-    ledger: Annotated[Path, typer.Argument(help="A ledger of plans, written by `try --ledger`, learn or Ledger.")],
+    ledger: Annotated[
+        Path,
+        typer.Argument(help="A ledger of plans, written by `try --ledger`, learn, guard_env, Ledger or GuardLedger."),
+    ],
 ) -> None:
     """Re-derive every plan of a ledger, with a separate verifier that shares no code with the library.
 
     Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a ledger.
     """
-    from surefoot.assurance import verifier
+    from surefoot.assurance.ledger import verifier_for
 
     if not ledger.is_file():
         raise InvalidSetting(f"{ledger} is not a file. Expected a ledger of plans.")
-    raise typer.Exit(verifier.main([str(ledger)]))
+    raise typer.Exit(verifier_for(ledger).main([str(ledger)]))
 
 
 def main() -> None:

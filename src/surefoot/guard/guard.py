@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -81,18 +82,18 @@ class Guard:
         if sorted(set(shares)) != shares:
             raise InvalidSetting(f"The stages are {shares}, expected shares that rise, such as (0.01, 0.1, 0.5, 1.0).")
 
-    @property
+    @cached_property
     def ladder(self) -> tuple[tuple[float, int], ...]:
         """The stages, each with the number of settled episodes that it needs."""
         return tuple(stage if isinstance(stage, tuple) else (stage, 0) for stage in self.stages)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """By what states and tickets of this guard are known."""
         settings = [str(FloorRule.of(self.floor)), self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
-    @property
+    @cached_property
     def rule(self) -> FloorRule:
         """The floor as plans use it."""
         return FloorRule.of(self.floor)
@@ -296,7 +297,10 @@ class Guard:
 
     def load(self, path: str | Path) -> GuardState:
         """Return the state in a file that `save` of this very guard wrote."""
-        state = read_state(path, self.fingerprint, self.low, self.high)
+        return self.checked(path, read_state(path, self.fingerprint, self.low, self.high))
+
+    def checked(self, path: str | Path, state: GuardState) -> GuardState:
+        """Return a state that was read from a file, if its tickets prove the bounds that it remembers."""
         for p, policy in enumerate(state.policies):
             for sign, level, proved in zip((1, -1), self.levels(p), (policy.lower, policy.upper), strict=True):
                 if not evidence.proves(state, p, sign, level, proved):

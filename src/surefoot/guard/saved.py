@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
 from surefoot.base.nodes import EPISODE, FINE, NODES, OUTSIDE, PLACES
 from surefoot.errors import InvalidFile
@@ -20,6 +20,11 @@ STEP = 2 * EPISODE
 
 def write_state(path: str | Path, state: GuardState) -> None:
     """Write a state, whole or not at all."""
+    write_arrays(path, KIND, state_arrays(state))
+
+
+def state_arrays(state: GuardState) -> dict[str, Any]:
+    """Return a state as it is stored."""
     logged = state.logged
     about = {
         "guard": state.guard,
@@ -28,24 +33,30 @@ def write_state(path: str | Path, state: GuardState) -> None:
         "missing": 0 if logged is None else logged.missing,
         "policies": [[p.name, p.fingerprint, p.admitted, p.withdrawn, p.reason] for p in state.policies],
     }
-    spread = np.zeros(PLACES, dtype=np.int64) if logged is None else logged.settled
-    proved = np.array([[p.lower.value, p.upper.value] for p in state.policies])
-    proved_by = np.array([[p.lower.tickets, p.upper.tickets] for p in state.policies])
-    arrays = {"logged": spread, "proved": proved, "proved_by": proved_by, "about_guard": json.dumps(about)}
-    write_arrays(path, KIND, {**state.tickets.columns._asdict(), **arrays})
+    return {
+        **state.tickets.columns._asdict(),
+        "logged": np.zeros(PLACES, dtype=np.int64) if logged is None else logged.settled,
+        "proved": np.array([[p.lower.value, p.upper.value] for p in state.policies]),
+        "proved_by": np.array([[p.lower.tickets, p.upper.tickets] for p in state.policies]),
+        "about_guard": json.dumps(about),
+    }
 
 
 def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardState:
     """Return the state in a file, if it is of this guard and whole."""
     _, arrays = read_arrays(path, {KIND: ARRAYS}, ())
-    about = strict_json(str(arrays["about_guard"]))
+    return state_from(path, arrays, guard, low, high)
+
+
+def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: float, high: float) -> GuardState:
+    """Return the state that is stored in these arrays of a file."""
     try:
+        about = strict_json(str(arrays["about_guard"]))
         columns = Columns(arrays["policy"], arrays["code"], arrays["ret"])
         state = None
         if about["guard"] == guard:
-            state = _with_proofs(
-                _state(about, columns, arrays["logged"], low, high), arrays["proved"], arrays["proved_by"]
-            )
+            state = _state(about, columns, arrays["logged"], low, high)
+            state = _with_proofs(state, arrays["proved"], arrays["proved_by"])
     except (ValueError, KeyError, TypeError, IndexError) as reason:
         raise InvalidFile(
             f"{path}: its content is impossible ({reason}). The file is damaged: restore a copy."
