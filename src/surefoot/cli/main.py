@@ -12,6 +12,7 @@ import typer
 
 from surefoot.__about__ import __version__
 from surefoot.cli.console import BAD_DATA, FINE, INTERRUPTED, USAGE, echo, echo_json, say, warn
+from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, SurefootError
@@ -25,6 +26,7 @@ app = typer.Typer(
 
 
 app.add_typer(logs, name="logs")
+app.add_typer(guard, name="guard")
 app.command()(baseline)
 app.command()(show)
 for command in (studies, run, report, results):

@@ -1,7 +1,8 @@
 """How many more episodes a ramp will take, if returns go on as they are.
 
 The expected path: every policy's returns grow by its share of the coin, spread as they are expected to be, and the
-shares follow. It is near the median of what happens, and proves nothing.
+shares follow. It is within a factor of two of the median of what happens, rather late than early (a bound is the best
+of all times, and luck on the way brings it forward), and proves nothing.
 """
 
 from collections.abc import Sequence
@@ -83,8 +84,7 @@ def episodes_to_stages(
             reached.append(T)
         if T >= FARTHEST:
             break
-        known = sum(policy.heard for policy in everyone)
-        step = max(1, min(int(STEP * (known + T)), FARTHEST - T))
+        step = max(1, min(int(STEP * T), FARTHEST - T))
         ahead = [n + float(share) * step for n, share in zip(ahead, shares, strict=True)]
         T += step
     return reached + [None] * (len(goals) - len(reached))
@@ -107,3 +107,47 @@ def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float
         return stage_below(guard.ladder, share, everyone[i].heard + int(ahead[i]))
 
     return share_out(bounds[0], rule.level(bounds[0]), bounds[1:], stage).played
+
+
+class RampForecast(NamedTuple):
+    """Episodes until a candidate reaches each stage, for several true values of it, in the user's units."""
+
+    goals: tuple[float, ...]  # shares of the coin
+    floor: float  # what the floor is, if the baseline is worth the mean of its returns
+    baseline: float  # the mean of its returns
+    rows: tuple[tuple[float, tuple[int | None, ...]], ...]  # the candidate's value, and episodes to each goal
+
+
+def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 9) -> RampForecast:
+    """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to another mean.
+
+    `evidence`: do these returns count? Otherwise they only say how returns are spread.
+    """
+    law = law_of(settled)
+    span = guard.high - guard.low
+    mean = guard.low + span * float(law @ X)
+    floor = float(guard.rule.level(Fraction(mean)))
+    goals = tuple(share for share, _ in guard.ladder) or (1.0,)
+    known = settled if evidence else np.zeros(PLACES, dtype=np.int64)
+    baseline = Expected(0, known, int(known.sum()) // EPISODE, law)
+    top = guard.low + span * float(X[np.flatnonzero(law)[-1]])
+    last = min(mean + 2.0 * max(mean - floor, 0.02 * span), floor + 0.98 * (top - floor))
+    rows = []
+    for i in range(1, points + 1):
+        value = floor + (last - floor) * i / points
+        candidate = Expected(1, np.zeros(PLACES, dtype=np.int64), 0, tilted(law, (value - guard.low) / span))
+        rows.append((value, tuple(episodes_to_stages(guard, baseline, [candidate], goals))))
+    return RampForecast(goals, floor, mean, tuple(rows))
+
+
+def tilted(law: Floats, mean: float) -> Floats:
+    """Return the distribution p_k exp(t x_k) over the same nodes, with t such that its mean is this."""
+    low, high = -1e4, 1e4
+    for _ in range(100):
+        t = 0.5 * (low + high)
+        with np.errstate(divide="ignore"):
+            logs = np.log(law) + t * X
+        p = np.exp(logs - logs.max())
+        p /= p.sum()
+        low, high = (t, high) if float(p @ X) < mean else (low, t)
+    return np.asarray(p)

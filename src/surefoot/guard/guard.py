@@ -290,6 +290,21 @@ class Guard:
         after = replace(state, tickets=state.tickets.settled(number, code, value))
         return after.with_policy(p, state.policies[p].with_return(code))
 
+    def replay(self, tickets: Iterable[tuple[str, float | None]], baseline: str = BASELINE) -> GuardState:
+        """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
+
+        None: no return came. A candidate is admitted with its first ticket. A return outside the range is an alarm, or
+        is refused, as in `settle`.
+        """
+        state, names = self.begin(), {baseline: 0}
+        for name, ret in tickets:
+            if name not in names:
+                names[name] = len(names)
+                state = self.admit(state, name)
+            state, ticket = self.dispatch(state, names[name])
+            state = state if ret is None else self.settle(state, ticket, ret)
+        return state
+
     def save(self, state: GuardState, path: str | Path) -> None:
         """Write a state to a file, whole or not at all; `load` reads it."""
         self._require_mine(state)
