@@ -8,6 +8,7 @@ the true returns, and Ville's inequality holds for all prefixes at once: so the 
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from surefoot.numerics import kernels
 STEP = 2 * EPISODE  # a code is the node below a return times this, plus what counts for the node above
 
 
+@lru_cache(2**14)  # returns are often the same few
 def code_of(ret: float, low: float, high: float) -> int:
     """Return the code of a return within its range: rounded down, by less than LOST of the range."""
     place = math.floor((Fraction(ret) - Fraction(low)) * FINE / (Fraction(high) - Fraction(low)))
@@ -32,10 +34,9 @@ def code_of(ret: float, low: float, high: float) -> int:
 def weights_of(codes: Sequence[int]) -> Ints:
     """Return how returns with these codes are spread over the nodes."""
     weights = np.zeros(PLACES, dtype=np.int64)
-    for code in codes:
-        node, above = divmod(code, STEP)
-        weights[node] += EPISODE - above
-        weights[node + 1] += above
+    node, above = np.divmod(np.array(codes, dtype=np.int64), STEP)
+    np.add.at(weights, node, EPISODE - above)
+    np.add.at(weights, node + 1, above)
     return weights
 
 

@@ -234,3 +234,24 @@ def test_what_is_refused():
         played(resume=True)
     with pytest.raises(sf.InvalidSetting, match="watchdog"):
         played(watchdog=0.01)
+
+
+@pytest.mark.full
+def test_a_ppo_policy_of_stable_baselines():
+    """The real library, where it is installed: it is no dependency, and torch takes gigabytes."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = gymnasium.make("CartPole-v1", max_episode_steps=100)
+    model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu").learn(5000)
+    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100)
+    run = sf.guard_env(env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0)
+    assert run.failed == 0 and run.played["ppo"] > 10
+
+
+@pytest.mark.full
+def test_a_model_of_scikit_learn():
+    """The real library, where it is installed."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    X = np.random.default_rng(0).random((500, 2))
+    model = linear_model.LogisticRegression().fit(X, X[:, 0] > 0.5)
+    run = played(model, 100, logged=[1.0, 0.0, 1.0] * 100)
+    assert run.failed == 0 and run.played["candidate"] > 10
