@@ -90,7 +90,8 @@ class Guard:
     @cached_property
     def fingerprint(self) -> str:
         """By what states and tickets of this guard are known."""
-        settings = [str(FloorRule.of(self.floor)), self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
+        floor = [self.rule.relative, *(str(part) for part in self.rule[1:])]
+        settings = [floor, self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
     @cached_property
@@ -343,8 +344,9 @@ class Guard:
         """Refuse a plan of another guard, and one that plays what may not be played any more."""
         if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.fingerprint:
             raise InvalidSetting("This plan was not made by this guard. Make one with guard.plan(state).")
-        names = [policy.name for policy in state.policies[: len(plan.state.policies)]]
-        if names != [policy.name for policy in plan.state.policies] or plan.state.tickets.n > state.tickets.n:
+        both = list(zip(plan.state.policies, state.policies, strict=False))
+        later = all(then.name == now.name and then.heard <= now.heard for then, now in both)
+        if not later or len(both) < len(plan.state.policies) or plan.state.tickets.n > state.tickets.n:
             raise InvalidSetting("This plan was made from another state. Make one with guard.plan(state).")
         stopped = [
             policy.name

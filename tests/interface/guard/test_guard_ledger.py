@@ -14,6 +14,8 @@ import surefoot as sf
 from surefoot.assurance import guard_verifier
 from surefoot.assurance.ledger import chained
 from surefoot.cli.main import app
+from surefoot.guard import evidence
+from surefoot.numerics import kernels
 
 GUARDS = {
     "absolute": sf.Guard(floor=0.5, low=0.0, high=1.0),
@@ -187,6 +189,27 @@ def test_a_forged_ledger_is_refused(absolute, forgery):
         return
     assert len(verdict.refusals) == 1
     assert any(words in verdict.refusals[0][1] for words in reason.split("|")), verdict.refusals
+
+
+def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
+    """What the settled tickets alone would prove: the others must count as the worst return."""
+    guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
+    state = guard.admit(guard.begin(logged=[1.0] * 200), "c")
+    for k in range(60):
+        state, ticket = guard.dispatch(state, 1)
+        state = state if k % 4 == 0 else guard.settle(state, ticket, float(k % 3 > 0))
+    with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
+        ledger.write(guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c")))
+        ledger.write(guard.plan(state))
+        ledger.close(state)
+    assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
+    inverse = evidence.log_inverse(guard.levels(1)[0])
+    alone = kernels.mean_lower(kernels.portfolio_from(), state.policies[1].settled, 1, inverse)
+
+    def forge(records):
+        records[-2]["bounds"][1] = [alone.hex(), 60]
+
+    assert "not proved by its tickets" in forged(tmp_path / "g.ledger", forge).refusals[0][1]
 
 
 def test_a_floor_measured_from_the_baseline_is_checked(tmp_path):
