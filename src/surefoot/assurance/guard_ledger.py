@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.assurance import guard_verifier
-from surefoot.assurance.ledger import BEFORE_THE_FIRST, Entry, chained, hexes
+from surefoot.assurance.ledger import BEFORE_THE_FIRST, Entry, append, hexes
 from surefoot.base.files import require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.guard import Guard, GuardPlan, GuardState
@@ -92,15 +92,7 @@ class GuardLedger:
         return changes(self._last.state, state)
 
     def _append(self, record: Entry, after: "Written", mode: str = "ab") -> None:
-        line, digest = chained(record, self._last.digest)
-        try:
-            with self.path.open(mode) as stream:
-                stream.write(line)
-        except FileExistsError:
-            raise InvalidFile(
-                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
-            ) from None
-        self._last = after._replace(digest=digest)
+        self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
 
 
 class Written(NamedTuple):

@@ -114,15 +114,7 @@ class Ledger:
 
     def _append(self, record: Entry, after: "Last", mode: str = "ab") -> None:
         """Write one more line, before the plan is played."""
-        line, digest = chained(record, self._last.digest)
-        try:
-            with self.path.open(mode) as stream:
-                stream.write(line)
-        except FileExistsError:
-            raise InvalidFile(
-                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
-            ) from None
-        self._last = after._replace(digest=digest)
+        self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
 
 
 class Last(NamedTuple):
@@ -186,6 +178,17 @@ def chained(record: Entry, before: str) -> tuple[bytes, str]:
     """Return the line of a record that follows the digest `before`, and the digest of the record."""
     digest = hashlib.sha256(before.encode("ascii") + canonical(record)).hexdigest()
     return canonical({**record, "digest": digest}) + b"\n", digest
+
+
+def append(path: Path, record: Entry, before: str, mode: str) -> str:
+    """Write one more record to a ledger, and return its digest. Mode "xb": the file must be new."""
+    line, digest = chained(record, before)
+    try:
+        with path.open(mode) as stream:
+            stream.write(line)
+    except FileExistsError:
+        raise InvalidFile(f"{path} exists. Choose another file for the ledger: nothing is overwritten.") from None
+    return digest
 
 
 def hexes(values: AnyArray | list[Any] | float) -> Any:

@@ -16,6 +16,7 @@ from surefoot.guard.state import OPEN, Columns, GuardState, PolicyRecord, Proved
 KIND = "guard-state"
 ARRAYS = ("policy", "code", "ret", "logged", "proved", "proved_by", "about_guard")
 STEP = 2 * EPISODE
+MOST = 2**40  # of whatever is counted: sums of weights are below 2^62
 
 
 def write_state(path: str | Path, state: GuardState) -> None:
@@ -71,10 +72,16 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
     names = about["policies"]
     policy, code, ret = columns
     _require(len({name[0] for name in names}) == len(names) > 0, "two policies of one name")
+    _require(names[0][2:4] == [0, None] and isinstance(about["alarm"], str), "no baseline, or no text of an alarm")
+    numbers = [about["logged"], about["missing"], *(name[2] for name in names), *(name[3] or 0 for name in names)]
+    _require(all(type(number) is int and 0 <= number < MOST for number in numbers), "a number that counts nothing")
     _require(policy.ndim == 1 and policy.shape == code.shape == ret.shape, "columns of tickets differ in length")
     _require([column.dtype.str for column in columns] == ["<i8", "<i8", "<f8"], "columns of tickets have other types")
     _require(logged.shape == (PLACES,) and logged.dtype == np.int64, "logged returns are not spread over nodes")
-    _require(bool((logged >= 0).all()) and int(logged.sum()) == about["logged"] * EPISODE, "logged returns are lost")
+    _require(
+        bool(((logged >= 0) & (logged < MOST * EPISODE)).all()) and sum(logged.tolist()) == about["logged"] * EPISODE,
+        "logged returns are lost",
+    )
     _require(bool(((policy >= 0) & (policy < len(names))).all()), "a ticket of nobody")
     known = code != OPEN
     node, above = code[known] // STEP, code[known] % STEP

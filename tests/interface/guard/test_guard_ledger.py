@@ -217,6 +217,7 @@ def test_a_floor_measured_from_the_baseline_is_checked(tmp_path):
     path = tmp_path / "g.ledger"
     written(path, "relative", 300)
     assert forged(path, lambda r: add_to_bound(last(r), 0, -0.001)).refusals[0][1].endswith("not proved by its tickets")
+    assert "not proved to keep" in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
     assert "returns that are >= 0" in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
 
 
