@@ -140,11 +140,13 @@ def better(records):
 
 
 def drawn_without_share(records):
-    for before, record in pairwise(records[1:]):
-        if before.get("shares", [0, 1])[1:2] == [0] and record["drawn"]:
-            record["drawn"][0] = 1
+    """A ticket of a policy to which the plan in force gave no share."""
+    for before, record in reversed(list(pairwise(records[1:]))):
+        without = [p for p, share in enumerate(before["shares"]) if share == 0]
+        if without and record["drawn"]:
+            record["drawn"][0] = without[0]
             return
-    records[1]["drawn"] = [1]
+    raise AssertionError("every policy always has a share")
 
 
 FORGERIES = {
@@ -157,7 +159,7 @@ FORGERIES = {
     "a lower floor": (lambda r: r[0].__setitem__("floor", (0.1).hex()), ""),
     "a ticket left out": (fewer, "unknown|no share|not proved|again|more tickets"),
     "a return outside its range": (better, "outside its range"),
-    "a ticket of a policy without a share": (drawn_without_share, "no share|before there was a plan"),
+    "a ticket of a policy without a share": (drawn_without_share, "no share"),
     "a ticket settled twice": (lambda r: r[-1]["settled"].append(plans(r)[-1]["settled"][0]), "again"),
     "a plan left out": (lambda r: r.pop(2), "missing|unknown|no share"),
     "a withdrawn policy that plays": (lambda r: move_share(plans(r)[-1], 2, 1), "withdrawn|no stage"),
