@@ -249,8 +249,8 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
         require(head.relative or not tickets.alarm, "certified, though the range of returns is false")
         return "certified"
     require(record["safety"] == "trusted" and not head.relative, "a label that no plan has")
-    alone = shares[0] == GRID
-    require(alone or any(shares[p] for p in above), "trusted, but not the baseline, nor beside a certified candidate")
+    proved = all(p in above for p, share in enumerate(shares) if share and p)
+    require(proved, "trusted, but a candidate has a share that is not proved to be above the floor")
     return "trusted"
 
 

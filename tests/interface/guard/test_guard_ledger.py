@@ -193,6 +193,27 @@ def test_a_forged_ledger_is_refused(absolute, forgery):
     assert any(words in verdict.refusals[0][1] for words in reason.split("|")), verdict.refusals
 
 
+@pytest.mark.parametrize(("shares", "refused"), [((0.01, 0.5), True), ((0.01, 0.0), False), ((0.0, 0.0), False)])
+def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, refused):
+    """Beside the baseline, which is trusted, only candidates that are proved to be above the floor may play."""
+    guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
+    state = guard.admit(guard.admit(guard.begin(logged=[1.0] * 200), "c"), "d")
+    ledger = sf.GuardLedger(tmp_path / "g.ledger", guard)
+    ledger.write(guard.plan(state))
+    for _ in range(40):
+        state, ticket = guard.dispatch(state, 1)
+        state = guard.settle(state, ticket, 1.0)
+    ledger.write(guard.plan(state))
+
+    def forge(records):
+        coin = [int(share * 2**53) for share in shares]
+        trusted = {"bounds": [[(0.0).hex(), 0], records[-1]["bounds"][1], [(0.0).hex(), 0]], "safety": "trusted"}
+        records[-1].update(trusted, shares=[2**53 - sum(coin), *coin])
+
+    found = forged(tmp_path / "g.ledger", forge).refusals
+    assert bool(found) == refused and all("not proved to be above the floor" in why for _, why in found)
+
+
 def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     """What the settled tickets alone would prove: the others must count as the worst return."""
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
