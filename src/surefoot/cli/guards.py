@@ -178,16 +178,16 @@ def _return(file: Path, line: int, text: str | None) -> float | None:
 
 
 def _tickets(file: Path) -> Iterator[tuple[str, float | None]]:
-    """Yield whose each ticket is, with its return; refuse a file in which one is left out."""
-    before = None
+    """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
+    before = -1
     for row, ret in _rows(file, ("ticket", "policy", "return")):
         text = (row["ticket"] or "").strip()
         number = int(text) if text.isdecimal() else None
-        if number is None or (before is not None and number != before + 1):
-            expected = "a whole number" if number is None or before is None else f"{before + 1}"
+        if number is None or number != before + 1:
+            expected = "a whole number" if number is None else f"{before + 1}"
             raise InvalidLog(
                 f"{file}: a ticket is {text!r}, expected {expected}. A ticket that was drawn is never left out: give "
-                "it a row with an empty return, in the order in which tickets were drawn."
+                "it a row with an empty return, in the order in which tickets were drawn, the first of which is 0."
             )
         before = number
         yield row["policy"], ret

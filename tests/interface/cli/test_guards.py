@@ -86,6 +86,7 @@ def test_a_range_that_is_false_is_an_alarm(tmp_path):
         ("ticket,policy,return\n0,a,1\n2,a,1\n", "never left out"),
         ("ticket,policy,return\n0,a,1\n0,a,1\n", "never left out"),
         ("ticket,policy,return\nx,a,1\n", "a whole number"),
+        ("ticket,policy,return\n7,a,1\n8,a,1\n", "expected 0"),
         ("ticket,policy\n0,a\n", "no column 'return'"),
         ("ticket,policy,return\n0,a,nan\n", "expected a number"),
         ("ticket,policy,return\n0,a,good\n", "expected a number"),
