@@ -212,7 +212,7 @@ class Guard:
         """Return the same plan while it is in force: until some policy's returns have grown by 1/256, or by one.
 
         A plan stays as safe as it was: its bounds hold at all times at once. Only an alarm, an admission or a
-        withdrawal ends it at once.
+        withdrawal ends it at once. A plan of another state is never in force.
         """
         if plan is None or not self._in_force(state, plan):
             return self.plan(state)
@@ -222,10 +222,11 @@ class Guard:
         before = plan.state.policies
         if len(before) != len(state.policies) or plan.state.alarm != state.alarm:
             return False
-        return all(
-            now.active == then.active and now.heard < then.heard + max(1, then.heard // GROWTH)
+        grown = any(
+            now.active != then.active or now.heard >= then.heard + max(1, then.heard // GROWTH)
             for then, now in zip(before, state.policies, strict=True)
         )
+        return not grown and state.follows(plan.state)
 
     def draw(self, state: GuardState, plan: GuardPlan, rng: np.random.Generator) -> tuple[GuardState, Ticket]:
         """Toss the coin of one episode, and return the state in which it is recorded, with the ticket.
@@ -344,9 +345,7 @@ class Guard:
         """Refuse a plan of another guard, and one that plays what may not be played any more."""
         if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.fingerprint:
             raise InvalidSetting("This plan was not made by this guard. Make one with guard.plan(state).")
-        both = list(zip(plan.state.policies, state.policies, strict=False))
-        later = all(then.name == now.name and then.heard <= now.heard for then, now in both)
-        if not later or len(both) < len(plan.state.policies) or plan.state.tickets.n > state.tickets.n:
+        if not state.follows(plan.state):
             raise InvalidSetting("This plan was made from another state. Make one with guard.plan(state).")
         stopped = [
             policy.name

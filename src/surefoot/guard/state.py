@@ -67,6 +67,19 @@ class Tickets:
         chunk[place] = (policy, OPEN, np.nan)
         return Tickets((*(self.chunks[:-1] if place else self.chunks), chunk), self.n + 1)
 
+    def follow(self, before: "Tickets") -> bool:
+        """Are these the tickets `before`, some of the open ones settled since, and maybe more? Shared chunks are."""
+        left = before.n
+        for then, now in zip(before.chunks, self.chunks, strict=False):
+            if then is not now:
+                told, rows = then[:left], now[:left]
+                known = told["code"] != OPEN
+                same = np.array_equal(told["policy"], rows["policy"]) and np.array_equal(told[known], rows[known])
+                if not same:
+                    return False
+            left -= CHUNK
+        return before.n <= self.n
+
     def settled(self, number: int, code: int, ret: float) -> "Tickets":
         """Return the tickets with the return of one of them."""
         at, place = divmod(number, CHUNK)
@@ -106,6 +119,11 @@ class PolicyRecord:
         """May it still be played?"""
         return self.withdrawn is None
 
+    def follows(self, before: "PolicyRecord") -> bool:
+        """Can this be the same policy as `before`, at the same time or later?"""
+        same = (self.name, self.fingerprint, self.admitted) == (before.name, before.fingerprint, before.admitted)
+        return same and before.withdrawn in (None, self.withdrawn)
+
     def with_return(self, code: int) -> "PolicyRecord":
         """Return the record after one of its open tickets was settled."""
         settled = self.settled.copy()
@@ -117,6 +135,9 @@ class PolicyRecord:
     def with_proofs(self, lower: Proved, upper: Proved) -> "PolicyRecord":
         """Return the record that remembers these bounds, where they are better than those before."""
         return replace(self, lower=max(self.lower, lower), upper=max(self.upper, upper))
+
+
+NOBODY = PolicyRecord("", None, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +188,19 @@ class GuardState:
     @property
     def _arrays(self) -> tuple[AnyArray, ...]:
         return (*self.tickets.columns, *(policy.settled for policy in self.policies))
+
+    def follows(self, before: "GuardState") -> bool:
+        """Can this state be `before` itself, or one that came after it?"""
+        logged = [record or NOBODY for record in (before.logged, self.logged)]
+        return (
+            before.guard == self.guard
+            and len(before.policies) <= len(self.policies)
+            and all(now.follows(then) for then, now in zip(before.policies, self.policies, strict=False))
+            and logged[0].missing == logged[1].missing
+            and np.array_equal(logged[0].settled, logged[1].settled)
+            and before.alarm in ("", self.alarm)
+            and self.tickets.follow(before.tickets)
+        )
 
     def place(self, name: str) -> int | None:
         """Return the place of a policy in `policies`, or None."""

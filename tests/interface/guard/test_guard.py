@@ -215,6 +215,30 @@ def test_a_plan_ends_with_a_withdrawal():
     assert guard.next_plan(stopped, plan).rho == 0.0 and guard.next_plan(state, plan) is plan
 
 
+def test_a_plan_is_played_by_its_own_state_only():
+    """Another run has the same names and as many returns; a fork settled the same ticket with another return."""
+    guard = sf.Guard(floor=0.65, **RANGE, stages=())
+    begun = guard.admit(guard.begin(), "c")
+
+    def after(returns, state=begun):
+        for ret in returns:
+            state, ticket = guard.dispatch(state, 1)
+            state = guard.settle(state, ticket, ret)
+        return state
+
+    good, bad = after([1.0] * 60), after([1.0, 1.0, 1.0, 0.0, 0.0] * 12)
+    plan = guard.plan(good)
+    assert plan.rho == 1.0 and guard.plan(bad).rho == 0.0
+    assert guard.next_plan(bad, plan).rho == 0.0 and guard.next_plan(good, plan) is plan
+    open_one, ticket = guard.dispatch(good, 1)
+    forks = [guard.settle(open_one, ticket, ret) for ret in (0.0, 1.0)]
+    for state, foreign in ((bad, plan), (forks[0], guard.plan(forks[1])), (open_one, guard.plan(forks[1]))):
+        with pytest.raises(sf.InvalidSetting, match="another state"):
+            guard.draw(state, foreign, np.random.default_rng(0))
+    for state in (good, open_one, *forks, after([0.0] * 600, good), guard.admit(good, "d")):
+        guard.draw(state, plan, np.random.default_rng(0))
+
+
 # ---- a range that is false
 
 
