@@ -396,7 +396,7 @@ def test_a_million_tickets_are_planned_quickly():
     settled = np.zeros(PLACES, dtype=np.int64)
     settled[0], settled[64] = (code == 0).sum() * EPISODE, (code > 0).sum() * EPISODE
     c = replace(state.policies[1], settled=settled, heard=heard, unheard=n - heard)
-    columns = Columns(np.ones(n, dtype=np.int64), code, ret)
+    columns = Columns(np.ones(n, dtype=np.int64), code, ret, np.zeros(n, dtype=np.int64))
     state = replace(state, policies=(state.policies[0], c), tickets=Tickets.of(columns))
     plan = guard.plan(state)
     assert 0.68 < plan.lower["c"] < 0.7 and plan.rho == 1.0

@@ -221,7 +221,8 @@ class Told:
         all_, n = now.tickets.columns, self.tickets
         known = np.zeros(n, dtype=np.bool_)
         known[self.settled] = True
-        columns = Columns(all_.policy[:n], np.where(known, all_.code[:n], OPEN), np.where(known, all_.ret[:n], np.nan))
+        code, ret = np.where(known, all_.code[:n], OPEN), np.where(known, all_.ret[:n], np.nan)
+        columns = Columns(all_.policy[:n], code, ret, all_.mark[:n])
         policies = tuple(
             replace(each, withdrawn=self.withdrawn.get(p)) for p, each in enumerate(now.policies[: self.policies])
         )

@@ -10,6 +10,7 @@ absolute floor, its upper bound for a floor relative to it, and the lower bound 
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -126,16 +127,24 @@ class Guard:
         other = WITHDRAWAL / 2 if self.rule.relative else WITHDRAWAL
         return (other, share) if p == 0 and self.rule.relative else (share, other)
 
-    def begin(self, logged: Iterable[float | None] | None = None, fingerprint: str | None = None) -> GuardState:
-        """Return the state before the first episode.
+    def begin(
+        self,
+        logged: Iterable[float | None] | None = None,
+        fingerprint: str | None = None,
+        run: str | None = None,
+    ) -> GuardState:
+        """Return the state before the first episode. `fingerprint` is the baseline's: a hash of its file.
 
         `logged` are returns of the baseline from before, None where one is missing. They count on a premise that nobody
         can check: they are ALL returns of a period that was chosen before they were looked at, of the very baseline
         that is played now.
+
+        `run` is a name of this run that no other one has, by which its tickets are known; None: a random one.
         """
         record = PolicyRecord(BASELINE, _fingerprint(fingerprint), 0)
+        token = secrets.token_hex(16) if run is None else _text("run", run, "a name that no other run has")
         if logged is None:
-            return GuardState(self.fingerprint, (record,), logged=record)
+            return GuardState(self.fingerprint, (record,), logged=record, run=token)
         returns, missing = _logged(logged)
         outside = returns[~((returns >= self.low) & (returns <= self.high))]
         if len(outside):
@@ -145,7 +154,7 @@ class Guard:
             )
         codes = [evidence.code_of(ret, self.low, self.high) for ret in returns.tolist()]
         record = replace(record, settled=evidence.weights_of(codes), heard=len(codes), missing=missing)
-        return GuardState(self.fingerprint, (record,), logged=record)
+        return GuardState(self.fingerprint, (record,), logged=record, run=token)
 
     def admit(self, state: GuardState, name: str, fingerprint: str | None = None) -> GuardState:
         """Return the state with one more candidate, which may have been trained on whatever was seen so far.
@@ -155,8 +164,7 @@ class Guard:
         asserts that the name always stands for the same policy.
         """
         self._require_mine(state)
-        if not isinstance(name, str) or not name or not name.isprintable():
-            raise InvalidSetting(f"The name of a candidate is {name!r}, expected a word such as 'ppo-7'.")
+        _text("The name of a candidate", name, "a word such as 'ppo-7'")
         if state.place(name) is not None:
             raise InvalidSetting(
                 f"There is a policy {name!r} already, and its returns are kept for it. Choose another name: a model "
@@ -241,23 +249,31 @@ class Guard:
         for name in plan.below:
             state = self.withdraw(state, name, BELOW)
         coin, p = float(rng.random()), 0
+        tossed = coin
         for i in range(1, len(plan.shares.played)):
             share = float(plan.shares.played[i])  # a whole multiple of 2^-53, as the coin is: nothing is rounded
             if coin < share:
                 p = i
                 break
             coin -= share
-        return self.dispatch(state, p)
+        return self.dispatch(state, p, tossed)
 
-    def dispatch(self, state: GuardState, p: int) -> tuple[GuardState, Ticket]:
-        """Return the state with one more ticket of policy p, and the ticket: for coins that were tossed elsewhere."""
+    def dispatch(self, state: GuardState, p: int, coin: float = 0.0) -> tuple[GuardState, Ticket]:
+        """Return the state with one more ticket of policy p, and the ticket: for coins that were tossed elsewhere.
+
+        `coin` is the random number that decided. Without it, two states that were forked from one and dispatched the
+        same policies cannot tell their tickets apart.
+        """
         policy = state.policies[p]
-        after = replace(state, tickets=state.tickets.drawn(p))
+        after = replace(state, tickets=state.tickets.drawn(p, state.next_mark(p, coin)))
         after = after.with_policy(p, replace(policy, unheard=policy.unheard + 1))
-        return after, Ticket(state.tickets.n, policy.name, self.fingerprint)
+        return after, after.ticket(state.tickets.n)
 
     def settle(self, state: GuardState, ticket: Ticket | int, ret: float) -> GuardState:
         """Return the state that knows this ticket's return, in the user's units.
+
+        A ticket of another run is refused, and so is one of a state that was forked from this one. A number alone says
+        whose ticket it is only where one process draws from one state: do not settle by number where states are forked.
 
         The same return once more changes nothing. A return below `low`, or, of a baseline from which the floor is
         measured, above `high`, shows that the declared range is false: the state is frozen to the baseline, with an
@@ -362,14 +378,14 @@ class Guard:
         """Return the number of a ticket that was drawn from this state or one before it."""
         if isinstance(ticket, Ticket):
             number = ticket.number
-            known = ticket.guard == self.fingerprint and 0 <= number < state.tickets.n
-            known = known and state.policies[state.tickets.row(number)[0]].name == ticket.policy
+            known = 0 <= number < state.tickets.n and state.ticket(number) == ticket
         else:
             number = require_integer("The number of a ticket", ticket, 0, InvalidEpisode)
             known = number < state.tickets.n
         if not known:
             raise InvalidEpisode(
-                f"Ticket {number} is unknown: this guard drew {state.tickets.n:,} tickets. Nothing was changed."
+                f"Ticket {number} is unknown: it is not one of the {state.tickets.n:,} tickets that were drawn in this "
+                "run, from this state. Nothing was changed."
             )
         return number
 
@@ -386,8 +402,12 @@ def _stage(given: object) -> Stage:
 
 
 def _fingerprint(given: object) -> str | None:
-    if given is not None and not (isinstance(given, str) and given and given.isprintable()):
-        raise InvalidSetting(f"fingerprint is {given!r}, expected a text such as a hash of the model's file, or None.")
+    return None if given is None else _text("fingerprint", given, "a text such as a hash of the model's file, or None")
+
+
+def _text(name: str, given: object, meaning: str) -> str:
+    if not (isinstance(given, str) and given and given.isprintable()):
+        raise InvalidSetting(f"{name} is {given!r}, expected {meaning}.")
     return given
 
 

@@ -29,6 +29,7 @@ def state_arrays(state: GuardState) -> dict[str, Any]:
     logged = state.logged
     about = {
         "guard": state.guard,
+        "run": state.run,
         "alarm": state.alarm,
         "logged": 0 if logged is None else logged.heard,
         "missing": 0 if logged is None else logged.missing,
@@ -45,7 +46,7 @@ def state_arrays(state: GuardState) -> dict[str, Any]:
 
 def read_state(path: str | Path, guard: str, low: float, high: float) -> GuardState:
     """Return the state in a file, if it is of this guard and whole."""
-    _, arrays = read_arrays(path, {KIND: ARRAYS}, ())
+    _, arrays = read_arrays(path, {KIND: ARRAYS}, ("mark",))
     return state_from(path, arrays, guard, low, high)
 
 
@@ -53,7 +54,8 @@ def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: f
     """Return the state that is stored in these arrays of a file."""
     try:
         about = strict_json(str(arrays["about_guard"]))
-        columns = Columns(arrays["policy"], arrays["code"], arrays["ret"])
+        none = np.zeros(arrays["policy"].shape, dtype=np.int64)  # the marks of tickets in files without them
+        columns = Columns(arrays["policy"], arrays["code"], arrays["ret"], arrays.get("mark", none))
         state = None
         if about["guard"] == guard:
             state = _state(about, columns, arrays["logged"], low, high)
@@ -70,13 +72,14 @@ def state_from(path: str | Path, arrays: dict[str, AnyArray], guard: str, low: f
 def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, high: float) -> GuardState:
     """Return the state, or raise ValueError if these cannot be of one."""
     names = about["policies"]
-    policy, code, ret = columns
+    policy, code, ret, _ = columns
     _require(len({name[0] for name in names}) == len(names) > 0, "two policies of one name")
     _require(names[0][2:4] == [0, None] and isinstance(about["alarm"], str), "no baseline, or no text of an alarm")
     numbers = [about["logged"], about["missing"], *(name[2] for name in names), *(name[3] or 0 for name in names)]
     _require(all(type(number) is int and 0 <= number < MOST for number in numbers), "a number that counts nothing")
-    _require(policy.ndim == 1 and policy.shape == code.shape == ret.shape, "columns of tickets differ in length")
-    _require([column.dtype.str for column in columns] == ["<i8", "<i8", "<f8"], "columns of tickets have other types")
+    shown = [(column.ndim, len(column), column.dtype.str) for column in columns]
+    wanted = [(1, len(policy), kind) for kind in ("<i8", "<i8", "<f8", "<i8")]
+    _require(shown == wanted, "columns of tickets differ in length, or have other types")
     _require(logged.shape == (PLACES,) and logged.dtype == np.int64, "logged returns are not spread over nodes")
     _require(
         bool(((logged >= 0) & (logged < MOST * EPISODE)).all()) and sum(logged.tolist()) == about["logged"] * EPISODE,
@@ -108,7 +111,9 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
     before = PolicyRecord(names[0][0], names[0][1], 0, None, "", logged, about["logged"], 0, about["missing"])
     b = records[0]
     records[0] = replace(b, settled=b.settled + logged, heard=b.heard + before.heard, missing=before.missing)
-    return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"])
+    run = about.get("run", "")
+    _require(isinstance(run, str), "a run that is no text")
+    return GuardState(about["guard"], tuple(records), Tickets.of(columns), before, about["alarm"], run)
 
 
 def _with_proofs(state: GuardState, proved: Floats, proved_by: Ints) -> GuardState:

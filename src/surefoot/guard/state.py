@@ -3,6 +3,8 @@
 A new state shares with the one before it all but what changed: tickets are kept in chunks.
 """
 
+import hashlib
+import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from surefoot.base.validation import read_only
 
 OPEN = -1  # the code of a ticket without a return
 CHUNK = 512
-ROW = np.dtype([("policy", np.int64), ("code", np.int64), ("ret", np.float64)])
+ROW = np.dtype([("policy", np.int64), ("code", np.int64), ("ret", np.float64), ("mark", np.int64)])
 
 
 class Ticket(NamedTuple):
@@ -24,6 +26,7 @@ class Ticket(NamedTuple):
     number: int
     policy: str  # who plays the episode
     guard: str  # the fingerprint of the guard
+    mark: str  # a digest of all draws up to this one, with their coins: a ticket of another run has another one
 
 
 class Columns(NamedTuple):
@@ -32,6 +35,7 @@ class Columns(NamedTuple):
     policy: Ints  # whose episode it was, as a place in `state.policies`
     code: Ints  # how the return is spread over nodes (guard/evidence.py); OPEN: none came
     ret: Floats  # the return in the user's units; NaN: none came
+    mark: Ints  # what makes a ticket this one; 0: of a simulation, or of a file without marks
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +61,18 @@ class Tickets:
 
     def row(self, number: int) -> tuple[int, int, float]:
         """Return the policy, the code and the return of a ticket."""
-        policy, code, ret = self.chunks[number // CHUNK][number % CHUNK]
+        policy, code, ret, _ = self.chunks[number // CHUNK][number % CHUNK]
         return int(policy), int(code), float(ret)
 
-    def drawn(self, policy: int) -> "Tickets":
+    def mark(self, number: int) -> int:
+        """Return what makes a ticket this one; 0 before the first."""
+        return int(self.chunks[number // CHUNK]["mark"][number % CHUNK]) if number >= 0 else 0
+
+    def drawn(self, policy: int, mark: int) -> "Tickets":
         """Return the tickets with one more, which is open."""
         place = self.n % CHUNK
         chunk = self.chunks[-1].copy() if place else np.zeros(CHUNK, dtype=ROW)
-        chunk[place] = (policy, OPEN, np.nan)
+        chunk[place] = (policy, OPEN, np.nan, mark)
         return Tickets((*(self.chunks[:-1] if place else self.chunks), chunk), self.n + 1)
 
     def follow(self, before: "Tickets") -> bool:
@@ -74,8 +82,8 @@ class Tickets:
             if then is not now:
                 told, rows = then[:left], now[:left]
                 known = told["code"] != OPEN
-                same = np.array_equal(told["policy"], rows["policy"]) and np.array_equal(told[known], rows[known])
-                if not same:
+                drawn = all(np.array_equal(told[name], rows[name]) for name in ("policy", "mark"))
+                if not drawn or not np.array_equal(told[known], rows[known]):
                     return False
             left -= CHUNK
         return before.n <= self.n
@@ -149,6 +157,7 @@ class GuardState:
     tickets: Tickets = Tickets()
     logged: PolicyRecord | None = None  # what was known of the baseline before the first ticket
     alarm: str = ""  # why the guard is frozen to its baseline; empty: it is not
+    run: str = ""  # by which tickets of this run are told from those of others
 
     def __repr__(self) -> str:
         names = ", ".join(policy.name for policy in self.policies[1:])
@@ -158,6 +167,7 @@ class GuardState:
         )
 
     def __eq__(self, other: object) -> bool:
+        """Was the same drawn, paid and proved? Runs that are equal have tickets of their own all the same."""
         if not isinstance(other, GuardState):
             return NotImplemented
         return self._text == other._text and all(
@@ -187,7 +197,8 @@ class GuardState:
 
     @property
     def _arrays(self) -> tuple[AnyArray, ...]:
-        return (*self.tickets.columns, *(policy.settled for policy in self.policies))
+        policy, code, ret, _ = self.tickets.columns
+        return (policy, code, ret, *(policy.settled for policy in self.policies))
 
     def follows(self, before: "GuardState") -> bool:
         """Can this state be `before` itself, or one that came after it?"""
@@ -201,6 +212,17 @@ class GuardState:
             and before.alarm in ("", self.alarm)
             and self.tickets.follow(before.tickets)
         )
+
+    def next_mark(self, p: int, coin: float) -> int:
+        """Return the mark of the next ticket, if it is of policy p and was drawn with this coin."""
+        n = self.tickets.n
+        draw = json.dumps([self.run, n, self.policies[p].name, self.tickets.mark(n - 1), coin.hex()])
+        return int.from_bytes(hashlib.sha256(draw.encode()).digest()[:8], signed=True)
+
+    def ticket(self, number: int) -> Ticket:
+        """Return a ticket that was drawn, by its number."""
+        name = self.policies[self.tickets.row(number)[0]].name
+        return Ticket(number, name, self.guard, f"{self.tickets.mark(number) % 2**64:016x}")
 
     def place(self, name: str) -> int | None:
         """Return the place of a policy in `policies`, or None."""

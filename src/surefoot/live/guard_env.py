@@ -104,12 +104,13 @@ def guard_env(
     known = dict(fingerprints or {})
     if set(known) - set(policies):
         raise InvalidSetting(f"fingerprints names {sorted(set(known) - set(policies))[0]!r}, which is no policy here.")
-    state = guard.begin(logged, known.get(BASELINE))
+    given = json.dumps([guard.fingerprint, number, seed, _names(made), list(policies), known, repr(watchdog)])
+    identity = hashlib.sha256(given.encode()).hexdigest()
+    state = guard.begin(logged, known.get(BASELINE), identity)
     for name in list(policies)[1:]:
         state = guard.admit(state, name, known.get(name))
     fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
-    identity = json.dumps([guard.fingerprint, number, seed, _names(made), list(policies), known, repr(watchdog)])
-    file = RunFile(save, guard, hashlib.sha256(identity.encode()).hexdigest(), state)
+    file = RunFile(save, guard, identity, state)
     begun = file.begin(fresh, resume)
     written = None
     if ledger is not None:

@@ -162,7 +162,8 @@ def simulate_guard(
     truth = _laws(guard, list(laws.values()), rule)
     if not rule.relative and truth.value[0] < truth.floor:
         warnings.warn("The baseline is below the floor: the premise of the promise is false.", FloorAboveBaseline, 2)
-    begun = guard.begin(logged=_drawn(baseline, require_integer("logged", logged, 0, InvalidSetting), rng))
+    past = _drawn(baseline, require_integer("logged", logged, 0, InvalidSetting), rng)
+    begun = guard.begin(logged=past, run=f"simulated, seed {seed}")
     P, rows = len(laws), len(laws) * (1000 + 260 * math.ceil(math.log(N + 2)))
     tickets = kernels.empty_tickets(N, P)
     tickets.settled[0], tickets.heard[0] = begun.policies[0].settled, begun.policies[0].heard
@@ -273,5 +274,5 @@ def _state(
         reason = BELOW if gone >= 0 else ""
         withdrawn = gone if gone >= 0 else None
         records.append(PolicyRecord(name, None, int(loop.admitted[p]), withdrawn, reason, *numbers, *proved))
-    columns = Columns(tickets.policy, tickets.code, returns)
-    return GuardState(guard.fingerprint, tuple(records), Tickets.of(columns), begun.logged)
+    columns = Columns(tickets.policy, tickets.code, returns, np.zeros(len(returns), dtype=np.int64))
+    return GuardState(guard.fingerprint, tuple(records), Tickets.of(columns), begun.logged, run=begun.run)
