@@ -20,6 +20,8 @@ from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidS
 from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
+from surefoot.guard.state import Ticket
+from surefoot.live.journal import Journal, Outcome, Told
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
 from surefoot.live.streams import COIN, CounterStream
@@ -89,8 +91,10 @@ def guard_env(
     The draw is recorded first: a policy that raises an error leaves its ticket open, and the episode counts as the
     worst return. A return is what an episode paid until it was terminated or truncated. With `save` a run can be
     interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
-    nothing but their observations and the seed. `ledger` is a file for every plan, which `check_ledger` re-derives. A
-    `watchdog` holds returns against an absolute floor: after an alarm only the baseline is played.
+    nothing but their observations and the seed. Each draw is on disk before its episode begins, in a journal beside
+    the file: an episode in which the process was killed counts as the worst return, too. `ledger` is a file for every
+    plan, which `check_ledger` re-derives. A `watchdog` holds returns against an absolute floor: after an alarm only the
+    baseline is played.
     """
     started = time.perf_counter()
     if resume and save is None:
@@ -148,20 +152,18 @@ def _play(
     coins = CounterStream(seed)
     file.save(played)  # a folder that does not exist is refused now, not after the last episode
     try:
-        while (k := played.state.tickets.n) < episodes and not stop():
+        while (k := played.state.tickets.n) < episodes and (file.tells(k) or not stop()):
             plan = guard.plan(played.state)
             if ledger is not None:
                 ledger.write(plan)
             state, ticket = guard.draw(played.state, plan, coins.at(k, COIN))
+            outcome = file.told(ticket)
             played = replace(played, state=state)  # recorded, whatever happens from here on
-            try:
-                ret = actors[ticket.policy].play(env, episode_seed(seed, k))
-                played = replace(played, state=guard.settle(state, ticket, ret))
-                played = _watched(guard, played, ret)
-            except PolicyFailed as failure:
-                played = replace(played, failed=played.failed + 1, last_failure=str(failure))
-            except InvalidEpisode as refusal:
-                played = replace(played, refused=played.refused + 1, last_failure=str(refusal))
+            if outcome is None:
+                file.drawn(ticket)
+                outcome = actors[ticket.policy].outcome(env, episode_seed(seed, k))
+                file.ended(ticket, outcome)
+            played = _after(guard, played, ticket, outcome)
             report(k + 1)
             file.save_now_and_then(played)
         interrupted = played.state.tickets.n < episodes
@@ -170,6 +172,19 @@ def _play(
     finally:
         file.save(played)
     return played, interrupted
+
+
+def _after(guard: Guard, played: Played, ticket: Ticket, outcome: Outcome) -> Played:
+    """Return where a run stands after an episode. Without a return its ticket stays open."""
+    if outcome.failure:
+        return replace(played, failed=played.failed + 1, last_failure=outcome.failure)
+    if outcome.ret is None:
+        return played
+    try:
+        state = guard.settle(played.state, ticket, outcome.ret)
+    except InvalidEpisode as refusal:
+        return replace(played, refused=played.refused + 1, last_failure=str(refusal))
+    return _watched(guard, replace(played, state=state), outcome.ret)
 
 
 def _watched(guard: Guard, played: Played, ret: float) -> Played:
@@ -197,6 +212,13 @@ class Actor:
             )
         self._policy, self._space = policy, env.action_space
         self._act: Act | None = None if hasattr(policy, "predict") else policy
+
+    def outcome(self, env: Env, seed: int) -> Outcome:
+        """Play one episode, and return how it ended."""
+        try:
+            return Outcome(self.play(env, seed))
+        except PolicyFailed as failure:
+            return Outcome(None, str(failure))
 
     def play(self, env: Env, seed: int) -> float:
         """Play one episode, and return what it was paid. An error of the policy is a PolicyFailed."""
@@ -239,16 +261,25 @@ class Actor:
 
 
 class RunFile:
-    """The file of a run, or none."""
+    """The file of a run with its journal, or none."""
 
     def __init__(self, path: str | Path | None, guard: Guard, run: str, begun: GuardState) -> None:
         """Save the run with this fingerprint there."""
         self.path = None if path is None else require_place(path)
         self._guard, self._run, self._begun, self._saved = guard, run, begun, time.perf_counter()
+        self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
+        self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
 
     def begin(self, fresh: Played, resume: bool) -> Played:
         """Return what is in the file, or the fresh one."""
-        if self.path is None or not self.path.exists():
+        if self.path is None or self._journal is None:
+            return fresh
+        if not self.path.exists():
+            if self._journal.path.exists():
+                raise InvalidFile(
+                    f"{self._journal.path} tells of episodes of a run, but {self.path} does not exist. Restore it, or "
+                    "choose another file: nothing is overwritten."
+                )
             return fresh
         if not resume:
             raise InvalidFile(
@@ -272,16 +303,45 @@ class RunFile:
         if numbers.shape != (2,) or numbers.dtype != np.int64 or numbers.min() < 0:
             raise InvalidFile(f"{self.path}: the numbers of failures are not as written. Restore a copy.")
         failed, refused = numbers.tolist()
+        self._told = {k: told for k, told in self._journal.read().items() if k >= state.tickets.n}
         return Played(guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"]))
 
+    def tells(self, k: int) -> bool:
+        """Was episode k begun by a process that was killed before it saved the run?"""
+        return k in self._told
+
+    def told(self, ticket: Ticket) -> Outcome | None:
+        """Return how this episode ended for that process; None: it was never begun."""
+        told = self._told.get(ticket.number)
+        if told is None:
+            return None
+        if told.policy != ticket.policy:
+            raise InvalidFile(
+                f"{self.path}: its journal says that {told.policy!r} played episode {ticket.number}, found "
+                f"{ticket.policy!r}. Resume with the version of surefoot that wrote it, or restore a copy."
+            )
+        return self._told.pop(ticket.number).outcome
+
+    def drawn(self, ticket: Ticket) -> None:
+        """Have the draw on disk before its episode begins."""
+        if self._journal is not None:
+            self._journal.drawn(ticket.number, ticket.policy)
+
+    def ended(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Write how an episode ended."""
+        if self._journal is not None:
+            self._journal.ended(ticket.number, outcome)
+
     def save(self, played: Played) -> None:
-        """Write where the run stands, whole or not at all."""
-        if self.path is None:
+        """Write where the run stands, whole or not at all. Its journal has nothing more to tell then."""
+        if self.path is None or self._journal is None:
             return
         watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()
         numbers = np.array([played.failed, played.refused])
         about = {"run": self._run, "numbers": numbers, "failure": played.last_failure or " "}
         write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **about})
+        if not self._told:
+            self._journal.remove()
         self._saved = time.perf_counter()
 
     def save_now_and_then(self, played: Played) -> None:

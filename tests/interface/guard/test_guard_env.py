@@ -1,5 +1,10 @@
 """A guard in Gymnasium environments: policies of three kinds, failures, resuming, the watchdog."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -209,6 +214,74 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
     ):
         with pytest.raises(sf.InvalidFile, match=r"another run|other logged"):
             played(**{**settings, **other}, save=tmp_path / "b.npz", resume=True)
+
+
+class Fifth:
+    """A policy that does something in its fifth episode."""
+
+    def __init__(self, act):
+        self.act, self.count = act, 0
+
+    def __call__(self, observation):
+        self.count += 1
+        return self.act() if self.count == 5 else informed(observation)
+
+
+def broken():
+    raise ZeroDivisionError
+
+
+SETTINGS = {"episodes": 120, "watchdog": sf.Watchdog(), "logged": [1.0] * 200}
+
+
+def killed(folder):
+    """In another process: the candidate's fifth episode ends it, and nothing can be done about it."""
+    files = {"save": f"{folder}/b.npz", "ledger": f"{folder}/b.ledger"}
+    played(Fifth(lambda: os._exit(9)), **SETTINGS, **files)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """A folder with what a process left that was killed: copy it."""
+    folder = tmp_path_factory.mktemp("left")
+    code = "import runpy, sys; runpy.run_path(sys.argv[1])['killed'](sys.argv[2])"
+    assert subprocess.run([sys.executable, "-c", code, __file__, str(folder)], check=False).returncode == 9
+    return folder
+
+
+@pytest.mark.parametrize("more", [b"", b'["drawn", 9'])
+def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, left, more):
+    """Resumed, the run is the one in which that episode failed. A line that was cut off: no episode had begun."""
+    whole = played(Fifth(broken), **SETTINGS, ledger=tmp_path / "a.ledger")
+    shutil.copytree(left, tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "b.npz.journal").open("ab") as stream:
+        stream.write(more)
+    run = played(informed, **SETTINGS, save=tmp_path / "b.npz", ledger=tmp_path / "b.ledger", resume=True)
+    assert run.state.open_tickets == 1 and run.played["candidate"] > 20
+    assert run.state == whole.state
+    assert (tmp_path / "b.ledger").read_bytes() == (tmp_path / "a.ledger").read_bytes()
+    assert not (tmp_path / "b.npz.journal").exists()
+    shutil.copy(left / "b.npz.journal", tmp_path)  # as if killed after the run was saved, before this was removed
+    assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
+
+
+def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
+    shutil.copytree(left, tmp_path, dirs_exist_ok=True)
+    journal = tmp_path / "b.npz.journal"
+    text = journal.read_text()
+    for changed, words in (
+        (text.replace('"candidate"', '"baseline"'), "played episode"),
+        (text.replace("journal of", "journal off", 1), "another run"),
+        (text.replace('"drawn"', '"lost"', 1), "impossible"),
+    ):
+        journal.write_text(changed)
+        for _ in range(2):
+            with pytest.raises(sf.InvalidFile, match=words):
+                played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
+        assert journal.read_text() == changed
+    (tmp_path / "b.npz").unlink()
+    with pytest.raises(sf.InvalidFile, match="does not exist"):
+        played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
 
 
 def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported():
