@@ -205,6 +205,8 @@ class Told:
         columns, last = state.tickets.columns, self.tickets + len(record["drawn"])
         happened = last <= state.tickets.n and self.policies + len(record["admitted"]) <= len(state.policies)
         happened = happened and record["drawn"] == columns.policy[self.tickets : last].tolist()
+        happened = happened and record["alarm"] in ("", state.alarm)
+        happened = happened and all(state.policies[p].withdrawn == at for p, at in record["withdrawn"])
         return happened and all(hexes(float(columns.ret[i])) == ret for i, ret in record["settled"])
 
     def add(self, record: Entry) -> None:

@@ -108,6 +108,13 @@ class Head:
         """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
         return self.delta * ((0.45, 0.40)[p] if p < 2 else 0.15 / ((p - 1) * p))
 
+    def told(self) -> str:
+        """Return what was declared, or logged before: nobody can check it here."""
+        floor = f"the floor is {float(self.floor):g}" if self.floor is not None else ""
+        floor = floor or f"the floor is {float(self.keep):g} of the baseline's value less {float(self.amount):g}"
+        logged = f"{sum(self.logged) // EPISODE} logged returns of the baseline, {self.missing} missing"
+        return f"{floor}, returns lie in {self.low:g} to {self.high:g}, {logged}"
+
     def floor_of(self, value: Fraction) -> Fraction:
         """Return the floor, if the baseline is worth this."""
         return self.keep * value - self.amount if self.floor is None else self.floor
@@ -297,8 +304,9 @@ def verify(lines: Iterable[bytes]) -> Any:
         refusals.append((0, "the file is empty"))
     promise, episodes = "no guard", 0
     if check.tickets is not None:
-        delta, episodes = check.tickets.head.delta, len(check.tickets.policy)
-        promise = f"A guard: certified at delta = {delta:g} for every episode's coin-averaged value"
+        head, episodes = check.tickets.head, len(check.tickets.policy)
+        promise = f"A guard: certified at delta = {head.delta:g} for every episode's coin-averaged value\n"
+        promise += f"Declared: {head.told()}"
     plans = sum(check.found.values())
     return Verdict(
         plans,
@@ -313,7 +321,7 @@ def verify(lines: Iterable[bytes]) -> Any:
 
 
 def summary(verdict: Any) -> str:
-    """Return the verdict in four lines."""
+    """Return the verdict in five lines."""
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])

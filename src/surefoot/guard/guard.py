@@ -264,7 +264,12 @@ class Guard:
         `coin` is the random number that decided. Without it, two states that were forked from one and dispatched the
         same policies cannot tell their tickets apart.
         """
+        self._require_mine(state)
+        if require_integer("The place of a policy", p, 0, InvalidSetting) >= len(state.policies):
+            raise InvalidSetting(f"There is no policy {p}: expected a place in state.policies, 0 for the baseline.")
         policy = state.policies[p]
+        if not policy.active:
+            raise InvalidSetting(f"{policy.name!r} was withdrawn, and has no more tickets. Dispatch another policy.")
         after = replace(state, tickets=state.tickets.drawn(p, state.next_mark(p, coin)))
         after = after.with_policy(p, replace(policy, unheard=policy.unheard + 1))
         return after, after.ticket(state.tickets.n)

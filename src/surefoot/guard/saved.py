@@ -77,6 +77,8 @@ def _state(about: dict[str, Any], columns: Columns, logged: Ints, low: float, hi
     _require(names[0][2:4] == [0, None] and isinstance(about["alarm"], str), "no baseline, or no text of an alarm")
     numbers = [about["logged"], about["missing"], *(name[2] for name in names), *(name[3] or 0 for name in names)]
     _require(all(type(number) is int and 0 <= number < MOST for number in numbers), "a number that counts nothing")
+    admissions = [name[2] for name in names]
+    _require(admissions == sorted(admissions), "policies are not in the order of their admission")
     shown = [(column.ndim, len(column), column.dtype.str) for column in columns]
     wanted = [(1, len(policy), kind) for kind in ("<i8", "<i8", "<f8", "<i8")]
     _require(shown == wanted, "columns of tickets differ in length, or have other types")

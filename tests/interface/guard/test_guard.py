@@ -221,6 +221,10 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         (sf.InvalidSetting, "Expected a state", lambda: guard.plan("state")),
         (sf.InvalidSetting, "not made by this guard", lambda: guard.draw(state, other.plan(other.begin()), None)),
         (sf.InvalidSetting, "another state", lambda: guard.draw(guard.begin(), plan, None)),
+        (sf.InvalidSetting, "expected an integer >= 0", lambda: guard.dispatch(state, -1)),
+        (sf.InvalidSetting, "no policy 2", lambda: guard.dispatch(state, 2)),
+        (sf.InvalidSetting, "was withdrawn", lambda: guard.dispatch(guard.withdraw(state, "c"), 1)),
+        (sf.InvalidSetting, "another guard", lambda: other.dispatch(state, 0)),
         (sf.InvalidSetting, "already", lambda: guard.admit(state, "c")),
         (sf.InvalidSetting, "already", lambda: guard.admit(state, "baseline")),
         (sf.InvalidSetting, "expected a word", lambda: guard.admit(state, "")),
@@ -362,6 +366,11 @@ def test_a_saved_state_goes_on_exactly(tmp_path):
         {"logged": lambda x: x[:-1]},
         {"logged": lambda x: x + 1},
         {"about_guard": lambda x: json.dumps({**json.loads(str(x)), "policies": []})},
+        {
+            "about_guard": lambda x: (
+                str(x).replace('"d", null, 60', '"d", null, 0').replace('"c", null, 0', '"c", null, 1')
+            )
+        },
         {"about_guard": lambda x: json.dumps({"guard": json.loads(str(x))["guard"]})},
     ],
 )
@@ -369,6 +378,7 @@ def test_a_state_that_is_impossible_is_refused(tmp_path, damage):
     """Also one with a hash that fits."""
     guard = sf.Guard(**RANGE)
     state = played(guard, guard.admit(guard.begin(logged=[0.5]), "c"), {"baseline": 0.7, "c": 0.9}, 60)
+    state = guard.admit(state, "d")
     guard.save(state, tmp_path / "g.npz")
     _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
     write_arrays(tmp_path / "h.npz", "guard-state", arrays)

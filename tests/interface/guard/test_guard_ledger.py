@@ -256,6 +256,34 @@ def test_any_change_of_a_byte_is_found(tmp_path):
     assert guard_verifier.verify([]).refusals and not guard_verifier.verify(text.splitlines(keepends=True)[:2]).closed
 
 
+def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
+    """What came after that state is removed: also an alarm, and a withdrawal."""
+    guard = sf.Guard(floor=0.6, low=0.0, high=1.0)
+    for name, later in (
+        ("alarm", lambda s, t: guard.settle(s, t, -1.0)),
+        ("gone", lambda s, _: guard.withdraw(s, "a")),
+    ):
+        state, rng = guard.admit(guard.begin(logged=[1.0] * 200), "a"), np.random.default_rng(0)
+        ledger = sf.GuardLedger(tmp_path / name, guard)
+        ledger.write(guard.plan(state))
+        saved, ticket = guard.draw(state, guard.plan(state), rng)
+        ledger.write(guard.plan(later(saved, ticket)))
+        assert len((tmp_path / name).read_text().splitlines()) == 3
+        ledger = sf.GuardLedger.resume(tmp_path / name, guard, saved)
+        state = guard.settle(saved, ticket, 1.0)
+        ledger.write(guard.plan(state))
+        ledger.close(guard.draw(state, guard.plan(state), rng)[0])
+        assert sf.check_ledger(tmp_path / name).refusals == ()
+
+
+def test_the_summary_says_what_was_declared(absolute, tmp_path):
+    told = guard_verifier.summary(sf.check_ledger(absolute))
+    assert "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 missing" in told
+    written(tmp_path / "g.ledger", "below", 20)
+    told = guard_verifier.summary(sf.check_ledger(tmp_path / "g.ledger"))
+    assert "the floor is 1 of the baseline's value less 0.4, returns lie in -1 to 1" in told
+
+
 def test_a_ledger_of_another_guard_is_not_continued(tmp_path):
     path = tmp_path / "g.ledger"
     _, state = written(path, "absolute", 40)
