@@ -21,6 +21,7 @@ from .agents import RewardFreeSafeRL as RewardFreeSafeRL
 from .agents import StepMix as StepMix
 from .agents import StepNoMix as StepNoMix
 from .agents import Thompson as Thompson
+from .assurance.guard_ledger import GuardLedger as GuardLedger
 from .assurance.ledger import Ledger as Ledger
 from .assurance.ledger import check_ledger as check_ledger
 from .assurance.watchdog import Alarm as Alarm
@@ -45,6 +46,12 @@ from .errors import InvalidStudy as InvalidStudy
 from .errors import MissingExtra as MissingExtra
 from .errors import SolverTrouble as SolverTrouble
 from .errors import SurefootError as SurefootError
+from .guard import Guard as Guard
+from .guard import GuardPlan as GuardPlan
+from .guard import GuardState as GuardState
+from .guard import Ticket as Ticket
+from .live.guard_env import GuardedRun as GuardedRun
+from .live.guard_env import guard_env as guard_env
 from .live.learn import learn as learn
 from .live.learner import Learner as Learner
 from .offline import Codebook as Codebook
@@ -82,6 +89,9 @@ from .simulation.simulate import simulate as simulate
 from .simulation.simulate import simulate_many as simulate_many
 from .simulation.simulate import simulate_plainly as simulate_plainly
 from .simulation.simulate import simulate_reference as simulate_reference
+from .simulation.simulate_guard import GuardRun as GuardRun
+from .simulation.simulate_guard import Outcomes as Outcomes
+from .simulation.simulate_guard import simulate_guard as simulate_guard
 from .task.counts import Counts as Counts
 from .task.episode import Episode as Episode
 from .task.policy import EpisodicMixture as EpisodicMixture

@@ -24,6 +24,7 @@ LAYERS = (  # highest first; a package imports only what is below its line, neve
     {"live"},
     {"simulation"},
     {"assurance", "offline"},
+    {"guard"},
     {"agents", "worlds"},
     {"bounds"},
     {"numerics", "task"},
@@ -45,10 +46,12 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "numba": {"numerics.kernels"},
     "numpy": {
         "agents",
+        "assurance.guard_ledger",
         "assurance.ledger",
         "assurance.watchdog",
         "base",
         "bounds",
+        "guard",
         "live",
         "numerics",
         "offline",
@@ -64,12 +67,19 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
 }
 NOWHERE = {"dask", "flint", "hypothesis", "mpmath", "pandas", "pyarrow", "pyspark"}  # by an import statement
 BY_CONTRACT = ALLOWED.keys() - {"numpy"}  # the others are refused by the tables above alone
-WORLDS = {"simulation", "live.learn", "studies", "cli", "envs.gymnasium"}  # who may see the true worlds
+WORLDS = {
+    "simulation",
+    "live.learn",
+    "live.guard_env",
+    "studies",
+    "cli",
+    "envs.gymnasium",
+}  # who may see the true worlds
 DYNAMIC = {  # who imports by a name that is computed
     "offline.logs.warehouse": "ibis with pandas and pyarrow: all of them or a message that names the extra",
     "studies.run.runner": "whether Dask is installed",
 }
-VERIFIER = "assurance.verifier"
+VERIFIERS = ("assurance.verifier", "assurance.guard_verifier")
 
 
 def module_of(path, root):
@@ -101,7 +111,7 @@ def strangers(root):
         module = module_of(path, root)
         for name in imports(path.read_text()):
             library = name.split(".")[0]
-            ours = library == "surefoot" and module != VERIFIER
+            ours = library == "surefoot" and module not in VERIFIERS
             if not ours and library not in sys.stdlib_module_names and not within(module, ALLOWED.get(library, ())):
                 yield module, library
 
@@ -318,18 +328,19 @@ def test_two_files_of_one_folder_that_import_each_other_are_refused(copy):
     assert found == set(folders(copy))
 
 
-def test_the_verifier_imports_the_standard_library_alone(copy):
+@pytest.mark.parametrize("verifier", VERIFIERS)
+def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
     """Each of our packages is refused by its contract; a library, and a new file beside it, by the table."""
     ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "assurance"}
-    ours |= {"surefoot.assurance.ledger", "surefoot.assurance.watchdog", "surefoot"}
+    ours |= {f"surefoot.assurance.{name}" for name in ("guard_ledger", "ledger", "watchdog")} | {"surefoot"}
     libraries = ALLOWED.keys() | NOWHERE
     plant(copy, "assurance.new_file", "import os")
     planted = sorted({*ours, *libraries, "surefoot.assurance.new_file"})
-    module = plant(copy, VERIFIER, *(f"import {what}" for what in planted))
+    module = plant(copy, verifier, *(f"import {what}" for what in planted))
     _, report = run_contracts(copy)
     assert {(module, what) for what in ours} <= set(refused(report))
-    assert "The verifier shares no code with the package" in broken(report)
-    found = [library for name, library in strangers(copy) if name == VERIFIER]
+    assert "The verifiers share no code with the package" in broken(report)
+    found = [library for name, library in strangers(copy) if name == verifier]
     assert set(found) == libraries | {"surefoot"}
     assert found.count("surefoot") == len(ours) + 1
 

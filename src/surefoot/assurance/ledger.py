@@ -10,7 +10,7 @@ import math
 import os
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.agents.splice_agent import SpliceAgent
-from surefoot.assurance import verifier
+from surefoot.assurance import guard_verifier, verifier
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.files import require_place
@@ -120,15 +120,7 @@ class Ledger:
 
     def _append(self, record: Entry, after: "Last", mode: str = "ab") -> None:
         """Write one more line, before the plan is played."""
-        line, digest = chained(record, self._last.digest)
-        try:
-            with self.path.open(mode) as stream:
-                stream.write(line)
-        except FileExistsError:
-            raise InvalidFile(
-                f"{self.path} exists. Choose another file for the ledger: nothing is overwritten."
-            ) from None
-        self._last = after._replace(digest=digest)
+        self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
 
 
 class Last(NamedTuple):
@@ -141,13 +133,24 @@ class Last(NamedTuple):
     played: str = ""  # a digest of what the last plan plays
 
 
-def check_ledger(path: str | Path) -> "verifier.Verdict":
-    """Re-derive every plan of a ledger with the separate verifier."""
+def check_ledger(path: str | Path) -> Any:
+    """Re-derive every plan of a ledger, of an agent or of a guard, with its separate verifier."""
     try:
         with Path(path).open("rb") as stream:
-            return verifier.verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
+            return verifier_for(path).verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
     except OSError as reason:
         raise InvalidFile(f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans.") from None
+
+
+def verifier_for(path: str | Path) -> ModuleType:
+    """Return the verifier of a ledger, by the kind of its first record."""
+    with Path(path).open("rb") as stream:
+        first = stream.readline(verifier.LONGEST + 1)
+    try:
+        record = json.loads(first)
+    except (ValueError, RecursionError):
+        record = None
+    return guard_verifier if isinstance(record, dict) and record.get("kind") == "guard" else verifier
 
 
 def require_floor_agent(agent: object) -> SpliceAgent:
@@ -181,6 +184,17 @@ def chained(record: Entry, before: str) -> tuple[bytes, str]:
     """Return the line of a record that follows the digest `before`, and the digest of the record."""
     digest = hashlib.sha256(before.encode("ascii") + canonical(record)).hexdigest()
     return canonical({**record, "digest": digest}) + b"\n", digest
+
+
+def append(path: Path, record: Entry, before: str, mode: str) -> str:
+    """Write one more record to a ledger, and return its digest. Mode "xb": the file must be new."""
+    line, digest = chained(record, before)
+    try:
+        with path.open(mode) as stream:
+            stream.write(line)
+    except FileExistsError:
+        raise InvalidFile(f"{path} exists. Choose another file for the ledger: nothing is overwritten.") from None
+    return digest
 
 
 def hexes(values: AnyArray | list[Any] | float) -> Any:

@@ -31,6 +31,7 @@ from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
+from surefoot.guard import Guard
 from surefoot.task.policy import EpisodicMixture, uniform
 from surefoot.task.units import Units
 
@@ -75,6 +76,16 @@ class Watchdog:
         low, width = possible.lowest, max(possible.span + possible.rounding, LEAST_SPAN * problem.H)
         watch = Watch(Bet.on(self.alpha, watched.level, low, width), problem.units)
         return watch if path is None else watch.restored(path, *_read(path))
+
+    def on_guard(self, guard: Guard) -> "Watch":
+        """Start to watch the episodes of a guard."""
+        if isinstance(guard.floor, BaselineFloor):
+            raise InvalidSetting(
+                "The guard's floor is relative to the baseline's value, which is unknown: there is no number to "
+                "compare returns with. Use a floor in units of return, or leave watchdog out."
+            )
+        level = (guard.floor - guard.low) / (guard.high - guard.low)
+        return Watch(Bet.on(self.alpha, level, 0.0, 1.0), Units(guard.low, guard.high, 1, guard.unit))
 
 
 class Bet(NamedTuple):

@@ -65,12 +65,12 @@ def replacing(target: Path) -> Iterator[Path]:
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
         partial.replace(target)
-        _sync_folder(target.absolute().parent)
+        sync_folder(target.absolute().parent)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Write the new name to disk, too. Where folders cannot be opened (Windows), the system does this itself."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -12,6 +12,7 @@ import typer
 
 from surefoot.__about__ import __version__
 from surefoot.cli.console import BAD_DATA, FINE, INTERRUPTED, USAGE, echo, echo_json, say, warn
+from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, SurefootError
@@ -25,6 +26,7 @@ app = typer.Typer(
 
 
 app.add_typer(logs, name="logs")
+app.add_typer(guard, name="guard")
 app.command()(baseline)
 app.command()(show)
 for command in (studies, run, report, results):
@@ -229,17 +231,20 @@ def forecast(
 
 @app.command()
 def certify(
-    ledger: Annotated[Path, typer.Argument(help="A ledger of plans, written by `try --ledger`, learn or Ledger.")],
+    ledger: Annotated[
+        Path,
+        typer.Argument(help="A ledger of plans, written by `try --ledger`, learn, guard_env, Ledger or GuardLedger."),
+    ],
 ) -> None:
     """Re-derive every plan of a ledger, with a separate verifier that shares no code with the library.
 
     Exit code 0: every plan holds. 3: a plan is refused or NOT CERTIFIED, or the file is not a ledger.
     """
-    from surefoot.assurance import verifier
+    from surefoot.assurance.ledger import verifier_for
 
     if not ledger.is_file():
         raise InvalidSetting(f"{ledger} is not a file. Expected a ledger of plans.")
-    raise typer.Exit(verifier.main([str(ledger)]))
+    raise typer.Exit(verifier_for(ledger).main([str(ledger)]))
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.guard.forecast import RampForecast
 from surefoot.simulation.forecast import Waiting
 from surefoot.simulation.run import Run
 
@@ -130,6 +131,31 @@ def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = 
     left.legend(frameon=False, fontsize=8)
     left.set_ylabel("episodes, as forecast")
     figure.suptitle(title or f"{known.agent}, {known.grounds}: how long until ...", fontsize=10)
+    if target is not None:
+        figure.savefig(target)
+    return figure
+
+
+def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = "") -> "Figure":
+    """Draw how many episodes a candidate needs to each stage of a guard, against its true value."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    target = None if path is None else require_target(path)
+    figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for i, goal in enumerate(ramp.goals):
+        shown = [(value, max(found[i] or 0, 1)) for value, found in ramp.rows if found[i] is not None]
+        if shown:
+            axes.plot(*zip(*shown, strict=True), "o-", color=COLOURS[i % len(COLOURS)], ms=3.5, label=f"{goal:.0%}")
+    axes.axvline(ramp.floor, color="#666666", ls="--", lw=1.0, label=f"floor {ramp.floor:.4g}")
+    axes.axvline(ramp.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {ramp.baseline:.4g}")
+    axes.set_xlabel(f"true value of the candidate ({unit})" if unit else "true value of the candidate", fontsize=9)
+    axes.set_ylabel("episodes to each stage, as forecast")
+    axes.set_yscale("log")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
     if target is not None:
         figure.savefig(target)
     return figure

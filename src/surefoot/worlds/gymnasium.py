@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
@@ -468,3 +468,18 @@ def env_id(name: str) -> str:
 
 for _name in FAMILIES:
     gymnasium.register(id=env_id(_name), entry_point=_builder(_name))
+
+
+def as_action(space: gymnasium.Space[Any], given: Any) -> Any:
+    """Return what a policy gave as an action of this space: a number for Discrete, an array of its shape for Box.
+
+    ValueError: it is none. Nothing is clipped.
+    """
+    action = given
+    if isinstance(space, Discrete):
+        action = operator.index(np.asarray(given).reshape(()).item())
+    elif isinstance(space, Box):
+        action = np.asarray(given, dtype=space.dtype).reshape(space.shape)
+    if not space.contains(action):
+        raise ValueError(f"the policy gave {given!r}, expected an action of {space}")
+    return action

@@ -16,6 +16,19 @@ from .evidence import Evidence as Evidence
 from .evidence import look_ahead as look_ahead
 from .evidence import q_bounds as q_bounds
 from .evidence import refresh_all as refresh_all
+from .guard import OPEN as OPEN
+from .guard import STEP as STEP
+from .guard import GuardAccount as GuardAccount
+from .guard import GuardLoop as GuardLoop
+from .guard import GuardRule as GuardRule
+from .guard import GuardScratch as GuardScratch
+from .guard import Laws as Laws
+from .guard import Reports as Reports
+from .guard import Tickets as Tickets
+from .guard import best_prefix as best_prefix
+from .guard import choose_shares as choose_shares
+from .guard import empty_tickets as empty_tickets
+from .guard import run_guard as run_guard
 from .kl import SUPPORTS as SUPPORTS
 from .kl import Balls as Balls
 from .kl import RewardArrays as RewardArrays
@@ -32,6 +45,7 @@ from .parts import cores as cores
 from .pessimism import lower_values as lower_values
 from .pessimism import pessimistic as pessimistic
 from .portfolio import Portfolio as Portfolio
+from .portfolio import mean_lower as mean_lower
 from .portfolio import portfolio_from as portfolio_from
 from .portfolio import seen_returns_from as seen_returns_from
 from .sparse import BallSettings as BallSettings

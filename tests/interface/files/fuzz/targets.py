@@ -529,6 +529,23 @@ def _read_learning(folder: Path) -> object:
     return repr(found.counts)
 
 
+def _make_guard(folder: Path) -> None:
+    guard = sf.Guard(low=0.0, high=1.0)
+    state = guard.admit(guard.begin(logged=[0.5, None, 1.0] * 10), "c", "f")
+    for k in range(20):
+        state, ticket = guard.draw(state, guard.plan(state), np.random.default_rng(k))
+        state = state if k % 5 == 0 else guard.settle(state, ticket, k / 20)
+    guard.save(guard.admit(state, "d"), folder / "file.npz")
+
+
+def _read_guard(folder: Path) -> object:
+    guard = sf.Guard(low=0.0, high=1.0)
+    found = guard.load(folder / "file.npz")
+    guard.save(found, folder / "again.npz")
+    assert guard.load(folder / "again.npz") == found
+    return guard.plan(found).explain()
+
+
 def _log_rows() -> list[tuple[object, ...]]:
     rng = np.random.default_rng(0)
     rows = []
@@ -725,6 +742,7 @@ TARGETS = {
         Target("mixture", "file.npz", _make_mixture, _read_policy, spoilt_npz),
         Target("counts", "file.npz", _make_counts, _read_counts, spoilt_npz),
         Target("learning", "file.npz", _make_learning, _read_learning, spoilt_npz),
+        Target("guard", "file.npz", _make_guard, _read_guard, spoilt_npz),
         Target("log-counts", "file.npz", _make_log_counts, _read_log_counts, spoilt_npz),
         Target("baseline", "file.npz", _make_baseline, _read_baseline, spoilt_npz),
         Target("codebook", "file.json", _make_codebook, _read_codebook, spoilt_json),

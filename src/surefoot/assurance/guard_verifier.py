@@ -1,0 +1,349 @@
+"""Re-derive every plan of a guard's ledger, and refuse whatever is not proved: `python guard_verifier.py FILE`.
+
+One file, the standard library alone, no code shared with what writes ledgers. It is in the order of the proof: records
+and digests, the first record and how delta is spent, tickets, bounds, a plan's claims, the summary. The format, and
+what is checked: docs/ledger.md. The proof: docs/guard.md.
+
+Arithmetic: shares and floors are compared as fractions, exactly. A bound m is proved if the capital W(m) of the tickets
+is at least one over its level. Its logarithm is a sum of n log(1 - theta + theta x / m): floats, each right to 2^-50 of
+itself, from which 2^-48 of all that was added up is taken off. Bounds that nothing rests on are not in the ledger.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from bisect import bisect_right
+from collections import namedtuple
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+LONGEST = 2**26  # bytes of a record
+GRID = 2**53  # shares of the coin are whole multiples of 1/GRID
+FINE, EPISODE, INTERVALS = 2**22, 2**20, 64
+HALF = [round(FINE * math.sin(math.pi * k / (2 * INTERVALS)) ** 2) for k in range(INTERVALS // 2 + 1)]
+NODES = [*HALF, *(FINE - node for node in reversed(HALF[:-1]))]  # where returns are counted, in 1/FINE of the range
+STAKES = [x / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128, 64, 32, 16, 8, 4, 2, 1)]
+WEIGHTS = [3 / 32] * 8 + [1 / 32] * 8
+LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPISODE * FINE)  # by rounding down, at most
+HAIR = 2.0**-48
+FIELDS = {
+    "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
+    "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
+    "end": "kind digest plans admitted withdrawn drawn settled alarm",
+}
+Verdict = namedtuple("Verdict", "plans certified trusted episodes closed digest promise refusals")
+
+
+def require(holds: Any, reason: str) -> None:
+    """Refuse the record unless this holds."""
+    if not holds:
+        raise ValueError(reason)
+
+
+# ---- 1. Records and digests
+
+
+def read_record(line: bytes, before: str) -> dict[str, Any]:
+    """Return the record of a line that is canonical, and whose digest follows the digest `before`."""
+    require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
+    record: dict[str, Any] = json.loads(line.decode("ascii"))
+    body = canonical({key: value for key, value in record.items() if key != "digest"})
+    fits = record["digest"] == hashlib.sha256(before.encode() + body).hexdigest()
+    require(fits and canonical(record) + b"\n" == line, "the digest does not fit, or the line is not canonical")
+    require(set(record) == set(FIELDS[record["kind"]].split()), "other fields")
+    return record
+
+
+def canonical(record: Any) -> bytes:
+    """Return a record as a line: keys sorted, no spaces."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+def number(text: Any) -> float:
+    """Return a finite float from its canonical hexadecimal text: nothing is rounded."""
+    require(type(text) is str, "a number is not a text")
+    value = float.fromhex(text)
+    require(value.hex() == text and math.isfinite(value), "a number is not canonical")
+    return value
+
+
+def whole(value: Any, most: float = math.inf) -> int:
+    """Return a whole number that is not negative."""
+    require(type(value) is int and 0 <= value <= most, f"found {value!r:.20}, expected a whole number")
+    return int(value)
+
+
+# ---- 2. The first record: the floor, the range, and how delta is spent
+
+
+class Head:
+    """What all plans have in common."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        """Check each part of the first record."""
+        require(given["kind"] == "guard" and given["format"] == 1, "not the ledger of a guard, of format 1")
+        self.low, self.high = number(given["low"]), number(given["high"])
+        self.delta = number(given["delta"])
+        require(self.low < self.high and 0 < self.delta < 1, "the range, or delta")
+        floors = [given["floor"], given["max_loss"], given["below"]]
+        require(sum(floor is not None for floor in floors) == 1, "a guard has one floor")
+        self.relative = given["floor"] is None
+        self.floor, loss, amount = (None if floor is None else Fraction(number(floor)) for floor in floors)
+        self.keep, self.amount = 1 - (loss or Fraction(0)), amount or Fraction(0)
+        if loss is not None:
+            require(0 < loss < 1 and self.low >= 0, "a share of the baseline's value needs returns that are >= 0")
+        require(amount is None or amount > 0, "an amount that may be lost is above 0")
+        self.stages = [Fraction(number(stage)) for stage in given["stages"]]
+        require(self.stages == sorted(set(self.stages)), "stages that do not rise")
+        require(all(0 < stage <= 1 for stage in self.stages), "a stage outside 0..1")
+        self.logged = [whole(weight) for weight in given["logged"]] or [0] * len(NODES)
+        self.missing = whole(given["missing"])
+        require(len(self.logged) == len(NODES) and sum(self.logged) % EPISODE == 0, "logged returns")
+
+    def level(self, p: int) -> float:
+        """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
+        return self.delta * ((0.45, 0.40)[p] if p < 2 else 0.15 / ((p - 1) * p))
+
+    def told(self) -> str:
+        """Return what was declared, or logged before: nobody can check it here."""
+        floor = f"the floor is {float(self.floor):g}" if self.floor is not None else ""
+        floor = floor or f"the floor is {float(self.keep):g} of the baseline's value less {float(self.amount):g}"
+        logged = f"{sum(self.logged) // EPISODE} logged returns of the baseline, {self.missing} missing"
+        return f"{floor}, returns lie in {self.low:g} to {self.high:g}, {logged}"
+
+    def floor_of(self, value: Fraction) -> Fraction:
+        """Return the floor, if the baseline is worth this."""
+        return self.keep * value - self.amount if self.floor is None else self.floor
+
+
+# ---- 3. Tickets
+
+
+class Tickets:
+    """Every ticket in dispatch order: whose it is, and its return."""
+
+    def __init__(self, head: Head) -> None:
+        """Begin with what was logged of the baseline."""
+        self.head = head
+        self.policy: list[int] = []
+        self.code: list[tuple[int, int] | None] = []  # the node below a return, what counts for the next; None: open
+        self.mine: list[list[int]] = [[]]  # the tickets of each policy
+        self.withdrawn: dict[int, int] = {}
+        self.names = {"baseline"}
+        self.alarm = ""
+
+    def add(self, record: dict[str, Any], shares: list[int] | None) -> None:
+        """Take in what happened since the plan before, whose shares of the coin these are."""
+        n = len(self.policy)
+        drawn = record["drawn"]
+        require(not drawn or shares is not None, "tickets were drawn before there was a plan")
+        for p in drawn:
+            require(whole(p) < len(shares or []) and (shares or [])[p] > 0, "a ticket of a policy that has no share")
+            self.mine[p].append(len(self.policy))
+            self.policy.append(p)
+            self.code.append(None)
+        for p, at in record["withdrawn"]:
+            require(0 < whole(p) < len(self.mine) + len(record["admitted"]), "a policy is withdrawn that is not there")
+            require(
+                p not in self.withdrawn and n <= whole(at) <= len(self.policy), "a policy is withdrawn again, or late"
+            )
+            late = p < len(self.mine) and any(i >= at for i in self.mine[p])
+            require(not late, "a ticket of a policy that is withdrawn")
+            self.withdrawn[p] = at
+        for name, fingerprint, at in record["admitted"]:
+            texts = type(name) is str and type(fingerprint) is str
+            require(texts and name not in self.names, "a name that is no text, or is used again")
+            require(n <= whole(at) <= len(self.policy), "an admission at another time")
+            self.names.add(name)
+            self.mine.append([])
+        for i, ret in record["settled"]:
+            known = whole(i) < len(self.policy) and self.code[i] is None
+            require(known, "a ticket is settled that is unknown, or again")
+            self.code[i] = self.spread(number(ret))
+        require(type(record["alarm"]) is str and (record["alarm"] or not self.alarm), "an alarm is taken back")
+        require(not self.alarm or not any(drawn), "a candidate played after an alarm")
+        self.alarm = record["alarm"]
+
+    def spread(self, ret: float) -> tuple[int, int]:
+        """Return the node below a return, and how much of an episode counts for the next one."""
+        low, high = Fraction(self.head.low), Fraction(self.head.high)
+        require(low <= Fraction(ret) <= high, "a return outside its range")
+        place = math.floor((Fraction(ret) - low) * FINE / (high - low))
+        k = min(bisect_right(NODES, place) - 1, INTERVALS - 1)
+        return k, (place - NODES[k]) * EPISODE // (NODES[k + 1] - NODES[k])
+
+    def prefix(self, p: int, size: int, worst: int) -> list[int]:
+        """Return how the first tickets of a policy are spread over the nodes, open ones counted at the worst node.
+
+        `size` tickets, logged returns first, which all count.
+        """
+        logged = sum(self.head.logged) // EPISODE if p == 0 else 0
+        require(logged <= size <= logged + len(self.mine[p]), "a bound by more tickets than there are")
+        weights = list(self.head.logged) if p == 0 else [0] * len(NODES)
+        weights[worst] += self.head.missing * EPISODE if p == 0 else 0
+        for i in self.mine[p][: size - logged]:
+            k, above = self.code[i] or (worst, 0)
+            weights[k] += EPISODE - above
+            if above:
+                weights[k + 1] += above
+        return weights
+
+
+# ---- 4. Bounds
+
+
+def log_capital(weights: list[int], m: float) -> float:
+    """Return at most log W(m), W(m) = sum_j weight_j prod_k (1 - theta_j + theta_j x_k / m)^n_k."""
+    seen = [(weight / EPISODE, node / FINE) for weight, node in zip(weights, NODES, strict=True) if weight]
+    found = []
+    for theta, share in zip(STAKES, WEIGHTS, strict=True):
+        factors = [(n, 1.0 - theta + theta * x / m) for n, x in seen]
+        if all(factor > 0.0 for _, factor in factors):
+            terms = [n * math.log(factor) for n, factor in factors]
+            # A factor is right to about 2^-51 of itself, or of 1 + theta x/m where theta is nearly 1.
+            size = math.fsum(abs(term) + n for term, (n, _) in zip(terms, factors, strict=True))
+            found.append(math.log(share) + math.fsum(terms) - HAIR * size)
+    most = max(found, default=-math.inf)
+    if most == -math.inf:
+        return most
+    return most + math.log(math.fsum(math.exp(x - most) for x in found)) - HAIR * (1.0 + abs(most))
+
+
+def check_bound(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
+    """Return what a plan claims of policy p, if its tickets prove it: a lower bound, or the baseline's upper one."""
+    upper = p == 0 and head.relative
+    value, size = Fraction(number(claim[0])), whole(claim[1])
+    low, high = Fraction(head.low), Fraction(head.high)
+    if value == (high if upper else low):
+        return value
+    require(low < value < high, "a bound outside the range of returns")
+    weights = tickets.prefix(p, size, len(NODES) - 1 if upper else 0)
+    part = (high - value) / (high - low) + LOST if upper else (value - low) / (high - low)
+    m = float(part)
+    m = math.nextafter(m, 1.0) if Fraction(m) < part else m
+    require(m < 1.0, "a bound outside the range of returns")
+    proved = log_capital(weights[::-1] if upper else weights, m)
+    enough = -math.log(head.level(p)) * (1 + 2.0**-50)
+    require(proved >= enough, f"the bound of policy {p} is not proved by its tickets")
+    return value
+
+
+# ---- 5. A plan's claims
+
+
+def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
+    """Check how a plan shares out the coin; return "certified" or "trusted"."""
+    shares, claims = [whole(share, GRID) for share in record["shares"]], record["bounds"]
+    P = len(tickets.mine)
+    require(len(shares) == len(claims) == P and sum(shares) == GRID, "shares that do not add up to the coin")
+    values = [check_bound(head, tickets, p, claim) for p, claim in enumerate(claims)]
+    gone = any(share and p in tickets.withdrawn for p, share in enumerate(shares))
+    require(not gone, "a withdrawn policy has a share")
+    require(not tickets.alarm or shares[0] == GRID, "a candidate has a share after an alarm")
+    level = head.floor_of(values[0])
+    worth = sum((Fraction(share, GRID) * value for share, value in zip(shares, values, strict=True)), Fraction(0))
+    above = [p for p in range(1, P) if values[p] >= level]
+    for p, share in enumerate(shares[1:], 1):
+        rounded = [int(stage * GRID) for stage in head.stages]
+        fits = not share or not rounded or share < rounded[0] or share in rounded
+        require(fits or (p in above and share == max(shares)), "a share that is no stage")
+    if record["safety"] == "certified":
+        require(worth >= level, "what is played is not proved to keep the floor")
+        require(head.relative or not tickets.alarm, "certified, though the range of returns is false")
+        return "certified"
+    require(record["safety"] == "trusted" and not head.relative, "a label that no plan has")
+    proved = all(p in above for p, share in enumerate(shares) if share and p)
+    require(proved, "trusted, but a candidate has a share that is not proved to be above the floor")
+    return "trusted"
+
+
+# ---- 6. The summary
+
+
+class Check:
+    """What is known of a ledger, record after record."""
+
+    def __init__(self) -> None:
+        """Begin before the first record."""
+        self.digest, self.closed = "0" * 64, False
+        self.found = {"certified": 0, "trusted": 0}
+        self.tickets: Tickets | None = None
+        self.shares: list[int] | None = None  # of the plan in force
+
+    def add(self, line: bytes) -> None:
+        """Check one more record."""
+        require(not self.closed, "a record after the last one")
+        record = read_record(line, self.digest)
+        if self.tickets is None:
+            self.tickets = Tickets(Head(record))
+        else:
+            require(record["kind"] in ("plan", "end"), "a second first record")
+            self.closed = record["kind"] == "end"
+            require(record["plans" if self.closed else "number"] == sum(self.found.values()), "a plan is missing")
+            self.tickets.add(record, self.shares)
+            if not self.closed:
+                self.found[check_plan(self.tickets.head, self.tickets, record)] += 1
+                self.shares = record["shares"]
+        self.digest = record["digest"]
+
+
+def verify(lines: Iterable[bytes]) -> Any:
+    """Check every record up to the first that is refused, because what follows rests on it; return the verdict."""
+    check, refusals, at = Check(), [], -1
+    for at, line in enumerate(lines):
+        try:
+            check.add(line)
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as reason:
+            refusals.append((at, str(reason)))
+            break
+    if check.tickets is None and not refusals:
+        refusals.append((0, "the file is empty"))
+    promise, episodes = "no guard", 0
+    if check.tickets is not None:
+        head, episodes = check.tickets.head, len(check.tickets.policy)
+        promise = f"A guard: certified at delta = {head.delta:g} for every episode's coin-averaged value\n"
+        promise += f"Declared: {head.told()}"
+    plans = sum(check.found.values())
+    return Verdict(
+        plans,
+        check.found["certified"],
+        check.found["trusted"],
+        episodes,
+        check.closed,
+        check.digest,
+        promise,
+        tuple(refusals),
+    )
+
+
+def summary(verdict: Any) -> str:
+    """Return the verdict in five lines."""
+    result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
+    if verdict.refusals:
+        result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
+    end = "closed" if verdict.closed else "open: still being written, or cut off"
+    plans = f"{verdict.plans} plans over {verdict.episodes} episodes: {verdict.certified} certified, "
+    return f"{verdict.promise}\n{plans}{verdict.trusted} trusted\n{end}, last digest {verdict.digest}\n{result}\n"
+
+
+def main(argv: list[str]) -> int:
+    """Print the verdict. Return 0 if every plan holds, 3 if not, 2 if no file can be read."""
+    if len(argv) != 1:
+        sys.stderr.write("usage: python guard_verifier.py FILE\n")
+        return 2
+    try:
+        with Path(argv[0]).open("rb") as stream:
+            verdict = verify(iter(lambda: stream.readline(LONGEST + 1), b""))
+    except OSError as reason:
+        sys.stderr.write(f"{argv[0]} cannot be read: {reason.strerror}. Expected a ledger of plans.\n")
+        return 2
+    sys.stdout.write(summary(verdict))
+    return 3 if verdict.refusals else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

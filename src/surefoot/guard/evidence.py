@@ -1,0 +1,150 @@
+"""What the returns of a policy prove, when some of them are late or never come.
+
+Take any prefix of a policy's tickets in dispatch order, and count a ticket without a return as the LOWEST return for a
+lower bound, as the HIGHEST for an upper one. The capital W (bounds/portfolio.py) of what is counted is at most that of
+the true returns, and Ville's inequality holds for all prefixes at once: so the best prefix counts, however it is found.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Ints
+from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, OUTSIDE, PLACES, spread
+from surefoot.bounds import portfolio
+from surefoot.guard.state import OPEN, GuardState, Proved
+from surefoot.numerics import kernels
+
+STEP = 2 * EPISODE  # a code is the node below a return times this, plus what counts for the node above
+
+
+@lru_cache(2**14)  # returns are often the same few
+def code_of(ret: float, low: float, high: float) -> int:
+    """Return the code of a return within its range: rounded down, by less than LOST of the range."""
+    place = math.floor((Fraction(ret) - Fraction(low)) * FINE / (Fraction(high) - Fraction(low)))
+    node, above = spread(place, 0, FINE)
+    assert node != OUTSIDE
+    return node * STEP + above
+
+
+def weights_of(codes: Sequence[int]) -> Ints:
+    """Return how returns with these codes are spread over the nodes."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    node, above = np.divmod(np.array(codes, dtype=np.int64), STEP)
+    np.add.at(weights, node, EPISODE - above)
+    np.add.at(weights, node + 1, above)
+    return weights
+
+
+class Bound(NamedTuple):
+    """A bound of a policy's value, in the user's units, and what proves it."""
+
+    value: float
+    proved: Proved
+
+
+def log_inverse(level: float) -> float:
+    """Return log(1/level), rounded up."""
+    return math.nextafter(-math.log(level), math.inf) * (1.0 + 2.0**-50)
+
+
+def lower_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
+    """Return a lower bound of the value of policy p that fails with probability at most `level`, ever."""
+    found = _best_prefix(state, p, 1, level, state.policies[p].lower)
+    return Bound(lower_value(found, low, high), found)
+
+
+def upper_bound(state: GuardState, p: int, level: float, low: float, high: float) -> Bound:
+    """Return an upper bound of the value of policy p that fails with probability at most `level`, ever."""
+    found = _best_prefix(state, p, -1, level, state.policies[p].upper)
+    return Bound(upper_value(found, low, high), found)
+
+
+def lower_value(proved: Proved, low: float, high: float) -> float:
+    """Return a lower bound in the user's units, not rounded up."""
+    return rounded(Fraction(low) + (Fraction(high) - Fraction(low)) * Fraction(proved.value), -math.inf)
+
+
+def upper_value(proved: Proved, low: float, high: float) -> float:
+    """Return an upper bound in the user's units, not rounded down. Returns were counted by up to LOST too low."""
+    below = max(Fraction(proved.value) - Fraction(LOST), Fraction(0))
+    return rounded(Fraction(high) - (Fraction(high) - Fraction(low)) * below, math.inf)
+
+
+def rounded(value: Fraction, towards: float) -> float:
+    """Return a fraction as a float that is not above it (towards -inf), or not below it (towards inf)."""
+    near = float(value)
+    wrong = Fraction(near) > value if towards < 0 else Fraction(near) < value
+    return math.nextafter(near, towards) if wrong else near
+
+
+def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
+    """Do so many tickets of policy p prove this bound? By the formula itself, with a hair for rounding errors."""
+    policy, columns = state.policies[p], state.tickets.columns
+    logged = state.logged if p == 0 else None
+    before = 0 if logged is None else logged.heard
+    codes = columns.code[columns.policy == p][: max(proved.tickets - before, 0)].tolist()
+    if not 0.0 < proved.value < 1.0 or not before <= proved.tickets <= before + policy.heard + policy.unheard:
+        return proved == Proved()
+    weights = weights_of([code for code in codes if code != OPEN])
+    weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE
+    weights += 0 if logged is None else logged.settled
+    n = weights[: len(NODES)][::sign] / EPISODE
+    return portfolio.log_wealth(portfolio.log_capitals(n, proved.value)) >= log_inverse(level) - 1e-9
+
+
+def _best_prefix(state: GuardState, p: int, sign: int, level: float, before: Proved) -> Proved:
+    policy = state.policies[p]
+    tickets = state.tickets.columns if policy.unheard else None
+    mine = np.zeros(0, dtype=np.int64) if tickets is None else tickets.policy
+    known = kernels.Tickets(
+        np.where(mine == p, 0, 1),
+        mine if tickets is None else tickets.code,
+        policy.settled[None],
+        *(np.array([count]) for count in (policy.heard, policy.unheard, policy.missing)),
+    )
+    weights, size = np.zeros(PLACES, dtype=np.int64), np.array([before.tickets])
+    inverse = log_inverse(level)
+    found = kernels.best_prefix(
+        kernels.portfolio_from(), known, len(mine), 0, sign, inverse, before.value, weights, size
+    )
+    return Proved(float(found), int(size[0]))
+
+
+# ---- the readable version
+
+
+def prefixes(codes: Sequence[int | None]) -> Iterator[int]:
+    """Yield how long the prefixes are that are tried: all tickets, then those before an open ticket, from the end.
+
+    Of 64 open tickets or more, not every one ends a prefix that is tried: a prefix with a few more of them than the
+    best is nearly as good, and 10^6 of them need only some hundred prefixes.
+    """
+    yield len(codes)
+    open_tickets = [i for i, code in enumerate(codes) if code is None]
+    dropped, left = 1, len(open_tickets) - 1
+    while left > 0:
+        yield open_tickets[left]
+        step = max(1, min(dropped, left) // 16)
+        dropped, left = dropped + step, left - step
+    if open_tickets:
+        yield open_tickets[0]
+
+
+def best_prefix(before: Ints, missing: int, codes: Sequence[int | None], sign: int, level: float) -> float:
+    """Return the best bound of a policy's mean (sign 1), or of one minus it (-1), rescaled; None: no return came.
+
+    `before` are logged returns, spread over the nodes; `missing` is how many a log lacks.
+    """
+    worst = 0 if sign > 0 else len(NODES) - 1
+    found = 0.0
+    for n in prefixes(codes):
+        weights = before + weights_of([code for code in codes[:n] if code is not None])
+        weights[worst] += (missing + sum(code is None for code in codes[:n])) * EPISODE
+        shown = weights[: len(NODES)]
+        found = max(found, portfolio.mean_lower(shown if sign > 0 else shown[::-1], log_inverse(level)))
+    return found

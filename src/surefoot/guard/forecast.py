@@ -1,0 +1,153 @@
+"""How many more episodes a ramp will take, if returns go on as they are.
+
+The expected path: every policy's returns grow by its share of the coin, spread as they are expected to be, and the
+shares follow. It is within a factor of two of the median of what happens, rather late than early (a bound is the best
+of all times, and luck on the way brings it forward), and proves nothing.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from surefoot.agents.floors import Floor
+from surefoot.agents.promise import Promise
+from surefoot.base.arrays import Floats, Ints
+from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, PLACES
+from surefoot.guard.evidence import log_inverse
+from surefoot.guard.ramp import FloorRule, on_grid, share_out, stage_below
+from surefoot.numerics import kernels
+
+FARTHEST = 10**9  # episodes
+STEP = 0.02  # of the path
+X = np.array(NODES) / FINE
+
+
+class Settings(Protocol):
+    """What plans and forecasts ask of a guard."""
+
+    @property
+    def low(self) -> float: ...  # noqa: D102
+    @property
+    def high(self) -> float: ...  # noqa: D102
+    @property
+    def floor(self) -> Floor: ...  # noqa: D102
+    @property
+    def delta(self) -> float: ...  # noqa: D102
+    @property
+    def unit(self) -> str: ...  # noqa: D102
+    @property
+    def ladder(self) -> tuple[tuple[float, int], ...]: ...  # noqa: D102
+    @property
+    def rule(self) -> FloorRule: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    def share_of_delta(self, p: int) -> float: ...  # noqa: D102
+    def promise_after(self, lower: float) -> Promise: ...  # noqa: D102
+
+
+class Expected(NamedTuple):
+    """A policy as it is expected to go on."""
+
+    place: int  # in the order of admission: 0 is the baseline
+    settled: Ints  # (PLACES,) what is known of it
+    heard: int
+    law: Floats  # (65,) how its returns are spread over the nodes, from now on; adds up to 1
+
+    @property
+    def mean(self) -> float:
+        """The expected return, as a part of the range."""
+        return float(self.law @ X)
+
+
+def law_of(settled: Ints) -> Floats:
+    """Return how returns have been spread so far."""
+    seen = settled[: len(NODES)]
+    return np.asarray(seen / seen.sum())
+
+
+def episodes_to_stages(
+    guard: Settings, baseline: Expected, candidates: Sequence[Expected], goals: Sequence[float]
+) -> list[int | None]:
+    """Return after how many more episodes the first candidate's share of the coin reaches each goal (ascending).
+
+    None: not within 10^9 episodes.
+    """
+    everyone = [baseline, *candidates]
+    ahead = [0.0] * len(everyone)
+    reached: list[int | None] = []
+    T = 0
+    while len(reached) < len(goals):
+        shares = _shares(guard, everyone, ahead)
+        while len(reached) < len(goals) and shares[1] >= on_grid(Fraction(goals[len(reached)])):
+            reached.append(T)
+        if T >= FARTHEST:
+            break
+        step = max(1, min(int(STEP * T), FARTHEST - T))
+        ahead = [n + float(share) * step for n, share in zip(ahead, shares, strict=True)]
+        T += step
+    return reached + [None] * (len(goals) - len(reached))
+
+
+def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float]) -> tuple[Fraction, ...]:
+    rule, tables = guard.rule, kernels.portfolio_from()
+    span = Fraction(guard.high) - Fraction(guard.low)
+    bounds = []
+    for policy, n in zip(everyone, ahead, strict=True):
+        upper = policy.place == 0 and rule.relative
+        weights = np.zeros(PLACES, dtype=np.int64)
+        weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(n * policy.law * EPISODE).astype(np.int64)
+        level = guard.delta * guard.share_of_delta(policy.place)
+        found = kernels.mean_lower(tables, weights, -1 if upper else 1, log_inverse(level))
+        value = 1 - Fraction(max(found - LOST, 0.0)) if upper else Fraction(found)
+        bounds.append(Fraction(guard.low) + span * value)
+
+    def stage(i: int, share: Fraction) -> Fraction:
+        return stage_below(guard.ladder, share, everyone[i].heard + int(ahead[i]))
+
+    return share_out(bounds[0], rule.level(bounds[0]), bounds[1:], stage).played
+
+
+class RampForecast(NamedTuple):
+    """Episodes until a candidate reaches each stage, for several true values of it, in the user's units."""
+
+    goals: tuple[float, ...]  # shares of the coin
+    floor: float  # what the floor is, if the baseline is worth the mean of its returns
+    baseline: float  # the mean of its returns
+    rows: tuple[tuple[float, tuple[int | None, ...]], ...]  # the candidate's value, and episodes to each goal
+
+
+def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 9) -> RampForecast:
+    """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to another mean.
+
+    `evidence`: do these returns count? Otherwise they only say how returns are spread.
+    """
+    law = law_of(settled)
+    span = guard.high - guard.low
+    mean = guard.low + span * float(law @ X)
+    floor = float(guard.rule.level(Fraction(mean)))
+    goals = tuple(share for share, _ in guard.ladder) or (1.0,)
+    known = settled if evidence else np.zeros(PLACES, dtype=np.int64)
+    baseline = Expected(0, known, int(known.sum()) // EPISODE, law)
+    top = guard.low + span * float(X[np.flatnonzero(law)[-1]])
+    last = min(mean + 2.0 * max(mean - floor, 0.02 * span), floor + 0.98 * (top - floor))
+    rows = []
+    for i in range(1, points + 1):
+        value = floor + (last - floor) * i / points
+        candidate = Expected(1, np.zeros(PLACES, dtype=np.int64), 0, tilted(law, (value - guard.low) / span))
+        rows.append((value, tuple(episodes_to_stages(guard, baseline, [candidate], goals))))
+    return RampForecast(goals, floor, mean, tuple(rows))
+
+
+def tilted(law: Floats, mean: float) -> Floats:
+    """Return the distribution p_k exp(t x_k) over the same nodes, with t such that its mean is this."""
+    low, high = -1e4, 1e4
+    for _ in range(100):
+        t = 0.5 * (low + high)
+        with np.errstate(divide="ignore"):
+            logs = np.log(law) + t * X
+        p = np.exp(logs - logs.max())
+        p /= p.sum()
+        low, high = (t, high) if float(p @ X) < mean else (low, t)
+    return np.asarray(p)

@@ -1,0 +1,426 @@
+"""Guard: play any new policy as often as the returns prove that a floor is kept, and no more often.
+
+Baseline and candidates are anything that can act: a function, a model, a service. A coin at the START of each episode
+says who plays it, and only its return is seen. Every method returns a new state; nothing else is remembered.
+
+Every one-sided bound that a plan may rest on has a share of delta of its own: the baseline's lower bound for an
+absolute floor, its upper bound for a floor relative to it, and the lower bound of each candidate.
+"""
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.agents.floors import BaselineFloor, Floor, Relative
+from surefoot.agents.plan import premise_status
+from surefoot.agents.promise import Promise
+from surefoot.base.arrays import Floats
+from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number
+from surefoot.errors import InvalidEpisode, InvalidFile, InvalidLog, InvalidSetting
+from surefoot.guard import evidence
+from surefoot.guard.plan import GuardPlan, PolicyBounds
+from surefoot.guard.ramp import FloorRule, keeps, share_out, stage_below
+from surefoot.guard.saved import read_state, write_state
+from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Ticket
+
+BASELINE = "baseline"
+FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
+WITHDRAWAL = 0.1  # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
+GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
+BELOW = "its returns show that it is below the floor"
+Stage = float | tuple[float, int]
+BY_DEFAULT = Relative(0.05)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """The settings of a guard, which are fixed before the first episode.
+
+    - floor: what the expected return of every episode must not be below, the coin averaged: a number, `sf.Relative(a)`
+      (a share of the baseline's value may be lost) or `sf.Below(x)` (an amount of it), in the user's units
+    - low, high: the range in which every return must lie, declared and never inferred from data
+    - delta: how likely the promise may fail, ever
+    - stages: what is played is the largest stage at or below the share that is certified. (0.5, 200) is a stage that
+      also needs 200 settled episodes of its candidate. Without stages the certified share is played
+    - unit: the name of the user's units, for people
+    """
+
+    low: float
+    high: float
+    floor: Floor = BY_DEFAULT
+    delta: float = 0.05
+    stages: tuple[Stage, ...] = (0.01, 0.1, 0.5, 1.0)
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        meaning = "the lowest and the highest return that is possible, low < high"
+        low, high = (require_number(name, getattr(self, name), meaning) for name in ("low", "high"))
+        if not -math.inf < low < high < math.inf or not math.isfinite(high - low):
+            raise InvalidSetting(f"The range of returns is {low:g} to {high:g}, expected {meaning}.")
+        freeze(self, low=low + 0.0, high=high + 0.0, delta=require_delta(self.delta))
+        if isinstance(self.floor, Relative) and low < 0.0:
+            raise InvalidSetting(
+                f"A share of the baseline's value needs returns that are never negative, but they may be as low as "
+                f"{low:g}. Use sf.Below(amount), or a floor in units of return."
+            )
+        if not isinstance(self.floor, BaselineFloor):
+            floor = require_number("floor", self.floor, "a number, sf.Relative(0.05) or sf.Below(2.0)")
+            if not low <= floor <= high:
+                raise InvalidSetting(f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}.")
+            freeze(self, floor=floor)
+        if not isinstance(self.unit, str):
+            raise InvalidSetting(f'unit is {self.unit!r}, expected a word such as "EUR".')
+        freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
+        shares = [share for share, _ in self.ladder]
+        if sorted(set(shares)) != shares:
+            raise InvalidSetting(f"The stages are {shares}, expected shares that rise, such as (0.01, 0.1, 0.5, 1.0).")
+
+    @cached_property
+    def ladder(self) -> tuple[tuple[float, int], ...]:
+        """The stages, each with the number of settled episodes that it needs."""
+        return tuple(stage if isinstance(stage, tuple) else (stage, 0) for stage in self.stages)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """By what states and tickets of this guard are known."""
+        floor = [self.rule.relative, *(str(part) for part in self.rule[1:])]
+        settings = [floor, self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
+        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
+
+    @cached_property
+    def rule(self) -> FloorRule:
+        """The floor as plans use it."""
+        return FloorRule.of(self.floor)
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised before the first return. `plan.promise` knows what the returns say of the premise."""
+        return self.promise_after(-math.inf)
+
+    def promise_after(self, lower: float) -> Promise:
+        """Return the promise, if the baseline is proved to be worth at least this."""
+        floor = 0.0 if isinstance(self.floor, BaselineFloor) else self.floor - self.low
+        status = premise_status(floor, lower - self.low, -math.inf)
+        return Promise("certified", self.delta, "every episode's coin-averaged value", status)
+
+    def share_of_delta(self, p: int) -> float:
+        """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
+        if p < 2:
+            return (FOR_BASELINE, FOR_FIRST)[p]
+        k = p - 1
+        return FOR_OTHERS / (k * (k + 1))
+
+    def levels(self, p: int) -> tuple[float, float]:
+        """Return the levels of the lower and of the upper bound of policy p.
+
+        A bound that plans rest on has its share of delta. The other one is used only to withdraw candidates.
+        """
+        share = self.delta * self.share_of_delta(p)
+        other = WITHDRAWAL / 2 if self.rule.relative else WITHDRAWAL
+        return (other, share) if p == 0 and self.rule.relative else (share, other)
+
+    def begin(
+        self,
+        logged: Iterable[float | None] | None = None,
+        fingerprint: str | None = None,
+        run: str | None = None,
+    ) -> GuardState:
+        """Return the state before the first episode. `fingerprint` is the baseline's: a hash of its file.
+
+        `logged` are returns of the baseline from before, None where one is missing. They count on a premise that nobody
+        can check: they are ALL returns of a period that was chosen before they were looked at, of the very baseline
+        that is played now.
+
+        `run` is a name of this run that no other one has, by which its tickets are known; None: a random one.
+        """
+        record = PolicyRecord(BASELINE, _fingerprint(fingerprint), 0)
+        token = secrets.token_hex(16) if run is None else _text("run", run, "a name that no other run has")
+        if logged is None:
+            return GuardState(self.fingerprint, (record,), logged=record, run=token)
+        returns, missing = _logged(logged)
+        outside = returns[~((returns >= self.low) & (returns <= self.high))]
+        if len(outside):
+            raise InvalidLog(
+                f"A logged return is {outside[0]:g}, outside the declared range {self.low:g} to {self.high:g}. Declare "
+                "the range of all returns that are possible."
+            )
+        codes = [evidence.code_of(ret, self.low, self.high) for ret in returns.tolist()]
+        record = replace(record, settled=evidence.weights_of(codes), heard=len(codes), missing=missing)
+        return GuardState(self.fingerprint, (record,), logged=record, run=token)
+
+    def admit(self, state: GuardState, name: str, fingerprint: str | None = None) -> GuardState:
+        """Return the state with one more candidate, which may have been trained on whatever was seen so far.
+
+        Only episodes that are drawn from now on count for it. A model that is trained again is another candidate: give
+        it another name, and a fingerprint (a hash of its file) where there is one. Without a fingerprint the user
+        asserts that the name always stands for the same policy.
+        """
+        self._require_mine(state)
+        _text("The name of a candidate", name, "a word such as 'ppo-7'")
+        if state.place(name) is not None:
+            raise InvalidSetting(
+                f"There is a policy {name!r} already, and its returns are kept for it. Choose another name: a model "
+                "that was trained again is another candidate."
+            )
+        if len(state.policies) > 1000:
+            raise InvalidSetting("A guard has at most 1,000 candidates: the shares of delta are used up. Begin anew.")
+        record = PolicyRecord(name, _fingerprint(fingerprint), state.tickets.n)
+        return replace(state, policies=(*state.policies, record))
+
+    def withdraw(self, state: GuardState, name: str, reason: str = "withdrawn by the user") -> GuardState:
+        """Return the state in which this candidate is never played again. Its open tickets may still be settled."""
+        self._require_mine(state)
+        p = state.place(name)
+        if p is None or p == 0:
+            known = ", ".join(state.candidates) or "none"
+            raise InvalidSetting(f"There is no candidate {name!r}. Those that may be withdrawn: {known}.")
+        if not state.policies[p].active:
+            return state
+        return state.with_policy(p, replace(state.policies[p], withdrawn=state.tickets.n, reason=reason))
+
+    def freeze(self, state: GuardState, why: str) -> GuardState:
+        """Return the state after an alarm: only the baseline is played, permanently."""
+        self._require_mine(state)
+        return state if state.alarm else replace(state, alarm=why)
+
+    def plan(self, state: GuardState) -> GuardPlan:
+        """Return how the next episodes' coin is shared out, and why that is safe. It draws nothing."""
+        self._require_mine(state)
+        bounds = tuple(self._bounds(state, p) for p in range(len(state.policies)))
+        rule, b = self.rule, bounds[0]
+        least = rule.level(Fraction(b.lower.value))
+        below = tuple(
+            policy.name
+            for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
+            if policy.active and Fraction(bound.upper.value) < least
+        )
+        base = rule.base(b.lower.value, b.upper.value)
+        level = rule.level(base)
+        lower = tuple(
+            Fraction(bound.lower.value) if policy.active and policy.name not in below and not state.alarm else None
+            for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
+        )
+
+        def stage(i: int, share: Fraction) -> Fraction:
+            return stage_below(self.ladder, share, state.policies[i].heard)
+
+        shares = share_out(base, level, lower, stage)
+        certified = keeps(base, level, lower, shares.played)
+        return GuardPlan(self, state, bounds, shares, certified and not (state.alarm and not rule.relative), below)
+
+    def next_plan(self, state: GuardState, plan: GuardPlan | None) -> GuardPlan:
+        """Return the same plan while it is in force: until some policy's returns have grown by 1/256, or by one.
+
+        A plan stays as safe as it was: its bounds hold at all times at once. Only an alarm, an admission or a
+        withdrawal ends it at once. A plan of another state is never in force.
+        """
+        if plan is None or not self._in_force(state, plan):
+            return self.plan(state)
+        return plan
+
+    def _in_force(self, state: GuardState, plan: GuardPlan) -> bool:
+        before = plan.state.policies
+        if len(before) != len(state.policies) or plan.state.alarm != state.alarm:
+            return False
+        grown = any(
+            now.active != then.active or now.heard >= then.heard + max(1, then.heard // GROWTH)
+            for then, now in zip(before, state.policies, strict=True)
+        )
+        return not grown and state.follows(plan.state)
+
+    def draw(self, state: GuardState, plan: GuardPlan, rng: np.random.Generator) -> tuple[GuardState, Ticket]:
+        """Toss the coin of one episode, and return the state in which it is recorded, with the ticket.
+
+        Keep the state before the episode begins: a ticket that was drawn is never left out. `rng` must be used for
+        nothing that the policies or the process draw.
+        """
+        self._require_mine(state)
+        self._require_playable(state, plan)
+        for p, bound in enumerate(plan.bounds):
+            state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
+        for name in plan.below:
+            state = self.withdraw(state, name, BELOW)
+        coin, p = float(rng.random()), 0
+        tossed = coin
+        for i in range(1, len(plan.shares.played)):
+            share = float(plan.shares.played[i])  # a whole multiple of 2^-53, as the coin is: nothing is rounded
+            if coin < share:
+                p = i
+                break
+            coin -= share
+        return self.dispatch(state, p, tossed)
+
+    def dispatch(self, state: GuardState, p: int, coin: float = 0.0) -> tuple[GuardState, Ticket]:
+        """Return the state with one more ticket of policy p, and the ticket: for coins that were tossed elsewhere.
+
+        `coin` is the random number that decided. Without it, two states that were forked from one and dispatched the
+        same policies cannot tell their tickets apart.
+        """
+        self._require_mine(state)
+        if require_integer("The place of a policy", p, 0, InvalidSetting) >= len(state.policies):
+            raise InvalidSetting(f"There is no policy {p}: expected a place in state.policies, 0 for the baseline.")
+        policy = state.policies[p]
+        if not policy.active:
+            raise InvalidSetting(f"{policy.name!r} was withdrawn, and has no more tickets. Dispatch another policy.")
+        after = replace(state, tickets=state.tickets.drawn(p, state.next_mark(p, coin)))
+        after = after.with_policy(p, replace(policy, unheard=policy.unheard + 1))
+        return after, after.ticket(state.tickets.n)
+
+    def settle(self, state: GuardState, ticket: Ticket | int, ret: float) -> GuardState:
+        """Return the state that knows this ticket's return, in the user's units.
+
+        A ticket of another run is refused, and so is one of a state that was forked from this one. A number alone says
+        whose ticket it is only where one process draws from one state: do not settle by number where states are forked.
+
+        The same return once more changes nothing. A return below `low`, or, of a baseline from which the floor is
+        measured, above `high`, shows that the declared range is false: the state is frozen to the baseline, with an
+        alarm. It is never clipped. On the other side it is refused. The ticket stays open in both cases.
+        """
+        self._require_mine(state)
+        number = self._number(state, ticket)
+        p, code, before = state.tickets.row(number)
+        value = require_number(
+            f"The return of ticket {number}", ret, "a number in the declared range. It stays open", InvalidEpisode
+        )
+        if code != OPEN:
+            if value == before:
+                return state
+            raise InvalidEpisode(
+                f"Ticket {number} was settled with {before:g} before, found {value:g} now. The first one counts; "
+                "nothing was changed."
+            )
+        name, inside = state.policies[p].name, f"the declared range {self.low:g} to {self.high:g}"
+        if value < self.low or (value > self.high and p == 0 and self.rule.relative):
+            return self.freeze(
+                state,
+                f"ticket {number} ({name}) returned {value:g}, outside {inside}: the premise is false. Only the "
+                "baseline is played from now on. Declare the range of all returns that are possible, and begin anew",
+            )
+        if value > self.high:
+            raise InvalidEpisode(
+                f"Ticket {number} ({name}) returned {value:g}, above {inside}. It was not counted, and the ticket "
+                "stays open: it counts as the lowest return. Begin anew with the range of all returns."
+            )
+        code = evidence.code_of(value, self.low, self.high)
+        after = replace(state, tickets=state.tickets.settled(number, code, value))
+        return after.with_policy(p, state.policies[p].with_return(code))
+
+    def replay(self, tickets: Iterable[tuple[str, float | None]], baseline: str = BASELINE) -> GuardState:
+        """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
+
+        None: no return came. A candidate is admitted with its first ticket. A return outside the range is an alarm, or
+        is refused, as in `settle`.
+        """
+        state, names = self.begin(), {baseline: 0}
+        for name, ret in tickets:
+            if name not in names:
+                names[name] = len(names)
+                state = self.admit(state, name)
+            state, ticket = self.dispatch(state, names[name])
+            state = state if ret is None else self.settle(state, ticket, ret)
+        return state
+
+    def save(self, state: GuardState, path: str | Path) -> None:
+        """Write a state to a file, whole or not at all; `load` reads it."""
+        self._require_mine(state)
+        write_state(path, state)
+
+    def load(self, path: str | Path) -> GuardState:
+        """Return the state in a file that `save` of this very guard wrote."""
+        return self.checked(path, read_state(path, self.fingerprint, self.low, self.high))
+
+    def checked(self, path: str | Path, state: GuardState) -> GuardState:
+        """Return a state that was read from a file, if its tickets prove the bounds that it remembers."""
+        for p, policy in enumerate(state.policies):
+            for sign, level, proved in zip((1, -1), self.levels(p), (policy.lower, policy.upper), strict=True):
+                if not evidence.proves(state, p, sign, level, proved):
+                    raise InvalidFile(
+                        f"{path}: its tickets do not prove its bounds. The file is damaged: restore a copy."
+                    )
+        return state
+
+    def _bounds(self, state: GuardState, p: int) -> PolicyBounds:
+        below, above = self.levels(p)
+        return PolicyBounds(
+            evidence.lower_bound(state, p, below, self.low, self.high),
+            evidence.upper_bound(state, p, above, self.low, self.high),
+        )
+
+    def _require_mine(self, state: object) -> None:
+        if not isinstance(state, GuardState):
+            raise InvalidSetting(f"Expected a state, as guard.begin() returns it, found {type(state).__name__}.")
+        if state.guard != self.fingerprint:
+            raise InvalidSetting(
+                "This state belongs to another guard: floor, range, delta or stages differ. Nothing was changed."
+            )
+
+    def _require_playable(self, state: GuardState, plan: GuardPlan) -> None:
+        """Refuse a plan of another guard, and one that plays what may not be played any more."""
+        if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.fingerprint:
+            raise InvalidSetting("This plan was not made by this guard. Make one with guard.plan(state).")
+        if not state.follows(plan.state):
+            raise InvalidSetting("This plan was made from another state. Make one with guard.plan(state).")
+        stopped = [
+            policy.name
+            for policy, share in zip(state.policies, plan.shares.played, strict=False)
+            if share and not (policy.active and (policy.name == BASELINE or not state.alarm))
+        ]
+        if stopped:
+            raise InvalidSetting(
+                f"This plan plays {stopped[0]!r}, which was withdrawn, or stopped by an alarm, after it was made. Make "
+                "another one with guard.plan(state)."
+            )
+
+    def _number(self, state: GuardState, ticket: object) -> int:
+        """Return the number of a ticket that was drawn from this state or one before it."""
+        if isinstance(ticket, Ticket):
+            number = ticket.number
+            known = 0 <= number < state.tickets.n and state.ticket(number) == ticket
+        else:
+            number = require_integer("The number of a ticket", ticket, 0, InvalidEpisode)
+            known = number < state.tickets.n
+        if not known:
+            raise InvalidEpisode(
+                f"Ticket {number} is unknown: it is not one of the {state.tickets.n:,} tickets that were drawn in this "
+                "run, from this state. Nothing was changed."
+            )
+        return number
+
+
+def _stage(given: object) -> Stage:
+    """Return a stage: a share of the coin, or a share with the number of settled episodes that it needs."""
+    share, needed = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)
+    meaning = "shares of the coin such as 0.01, or pairs such as (0.5, 200): a share, and settled episodes it needs"
+    number = require_number("A stage", share, meaning)
+    if not 0.0 < number <= 1.0:
+        raise InvalidSetting(f"A stage is {number:g}, expected {meaning}.")
+    least = require_integer("What a stage needs", needed, 0, InvalidSetting)
+    return (number, least) if least else number
+
+
+def _fingerprint(given: object) -> str | None:
+    return None if given is None else _text("fingerprint", given, "a text such as a hash of the model's file, or None")
+
+
+def _text(name: str, given: object, meaning: str) -> str:
+    if not (isinstance(given, str) and given and given.isprintable()):
+        raise InvalidSetting(f"{name} is {given!r}, expected {meaning}.")
+    return given
+
+
+def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
+    """Return logged returns, and how many are missing."""
+    given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
+    known = [ret for ret in given if ret is not None and ret == ret]  # noqa: PLR0124  (NaN is missing, too)
+    returns = as_floats("logged", known, InvalidLog) if known else np.zeros(0)
+    if returns.ndim != 1:
+        raise InvalidLog(f"logged has shape {returns.shape}, expected one return per episode.")
+    return returns, len(given) - len(known)

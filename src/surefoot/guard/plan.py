@@ -1,0 +1,257 @@
+"""GuardPlan: how the coin is shared out, and why that is safe. Its texts are made here."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from surefoot.agents.floors import Below, Relative
+from surefoot.agents.promise import Promise
+from surefoot.base.nodes import EPISODE
+from surefoot.base.validation import at_least, at_most
+from surefoot.guard.evidence import Bound
+from surefoot.guard.forecast import Expected, Settings, X, episodes_to_stages, law_of
+from surefoot.guard.ramp import Shares, on_grid
+from surefoot.guard.state import GuardState, PolicyRecord
+
+
+class PolicyBounds(NamedTuple):
+    """What is proved of a policy, each side at its own level."""
+
+    lower: Bound
+    upper: Bound
+
+
+@dataclass(frozen=True, eq=False)
+class GuardPlan:
+    """How the next episodes' coin is shared out. It is safe for any number of episodes from now on.
+
+    Values are in the user's units. `explain()` says why, what is missing, and what is taken on trust.
+    """
+
+    guard: Settings
+    state: GuardState  # what it was made from
+    bounds: tuple[PolicyBounds, ...]
+    shares: Shares
+    certified: bool  # is it proved, at level delta, that what is PLAYED keeps the floor?
+    below: tuple[str, ...]  # candidates that are proved to be below the floor: `draw` withdraws them
+
+    def __repr__(self) -> str:
+        played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)
+        return f"GuardPlan({played}; {self.safety})"
+
+    @property
+    def share(self) -> dict[str, float]:
+        """The probability with which each policy plays an episode."""
+        return {p.name: float(w) for p, w in zip(self.state.policies, self.shares.played, strict=True)}
+
+    @property
+    def rho(self) -> float:
+        """The probability that an episode is not the baseline's."""
+        return float(1 - self.shares.played[0])
+
+    @property
+    def certified_share(self) -> dict[str, float]:
+        """What is certified for each candidate, before it is rounded down to a stage."""
+        return {p.name: float(w) for p, w in list(zip(self.state.policies, self._certified, strict=True))[1:]}
+
+    @property
+    def _certified(self) -> tuple[Fraction, ...]:
+        """The shares that are certified. An anchor may have all of the coin."""
+        anchor = self.shares.anchor
+        alone = len(self.state.candidates) == 1
+        return tuple(
+            Fraction(1) if anchor == i > 0 and alone else share for i, share in enumerate(self.shares.certified)
+        )
+
+    @property
+    def stage(self) -> dict[str, float]:
+        """The largest stage that each candidate has reached; 0: none."""
+        reached = {}
+        for policy, share in zip(self.state.policies[1:], self.shares.played[1:], strict=True):
+            reached[policy.name] = max((s for s, _ in self.guard.ladder if on_grid(Fraction(s)) <= share), default=0.0)
+        return reached
+
+    @property
+    def lower(self) -> dict[str, float]:
+        """The value that each policy is proved to have at least."""
+        return {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+
+    @property
+    def upper(self) -> dict[str, float]:
+        """The value that each policy has at most. Only the baseline's, for a relative floor, is proved within delta."""
+        return {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+
+    @property
+    def safety(self) -> Literal["certified", "trusted"]:
+        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?"""
+        return "certified" if self.certified else "trusted"
+
+    @property
+    def floor(self) -> float:
+        """The floor; of one relative to the baseline, what it is at most."""
+        b = self.bounds[0]
+        return float(self.guard.rule.level(self.guard.rule.base(b.lower.value, b.upper.value)))
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised of every episode, and how well its premise is known."""
+        promise = self.guard.promise_after(self.bounds[0].lower.value)
+        return promise.after_alarm(self.state.alarm) if self.state.alarm else promise
+
+    @cached_property
+    def episodes_to_go(self) -> int | None:
+        """About how many more episodes until a candidate reaches its next stage, if returns go on as they are.
+
+        None: nothing more to reach, no return of it is known yet, or not within 10^9 episodes.
+        """
+        found = [self._to_go(p) for p in range(1, len(self.state.policies)) if p != self.shares.anchor]
+        return min((n for n in found if n is not None), default=None)
+
+    def _to_go(self, p: int) -> int | None:
+        policies, share = self.state.policies, self.shares.played[p]
+        ahead = [s for s, _ in self.guard.ladder if on_grid(Fraction(s)) > share] or [1.0]
+        mine = policies[p]
+        if share == 1 or not mine.active or mine.name in self.below or self.state.alarm:
+            return None
+        if not (mine.heard and policies[0].heard):
+            return None
+        expected = [Expected(i, policies[i].settled, policies[i].heard, law_of(policies[i].settled)) for i in (0, p)]
+        return episodes_to_stages(self.guard, expected[0], expected[1:], ahead[:1])[0]
+
+    @property
+    def why(self) -> str:
+        """One sentence: why what is played is safe, or on what condition."""
+        return _why(self)
+
+    @property
+    def missing(self) -> str:
+        """One sentence: what is missing for more."""
+        return _missing(self)
+
+    def explain(self) -> str:
+        """Return the whole explanation, paragraph by paragraph."""
+        parts = [_verdict(self), _evidence(self), _delta(self), self.missing, _premises(self)]
+        return "\n\n".join(part for part in parts if part)
+
+
+def _amount(plan: GuardPlan, value: str) -> str:
+    return f"{value} {plan.guard.unit}".rstrip()
+
+
+def _floor(plan: GuardPlan) -> str:
+    floor = plan.guard.floor
+    if isinstance(floor, Relative | Below):
+        return f"{floor}'s value (a floor of at most {_amount(plan, at_most(plan.floor))})"
+    return f"the floor of {_amount(plan, f'{floor:.6g}')}"
+
+
+def _why(plan: GuardPlan) -> str:
+    floor = _floor(plan)
+    if plan.state.alarm:
+        return f"ALARM: {plan.state.alarm}."
+    if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
+        return "Certified by definition: the floor is measured from the baseline itself."
+    if plan.certified:
+        return (
+            f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the coin-averaged value of every "
+            f"episode keeps {floor}."
+        )
+    if plan.rho == 0.0:
+        return (
+            f"Trusted, not certified: the returns do not prove {floor} yet; what is proved of the baseline is "
+            f"{at_least(plan.bounds[0].lower.value)}. It rests on the premise that the baseline is above the floor."
+        )
+    return (
+        f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline is not, and a stage "
+        "below 1 plays it, too."
+    )
+
+
+def _missing(plan: GuardPlan) -> str:
+    if plan.state.alarm:
+        return "What is missing: a guard that begins anew, with a range or a process that is as declared."
+    open_ = [p for p in range(1, len(plan.state.policies)) if plan.state.policies[p].active]
+    open_ = [p for p in open_ if plan.state.policies[p].name not in plan.below]
+    if not open_:
+        return "What is missing: a candidate. Admit one with guard.admit(state, name)."
+    lines = []
+    for p in open_:
+        policy, share = plan.state.policies[p], float(plan.shares.played[p])
+        if p == plan.shares.anchor:
+            lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
+            continue
+        lower = at_least(plan.bounds[p].lower.value)
+        line = (
+            f"  {policy.name} plays {share:.4g} of the episodes (certified: {float(plan.shares.certified[p]):.4g}); "
+            f"for all of them it must be proved to be worth {at_most(plan.floor)}, and is proved to be worth {lower}"
+        )
+        needs = [need for _, need in plan.guard.ladder if need > policy.heard]
+        lines.append(f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line)
+    go = plan.episodes_to_go
+    if go is not None:
+        lines.append(f"  about {go:,} more episodes until the next stage, if returns go on as they are")
+    return "\n".join(["What is missing:", *lines])
+
+
+def _verdict(plan: GuardPlan) -> str:
+    played = [f"{name} with probability {share:.4g}" for name, share in plan.share.items() if share]
+    lines = [f"Next: {', '.join(played)}, for the whole episode.", plan.why]
+    lines += [
+        f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
+        for name in plan.below
+    ]
+    return "\n".join([*lines, f"Baseline above the floor: {plan.promise.premise}."])
+
+
+def mean_of(guard: Settings, policy: PolicyRecord) -> float:
+    """Return the mean of what was paid, in the user's units."""
+    seen = policy.settled[: len(X)]
+    return guard.low + (guard.high - guard.low) * float(seen @ X) / float(seen.sum())
+
+
+def _evidence(plan: GuardPlan) -> str:
+    unit = f" (in {plan.guard.unit})" if plan.guard.unit else ""
+    lines = [f"What the returns prove of the expected return{unit}, after {plan.state.tickets.n:,} episodes:"]
+    for policy, bound in zip(plan.state.policies, plan.bounds, strict=True):
+        between = f"{at_least(bound.lower.value)} to {at_most(bound.upper.value)}"
+        seen = f"{int(policy.settled.sum()) // EPISODE:,} returns"
+        mean = f", mean {mean_of(plan.guard, policy):.4g}" if policy.heard else ""
+        unknown = policy.unheard + policy.missing
+        lost = f"; {unknown:,} without a return count as the worst" if unknown else ""
+        gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
+        lines.append(f"  {policy.name}: {between}, by {seen}{mean}{lost}{gone}")
+    return "\n".join(lines)
+
+
+def _delta(plan: GuardPlan) -> str:
+    guard, side = plan.guard, "upper" if plan.guard.rule.relative else "lower"
+    lines = [f"How delta = {guard.delta:g} is spent, for all episodes at once:"]
+    for p, policy in enumerate(plan.state.policies):
+        of = f"the {side} bound of the baseline" if p == 0 else f"the lower bound of {policy.name}"
+        lines.append(f"  {guard.delta * guard.share_of_delta(p):.4g} on {of}")
+    left = 1.0 - sum(guard.share_of_delta(p) for p in range(len(plan.state.policies)))
+    lines.append(f"  {guard.delta * left:.4g} is left for candidates that are admitted later")
+    return "\n".join(lines)
+
+
+def _premises(plan: GuardPlan) -> str:
+    guard, state = plan.guard, plan.state
+    lines = [
+        "Taken on trust, checked by nobody:",
+        f"  every return lies in the declared range, {guard.low:g} to {guard.high:g}",
+        "  the unit of the coin is that of the return: an episode has no effect on the return of another one",
+        "  a policy's expected return does not change: under drift what is proved is that some past mean was as high",
+        "  the coin is tossed with random numbers that nothing else depends on",
+    ]
+    named = [policy.name for policy in state.policies if policy.fingerprint is None]
+    if named:
+        lines.append(f"  these names always stand for the same policy, as the user asserts: {', '.join(named)}")
+    if state.logged is not None and state.logged.heard + state.logged.missing:
+        lines.append(
+            f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a period that was chosen "
+            "before they were looked at, and of the baseline that is played now"
+        )
+    if not plan.certified and not state.alarm:
+        lines.append("  the baseline is at or above the floor")
+    return "\n".join(lines)

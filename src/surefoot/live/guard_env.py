@@ -1,0 +1,374 @@
+"""guard_env: a guard over policies of any kind, in any Gymnasium environment."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.promise import Promise
+from surefoot.assurance.guard_ledger import GuardLedger
+from surefoot.assurance.watchdog import Alarm, Watch, Watchdog
+from surefoot.base.files import read_arrays, require_place, write_arrays
+from surefoot.base.progress import ctrl_c, progress_bar
+from surefoot.base.validation import require_integer
+from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidSetting
+from surefoot.guard import Guard, GuardPlan, GuardState
+from surefoot.guard.guard import BASELINE
+from surefoot.guard.saved import ARRAYS, state_arrays, state_from
+from surefoot.guard.state import Ticket
+from surefoot.live.journal import Journal, Outcome, Told
+from surefoot.live.learn import episode_seed
+from surefoot.live.saved_state import SAVE_SECONDS
+from surefoot.live.streams import COIN, CounterStream
+from surefoot.worlds.gymnasium import Env, EnvOrId, as_action, make
+
+Act = Callable[[Any], Any]
+KIND = "guarding"
+
+
+@dataclass(frozen=True, eq=False)
+class GuardedRun:
+    """What happened in a guarded environment. Returns are what episodes were paid, in the environment's units."""
+
+    guard: Guard
+    state: GuardState  # after the last episode: `guard.plan(run.state)` says what is certified now
+    episodes: int
+    mean_return: dict[str, float | None]  # of each policy; None: no return is known
+    played: dict[str, int]
+    failed: int  # episodes whose policy raised an error: they count as the worst return
+    refused: int  # episodes whose return was refused: they, too
+    last_failure: str  # the last of these errors
+    alarm: str
+    interrupted: bool
+    seconds: float
+
+    @property
+    def plan(self) -> GuardPlan:
+        """What would be played next, and why."""
+        return self.guard.plan(self.state)
+
+    @property
+    def promise(self) -> Promise:
+        """What was promised of every episode."""
+        return self.plan.promise
+
+    def explain(self) -> str:
+        """Return the explanation of the next plan."""
+        return self.plan.explain()
+
+    def __repr__(self) -> str:
+        return f"GuardedRun({self.episodes:,} episodes, played {self.played}, next: {self.plan!r})"
+
+
+def guard_env(
+    env: EnvOrId,
+    guard: Guard,
+    *,
+    baseline: Any,
+    candidate: Any,
+    episodes: int,
+    seed: int,
+    fingerprints: Mapping[str, str] | None = None,
+    logged: Iterable[float | None] | None = None,
+    save: str | Path | None = None,
+    resume: bool = False,
+    progress: bool | None = None,
+    ledger: str | Path | None = None,
+    watchdog: Watchdog | None = None,
+) -> GuardedRun:
+    """Play `episodes` episodes of any Gymnasium environment under a guard.
+
+    A policy is a function of the observation, or anything with `predict(observation)`, which may return an action, an
+    action with a state (Stable-Baselines3), or a batch of one (scikit-learn, which is given a batch of one, too).
+    `candidate` is one policy, or several by name: `{"ppo-7": model}`. `fingerprints` are theirs, and the baseline's.
+
+    Before each episode the coin is drawn from (seed, number of the episode) alone, and so is the environment's seed.
+    The draw is recorded first: a policy that raises an error leaves its ticket open, and the episode counts as the
+    worst return. A return is what an episode paid until it was terminated or truncated. With `save` a run can be
+    interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
+    nothing but their observations and the seed. Each draw is on disk before its episode begins, in a journal beside
+    the file: an episode in which the process was killed counts as the worst return, too. `ledger` is a file for every
+    plan, which `check_ledger` re-derives. A `watchdog` holds returns against an absolute floor: after an alarm only the
+    baseline is played.
+    """
+    started = time.perf_counter()
+    if resume and save is None:
+        raise InvalidSetting("resume=True continues from a file. Say which with save=...")
+    if watchdog is not None and not isinstance(watchdog, Watchdog):
+        raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+    made = make(env)
+    number = require_integer("episodes", episodes, 1, InvalidSetting)
+    seed = require_integer("seed", seed, 0, InvalidSetting)
+    policies = {BASELINE: baseline, **(candidate if isinstance(candidate, Mapping) else {"candidate": candidate})}
+    known = dict(fingerprints or {})
+    if set(known) - set(policies):
+        raise InvalidSetting(f"fingerprints names {sorted(set(known) - set(policies))[0]!r}, which is no policy here.")
+    given = json.dumps([guard.fingerprint, number, seed, _names(made), list(policies), known, repr(watchdog)])
+    identity = hashlib.sha256(given.encode()).hexdigest()
+    state = guard.begin(logged, known.get(BASELINE), identity)
+    for name in list(policies)[1:]:
+        state = guard.admit(state, name, known.get(name))
+    fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
+    file = RunFile(save, guard, identity, state)
+    begun = file.begin(fresh, resume)
+    written = None
+    if ledger is not None:
+        written = GuardLedger.resume(ledger, guard, begun.state) if resume else GuardLedger(ledger, guard)
+    shown = {name: Actor(policy, made) for name, policy in policies.items()}
+    with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
+        done, interrupted = _play(made, guard, shown, begun, file, number, seed, written, stop, report)
+    return _run(guard, done, interrupted, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class Played:
+    """Where a run stands between two episodes."""
+
+    state: GuardState
+    watch: Watch | None
+    failed: int = 0
+    refused: int = 0
+    last_failure: str = ""
+
+
+def _play(
+    env: Env,
+    guard: Guard,
+    actors: Mapping[str, "Actor"],
+    played: Played,
+    file: "RunFile",
+    episodes: int,
+    seed: int,
+    ledger: GuardLedger | None,
+    stop: Callable[[], bool],
+    report: Callable[[int], None],
+) -> tuple[Played, bool]:
+    """Play episode after episode, and save now and then. Return where it ends, and whether it was interrupted."""
+    coins = CounterStream(seed)
+    file.save(played)  # a folder that does not exist is refused now, not after the last episode
+    try:
+        while (k := played.state.tickets.n) < episodes and (file.tells(k) or not stop()):
+            plan = guard.plan(played.state)
+            if ledger is not None:
+                ledger.write(plan)
+            state, ticket = guard.draw(played.state, plan, coins.at(k, COIN))
+            outcome = file.told(ticket)
+            played = replace(played, state=state)  # recorded, whatever happens from here on
+            if outcome is None:
+                file.drawn(ticket)
+                outcome = actors[ticket.policy].outcome(env, episode_seed(seed, k))
+                file.ended(ticket, outcome)
+            played = _after(guard, played, ticket, outcome)
+            report(k + 1)
+            file.save_now_and_then(played)
+        interrupted = played.state.tickets.n < episodes
+        if ledger is not None and not interrupted:
+            ledger.close(played.state)
+    finally:
+        file.save(played)
+    return played, interrupted
+
+
+def _after(guard: Guard, played: Played, ticket: Ticket, outcome: Outcome) -> Played:
+    """Return where a run stands after an episode. Without a return its ticket stays open."""
+    if outcome.failure:
+        return replace(played, failed=played.failed + 1, last_failure=outcome.failure)
+    if outcome.ret is None:
+        return played
+    try:
+        state = guard.settle(played.state, ticket, outcome.ret)
+    except InvalidEpisode as refusal:
+        return replace(played, refused=played.refused + 1, last_failure=str(refusal))
+    return _watched(guard, replace(played, state=state), outcome.ret)
+
+
+def _watched(guard: Guard, played: Played, ret: float) -> Played:
+    """Show a return to the watchdog; after an alarm the guard is frozen."""
+    if played.watch is None or played.state.alarm:
+        return played
+    watch = played.watch.after(ret)
+    state = played.state if watch.alarm is None else guard.freeze(played.state, str(watch.alarm))
+    return replace(played, watch=watch, state=state)
+
+
+class PolicyFailed(Exception):
+    """A policy raised an error, or gave no action of the environment."""
+
+
+class Actor:
+    """A policy as a function of observations: a function, or anything with `predict`."""
+
+    def __init__(self, policy: Any, env: Env) -> None:
+        """Take the policy; whether `predict` wants a batch is found at its first observation."""
+        if not callable(getattr(policy, "predict", policy)):
+            raise InvalidPolicy(
+                f"A policy is {type(policy).__name__}, expected a function of the observation, or an object with "
+                "predict(observation)."
+            )
+        self._policy, self._space = policy, env.action_space
+        self._act: Act | None = None if hasattr(policy, "predict") else policy
+
+    def outcome(self, env: Env, seed: int) -> Outcome:
+        """Play one episode, and return how it ended."""
+        try:
+            return Outcome(self.play(env, seed))
+        except PolicyFailed as failure:
+            return Outcome(None, str(failure))
+
+    def play(self, env: Env, seed: int) -> float:
+        """Play one episode, and return what it was paid. An error of the policy is a PolicyFailed."""
+        observation, _ = env.reset(seed=seed)
+        paid, over = 0.0, False
+        while not over:
+            action = self._action(observation)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            paid += float(reward)
+            over = bool(terminated) or bool(truncated)
+        return paid
+
+    def _action(self, observation: Any) -> Any:
+        try:
+            if self._act is None:
+                self._act = self._found(observation)
+            return as_action(self._space, self._act(observation))
+        except Exception as error:
+            raise PolicyFailed(f"{type(error).__name__}: {error}") from error
+
+    def _found(self, observation: Any) -> Act:
+        """Return how to ask `predict`: with one observation, or with a batch of one."""
+        try:
+            as_action(self._space, self._one(observation))
+        except Exception as first:
+            try:
+                as_action(self._space, self._of_batch(observation))
+            except Exception:
+                raise first from None
+            return self._of_batch
+        return self._one
+
+    def _one(self, observation: Any) -> Any:
+        found = self._policy.predict(observation)
+        return found[0] if isinstance(found, tuple) else found
+
+    def _of_batch(self, observation: Any) -> Any:
+        found = self._policy.predict(np.asarray(observation)[None])
+        return (found[0] if isinstance(found, tuple) else found)[0]
+
+
+class RunFile:
+    """The file of a run with its journal, or none."""
+
+    def __init__(self, path: str | Path | None, guard: Guard, run: str, begun: GuardState) -> None:
+        """Save the run with this fingerprint there."""
+        self.path = None if path is None else require_place(path)
+        self._guard, self._run, self._begun, self._saved = guard, run, begun, time.perf_counter()
+        self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
+        self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
+
+    def begin(self, fresh: Played, resume: bool) -> Played:
+        """Return what is in the file, or the fresh one."""
+        if self.path is None or self._journal is None:
+            return fresh
+        if not self.path.exists():
+            if self._journal.path.exists():
+                raise InvalidFile(
+                    f"{self._journal.path} tells of episodes of a run, but {self.path} does not exist. Restore it, or "
+                    "choose another file: nothing is overwritten."
+                )
+            return fresh
+        if not resume:
+            raise InvalidFile(
+                f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
+            )
+        _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
+        if str(arrays["run"]) != self._run:
+            raise InvalidFile(
+                f"{self.path} belongs to another run: the guard, its policies' names, the environment, the seed, the "
+                "watchdog or the number of episodes differ. Resume with what it was begun with, or choose another file."
+            )
+        guard = self._guard
+        state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)
+        if not np.array_equal(state_arrays(self._begun)["logged"], arrays["logged"]):
+            raise InvalidFile(f"{self.path} began with other logged returns. Resume with those it was begun with.")
+        watch = fresh.watch
+        if watch is not None:
+            nothing = np.zeros(0)
+            watch = watch.restored(self.path, *(arrays.get(name, nothing) for name in watch.arrays()))
+        numbers = arrays["numbers"]
+        if numbers.shape != (2,) or numbers.dtype != np.int64 or numbers.min() < 0:
+            raise InvalidFile(f"{self.path}: the numbers of failures are not as written. Restore a copy.")
+        failed, refused = numbers.tolist()
+        self._told = {k: told for k, told in self._journal.read().items() if k >= state.tickets.n}
+        return Played(guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"]))
+
+    def tells(self, k: int) -> bool:
+        """Was episode k begun by a process that was killed before it saved the run?"""
+        return k in self._told
+
+    def told(self, ticket: Ticket) -> Outcome | None:
+        """Return how this episode ended for that process; None: it was never begun."""
+        told = self._told.get(ticket.number)
+        if told is None:
+            return None
+        if told.policy != ticket.policy:
+            raise InvalidFile(
+                f"{self.path}: its journal says that {told.policy!r} played episode {ticket.number}, found "
+                f"{ticket.policy!r}. Resume with the version of surefoot that wrote it, or restore a copy."
+            )
+        return self._told.pop(ticket.number).outcome
+
+    def drawn(self, ticket: Ticket) -> None:
+        """Have the draw on disk before its episode begins."""
+        if self._journal is not None:
+            self._journal.drawn(ticket.number, ticket.policy)
+
+    def ended(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Write how an episode ended."""
+        if self._journal is not None:
+            self._journal.ended(ticket.number, outcome)
+
+    def save(self, played: Played) -> None:
+        """Write where the run stands, whole or not at all. Its journal has nothing more to tell then."""
+        if self.path is None or self._journal is None:
+            return
+        watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()
+        numbers = np.array([played.failed, played.refused])
+        about = {"run": self._run, "numbers": numbers, "failure": played.last_failure or " "}
+        write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **about})
+        if not self._told:
+            self._journal.remove()
+        self._saved = time.perf_counter()
+
+    def save_now_and_then(self, played: Played) -> None:
+        """Save if that was last done some time ago."""
+        if time.perf_counter() - self._saved > SAVE_SECONDS:
+            self.save(played)
+
+
+def _names(env: Env) -> list[str]:
+    return ["" if env.spec is None else env.spec.id, type(env.unwrapped).__qualname__]
+
+
+def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> GuardedRun:
+    columns, names = played.state.tickets.columns, [policy.name for policy in played.state.policies]
+    mine = {name: columns.ret[columns.policy == p] for p, name in enumerate(names)}
+    known = {name: returns[~np.isnan(returns)] for name, returns in mine.items()}
+    alarm: Alarm | None = None if played.watch is None else played.watch.alarm
+    return GuardedRun(
+        guard,
+        played.state,
+        played.state.tickets.n,
+        {name: float(returns.mean()) if len(returns) else None for name, returns in known.items()},
+        {name: len(returns) for name, returns in mine.items()},
+        played.failed,
+        played.refused,
+        played.last_failure.strip(),
+        played.state.alarm or ("" if alarm is None else str(alarm)),
+        interrupted,
+        seconds,
+    )

@@ -1,0 +1,116 @@
+"""`surefoot guard`: a ramp forecast from past returns, and what tickets in a file prove."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.cli.main import app
+
+RANGE = ("--low", "0", "--high", "1")
+
+
+def told(*arguments):
+    return CliRunner().invoke(app, ["guard", *arguments])
+
+
+def past(path, mean=0.7, n=2000):
+    returns = (np.random.default_rng(0).random(n) < mean).astype(int)
+    path.write_text("\n".join(["return", *map(str, returns)]) + "\n")
+    return str(path)
+
+
+def tickets(path, rows):
+    lines = [f"{i},{policy},{'' if ret is None else ret}" for i, (policy, ret) in enumerate(rows)]
+    path.write_text("\n".join(["ticket,policy,return", *lines]) + "\n")
+    return str(path)
+
+
+def drawn(n=900):
+    rng = np.random.default_rng(1)
+    for _ in range(n):
+        name = "c" if rng.random() < 0.2 else "old"
+        yield name, None if rng.random() < 0.02 else float(rng.random() < {"c": 0.85, "old": 0.7}[name])
+
+
+def test_a_ramp_is_forecast_and_drawn(tmp_path):
+    file = past(tmp_path / "past.csv")
+    done = told("plan", file, *RANGE, "--floor", "0.65", "--out", str(tmp_path / "ramp.svg"), "--unit", "EUR")
+    assert done.exit_code == 0, done.output
+    assert "2,000 returns" in done.output and "floor 0.65" in done.output and "100%" in done.output
+    assert "true value of the candidate (EUR)" in (tmp_path / "ramp.svg").read_text()
+
+
+def test_the_forecast_is_near_what_a_simulation_shows(tmp_path):
+    """Episodes to full adoption, warm and cold: from the median of 15 runs to twice as many."""
+    file = past(tmp_path / "past.csv")
+    for more, logged in (((), 2000), (("--no-evidence",), 0)):
+        done = told("plan", file, *RANGE, "--floor", "0.6", "--stages", "none", "--json", *more)
+        rows = json.loads(done.output)["rows"]
+        assert [row["episodes"][0] for row in rows] == sorted((row["episodes"][0] for row in rows), reverse=True)
+        row = rows[-3]
+        guard = sf.Guard(floor=0.6, low=0.0, high=1.0, stages=())
+        coin = sf.Outcomes.coin
+        runs = [sf.simulate_guard(guard, coin(0.7), coin(row["value"]), 4000, s, logged=logged) for s in range(15)]
+        found = np.median([4000 if run.adopted["candidate"] is None else run.adopted["candidate"] for run in runs])
+        assert 0.8 * found < row["episodes"][0] < 2.0 * found
+
+
+def test_tickets_are_replayed(tmp_path):
+    file = tickets(tmp_path / "rows.csv", drawn())
+    done = told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old")
+    assert done.exit_code == 0, done.output
+    assert "Certified" in done.output and "without a return count as the worst" in done.output
+    values = json.loads(told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old", "--json").output)
+    guard = sf.Guard(floor=0.6, low=0.0, high=1.0)
+    state = guard.replay(list(drawn()), baseline="old")
+    plan = guard.plan(state)
+    assert values["share"] == plan.share and values["lower"] == plan.lower and values["tickets"] == 900
+    assert values["safety"] == "certified" and values["open"] == state.open_tickets > 5 and values["alarm"] is None
+    relative = json.loads(told("replay", file, *RANGE, "--below", "0.1", "--baseline", "old", "--json").output)
+    assert relative["premise"] == "none needed"
+
+
+def test_a_range_that_is_false_is_an_alarm(tmp_path):
+    rows = [("baseline", 1.0)] * 5 + [("c", -1.0)]
+    done = told("replay", tickets(tmp_path / "rows.csv", rows), *RANGE, "--max-loss", "0.1")
+    assert done.exit_code == 1 and "ALARM" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ticket,policy,return\n0,a,1\n2,a,1\n", "never left out"),
+        ("ticket,policy,return\n0,a,1\n0,a,1\n", "never left out"),
+        ("ticket,policy,return\nx,a,1\n", "a whole number"),
+        ("ticket,policy,return\n7,a,1\n8,a,1\n", "expected 0"),
+        ("ticket,policy\n0,a\n", "no column 'return'"),
+        ("ticket,policy,return\n0,a,nan\n", "expected a number"),
+        ("ticket,policy,return\n0,a,good\n", "expected a number"),
+        ("ticket,policy,return\n0,baseline,1\n1,c,1.5\n", "stays open"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, text, words):
+    (tmp_path / "rows.csv").write_text(text)
+    done = told("replay", str(tmp_path / "rows.csv"), *RANGE, "--baseline", "baseline")
+    assert isinstance(done.exception, sf.SurefootError) and words in str(done.exception)
+
+
+def test_settings_that_are_refused(tmp_path):
+    file = past(tmp_path / "past.csv", n=5)
+    for more, words in (
+        (("--floor", "0.5", "--below", "0.1"), "Give one of"),
+        (("--stages", "a,b"), "--stages is"),
+        (("--floor", "3"), "in the range"),
+    ):
+        assert words in str(told("plan", file, *RANGE, *more).exception)
+    assert told("plan", file).exit_code == 2  # the range is never inferred
+    assert "cannot be read" in str(told("plan", str(tmp_path / "none.csv"), *RANGE).exception)
+    (tmp_path / "empty.csv").write_text("return\n\n")
+    assert "no return" in str(told("plan", str(tmp_path / "empty.csv"), *RANGE).exception)
+    (tmp_path / "bytes.csv").write_bytes(b"return\n\xff\xfe\n")
+    assert "UTF-8" in str(told("plan", str(tmp_path / "bytes.csv"), *RANGE).exception)
+    assert Path(file).exists()

@@ -1,0 +1,330 @@
+"""A guard in Gymnasium environments: policies of three kinds, failures, resuming, the watchdog."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+
+import surefoot as sf
+
+GUARD = sf.Guard(floor=0.4, low=0.0, high=1.0, stages=())
+
+
+class Contextual(gymnasium.Env):
+    """One step: action 1 pays with probability `observation[0]`, action 0 with 0.5. All from the seed."""
+
+    observation_space = Box(0.0, 1.0, (2,), np.float64)
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seen = self.np_random.random(2)
+        return self.seen, {}
+
+    def step(self, action):
+        chance = self.seen[0] if action == 1 else 0.5
+        return self.seen, float(self.np_random.random() < chance), True, False, {}
+
+
+class Pushing(gymnasium.Env):
+    """A Dict observation and a Box action; truncated after three steps. Each step pays what was pushed, over 3."""
+
+    observation_space = Dict({"left": Discrete(5), "force": Box(-1.0, 1.0, (2,), np.float32)})
+    action_space = Box(0.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 3
+        return self.shown(), {}
+
+    def shown(self):
+        return {"left": self.left, "force": np.zeros(2, dtype=np.float32)}
+
+    def step(self, action):
+        self.left -= 1
+        return self.shown(), float(np.mean(action)) / 3, False, self.left == 0, {}
+
+
+def always(action):
+    return lambda observation: action
+
+
+def informed(observation):
+    return int(observation[0] > 0.5)
+
+
+class LikeStableBaselines:
+    """`predict` returns (action, state), the action as an array without axes."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        assert observation.shape == (2,)
+        return np.asarray(informed(observation)), None
+
+
+class LikeScikitLearn:
+    """`predict` takes a batch, refuses a single observation, and returns a batch."""
+
+    def predict(self, X):
+        if np.ndim(X) != 2:
+            raise ValueError(f"Expected 2D array, got {np.ndim(X)}D array instead")
+        return (np.asarray(X)[:, 0] > 0.5).astype(np.int64)
+
+
+class WithPredict:
+    """`predict` returns an action."""
+
+    def predict(self, observation):
+        return informed(observation)
+
+
+def played(candidate=informed, episodes=600, guard=GUARD, env=None, **settings):
+    made = Contextual() if env is None else env
+    settings = {"baseline": always(0), "seed": 5, "progress": False, **settings}
+    return sf.guard_env(made, guard, candidate=candidate, episodes=episodes, **settings)
+
+
+def test_three_kinds_of_policies_play_the_same():
+    runs = [
+        played(policy, 300, logged=[1.0, 0.0, 1.0] * 100)
+        for policy in (informed, LikeStableBaselines(), LikeScikitLearn(), WithPredict())
+    ]
+    assert all(run.state == runs[0].state for run in runs)
+    run = runs[0]
+    assert run.plan.rho == 1.0 and run.failed == run.refused == 0 and run.played["candidate"] > 100
+    assert run.mean_return["candidate"] == pytest.approx(0.625, abs=0.12)
+    assert run.promise.certified and "Next: candidate" in run.explain() and "300 episodes" in repr(run)
+
+
+def test_dict_and_box_spaces_and_truncation():
+    """A return is what an episode paid, though it was truncated."""
+    half, full = np.full(2, 0.5), [1.0, 1.0]
+    run = sf.guard_env(Pushing(), GUARD, baseline=always(half), candidate=always(full), episodes=150, seed=0)
+    returns = run.state.tickets.columns.ret
+    assert set(np.round(returns, 6)) == {0.5, 1.0}
+    assert run.played["candidate"] > 10
+
+
+def test_a_policy_that_raises_counts_as_the_worst_return():
+    def fragile(observation):
+        if observation[1] > 0.5:
+            raise ZeroDivisionError("of a model")
+        return informed(observation)
+
+    run = played(fragile, 200, logged=[1.0] * 200)
+    assert run.failed == run.state.policies[1].unheard > 5 and "ZeroDivisionError: of a model" in run.last_failure
+    good = played(informed, 200, logged=[1.0] * 200)
+    assert run.plan.lower["candidate"] < good.plan.lower["candidate"] and run.episodes == 200
+
+
+@pytest.mark.parametrize("action", [7, 0.5, "left", None, [0, 1]])
+def test_what_is_no_action_is_a_failure_of_the_policy(action):
+    run = played(always(action), episodes=60, logged=[1.0] * 200)
+    assert run.failed == run.played["candidate"] > 5 and run.plan.lower["candidate"] == 0.0
+
+
+def test_a_return_that_is_refused_stays_open():
+    class Generous(Contextual):
+        def step(self, action):
+            observation, _, *rest = super().step(action)
+            return observation, 1.5 if action else 0.5, *rest
+
+    run = played(always(1), episodes=60, env=Generous(), logged=[1.0] * 200)
+    assert run.refused == run.played["candidate"] > 5 and "above the declared range" in run.last_failure
+
+
+def test_a_return_below_the_range_freezes_the_guard():
+    class Harmful(Contextual):
+        def step(self, action):
+            observation, _, *rest = super().step(action)
+            return observation, -2.0 if action else 0.5, *rest
+
+    run = played(always(1), episodes=60, env=Harmful(), logged=[1.0] * 200)
+    assert run.played["candidate"] == 1 and "premise is false" in run.alarm and not run.promise.certified
+
+
+def test_an_environment_that_fails_ends_the_run_with_its_ticket_recorded(tmp_path):
+    class Broken(Contextual):
+        calls = 0
+
+        def step(self, action):
+            self.calls += 1
+            if self.calls == 30:
+                raise ConnectionError("lost")
+            return super().step(action)
+
+    env = Broken()
+    with pytest.raises(ConnectionError):
+        played(episodes=100, env=env, save=tmp_path / "run.npz")
+    run = played(episodes=100, env=env, save=tmp_path / "run.npz", resume=True)
+    assert run.episodes == 100 and run.state.open_tickets == 1  # the episode is not played again: it was drawn
+
+
+def test_saving_changes_nothing(tmp_path, monkeypatch):
+    """Saved after every episode, or not at all: the same run, and the same ledger."""
+    from surefoot.live import guard_env as module
+
+    settings = {"episodes": 80, "watchdog": sf.Watchdog(), "logged": [1.0] * 200}
+    whole = played(**settings, ledger=tmp_path / "a.ledger")
+    monkeypatch.setattr(module, "SAVE_SECONDS", -1.0)
+    saved = played(**settings, ledger=tmp_path / "b.ledger", save=tmp_path / "b.npz")
+    assert saved.state == whole.state
+    assert (tmp_path / "a.ledger").read_bytes() == (tmp_path / "b.ledger").read_bytes()
+
+
+def interrupted_after(n):
+    """An environment that asks for an interruption, as Ctrl-C does, in its episode n."""
+    import signal
+
+    class Interrupting(Contextual):
+        __qualname__ = Contextual.__qualname__  # by which a saved run knows its environment
+
+        def reset(self, *, seed=None, options=None):
+            self.count = getattr(self, "count", 0) + 1
+            if self.count == n:
+                signal.raise_signal(signal.SIGINT)
+            return super().reset(seed=seed, options=options)
+
+    return Interrupting()
+
+
+def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
+    settings = {"episodes": 200, "watchdog": sf.Watchdog(), "logged": [1.0, None, 0.0]}
+    whole = played(**settings, ledger=tmp_path / "a.ledger")
+    save = {"save": tmp_path / "b.npz", "ledger": tmp_path / "b.ledger"}
+    first = played(**settings, **save, env=interrupted_after(83))
+    assert first.interrupted and first.episodes == 83
+    with pytest.raises(sf.InvalidFile, match="exists"):
+        played(**settings, **save)
+    second = played(**settings, **save, resume=True)
+    assert not second.interrupted and second.state == whole.state and second.mean_return == whole.mean_return
+    assert (tmp_path / "a.ledger").read_bytes() == (tmp_path / "b.ledger").read_bytes()
+    verdict = sf.check_ledger(tmp_path / "b.ledger")
+    assert verdict.closed and not verdict.refusals and verdict.episodes == 200
+    for other in (
+        {"seed": 6},
+        {"episodes": 201},
+        {"watchdog": None},
+        {"logged": [1.0]},
+        {"candidate": {"x": informed}},
+    ):
+        with pytest.raises(sf.InvalidFile, match=r"another run|other logged"):
+            played(**{**settings, **other}, save=tmp_path / "b.npz", resume=True)
+
+
+class Fifth:
+    """A policy that does something in its fifth episode."""
+
+    def __init__(self, act):
+        self.act, self.count = act, 0
+
+    def __call__(self, observation):
+        self.count += 1
+        return self.act() if self.count == 5 else informed(observation)
+
+
+def broken():
+    raise ZeroDivisionError
+
+
+SETTINGS = {"episodes": 120, "watchdog": sf.Watchdog(), "logged": [1.0] * 200}
+
+
+def killed(folder):
+    """In another process: the candidate's fifth episode ends it, and nothing can be done about it."""
+    files = {"save": f"{folder}/b.npz", "ledger": f"{folder}/b.ledger"}
+    played(Fifth(lambda: os._exit(9)), **SETTINGS, **files)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """A folder with what a process left that was killed: copy it."""
+    folder = tmp_path_factory.mktemp("left")
+    code = "import runpy, sys; runpy.run_path(sys.argv[1])['killed'](sys.argv[2])"
+    assert subprocess.run([sys.executable, "-c", code, __file__, str(folder)], check=False).returncode == 9
+    return folder
+
+
+@pytest.mark.parametrize("more", [b"", b'["drawn", 9'])
+def test_an_episode_in_which_the_process_is_killed_is_an_open_ticket(tmp_path, left, more):
+    """Resumed, the run is the one in which that episode failed. A line that was cut off: no episode had begun."""
+    whole = played(Fifth(broken), **SETTINGS, ledger=tmp_path / "a.ledger")
+    shutil.copytree(left, tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "b.npz.journal").open("ab") as stream:
+        stream.write(more)
+    run = played(informed, **SETTINGS, save=tmp_path / "b.npz", ledger=tmp_path / "b.ledger", resume=True)
+    assert run.state.open_tickets == 1 and run.played["candidate"] > 20
+    assert run.state == whole.state
+    assert (tmp_path / "b.ledger").read_bytes() == (tmp_path / "a.ledger").read_bytes()
+    assert not (tmp_path / "b.npz.journal").exists()
+    shutil.copy(left / "b.npz.journal", tmp_path)  # as if killed after the run was saved, before this was removed
+    assert played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True).state == whole.state
+
+
+def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
+    shutil.copytree(left, tmp_path, dirs_exist_ok=True)
+    journal = tmp_path / "b.npz.journal"
+    text = journal.read_text()
+    for changed, words in (
+        (text.replace('"candidate"', '"baseline"'), "played episode"),
+        (text.replace("journal of", "journal off", 1), "another run"),
+        (text.replace('"drawn"', '"lost"', 1), "impossible"),
+    ):
+        journal.write_text(changed)
+        for _ in range(2):
+            with pytest.raises(sf.InvalidFile, match=words):
+                played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
+        assert journal.read_text() == changed
+    (tmp_path / "b.npz").unlink()
+    with pytest.raises(sf.InvalidFile, match="does not exist"):
+        played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
+
+
+def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported():
+    """The baseline is below the floor, and that it is not is a premise: the returns show it."""
+    high = sf.Guard(floor=0.75, low=0.0, high=1.0)
+    run = played(episodes=150, guard=high, watchdog=sf.Watchdog())
+    assert "ALARM after" in run.alarm and not run.promise.certified
+    with pytest.raises(sf.InvalidSetting, match="relative"):
+        played(guard=sf.Guard(low=0.0, high=1.0), watchdog=sf.Watchdog())
+
+
+def test_several_candidates_by_name_with_fingerprints():
+    run = played({"good": informed, "bad": lambda o: int(o[0] < 0.2)}, episodes=300, fingerprints={"good": "9c"})
+    assert set(run.played) == {"baseline", "good", "bad"} and run.state.policies[1].fingerprint == "9c"
+
+
+def test_what_is_refused():
+    with pytest.raises(sf.InvalidPolicy, match="predict"):
+        played(3)
+    with pytest.raises(sf.InvalidSetting, match="which is no policy"):
+        played(fingerprints={"other": "1"})
+    with pytest.raises(sf.InvalidSetting, match="Say which with save"):
+        played(resume=True)
+    with pytest.raises(sf.InvalidSetting, match="watchdog"):
+        played(watchdog=0.01)
+
+
+@pytest.mark.full
+def test_a_ppo_policy_of_stable_baselines():
+    """The real library, where it is installed: it is no dependency, and torch takes gigabytes."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = gymnasium.make("CartPole-v1", max_episode_steps=100)
+    model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu").learn(5000)
+    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100)
+    run = sf.guard_env(env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0)
+    assert run.failed == 0 and run.played["ppo"] > 10
+
+
+@pytest.mark.full
+def test_a_model_of_scikit_learn():
+    """The real library, where it is installed."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    X = np.random.default_rng(0).random((500, 2))
+    model = linear_model.LogisticRegression().fit(X, X[:, 0] > 0.5)
+    run = played(model, 100, logged=[1.0, 0.0, 1.0] * 100)
+    assert run.failed == 0 and run.played["candidate"] > 10

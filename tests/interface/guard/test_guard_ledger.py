@@ -1,0 +1,297 @@
+"""Ledgers of guards: true ones are accepted, forged ones are refused; the verifier needs the standard library only."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.assurance import guard_verifier
+from surefoot.assurance.ledger import chained
+from surefoot.cli.main import app
+from surefoot.guard import evidence
+from surefoot.numerics import kernels
+
+GUARDS = {
+    "absolute": sf.Guard(floor=0.5, low=0.0, high=1.0),
+    "relative": sf.Guard(floor=sf.Relative(0.2), low=1.0, high=3.0, stages=()),
+    "below": sf.Guard(floor=sf.Below(0.4), low=-1.0, high=1.0, delta=0.1),
+}
+
+
+def written(path, name, episodes=300, seed=0):
+    """A ledger of a run with late and lost returns, three candidates, and a withdrawal."""
+    guard = GUARDS[name]
+    rng = np.random.default_rng(seed)
+    ledger = sf.GuardLedger(path, guard)
+    logged = [float(x) for x in guard.low + (guard.high - guard.low) * rng.beta(8, 2, 300)]
+    state, due = guard.admit(guard.begin([*logged, None]), "c"), []
+    for k in range(episodes):
+        if k == 100:
+            state = guard.admit(state, "d", "f1")
+        if k == 200:
+            state = guard.withdraw(state, "d")
+        plan = guard.plan(state)
+        ledger.write(plan)
+        state, ticket = guard.draw(state, plan, rng)
+        good = 0.95 if ticket.policy == "c" else 0.8
+        due.append(
+            (
+                k + int(rng.integers(0, 20)),
+                ticket,
+                guard.low + (guard.high - guard.low) * rng.beta(10 * good, 10 * (1 - good)),
+            )
+        )
+        for _, old, ret in [one for one in due if one[0] <= k]:
+            if rng.random() > 0.01:
+                state = guard.settle(state, old, float(ret))
+        due = [one for one in due if one[0] > k]
+    ledger.close(state)
+    return ledger, state
+
+
+@pytest.fixture(scope="module")
+def absolute(tmp_path_factory):
+    """A ledger that is read by several tests."""
+    path = tmp_path_factory.mktemp("ledger") / "g.ledger"
+    written(path, "absolute", 400)
+    return path
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_true_ledger_is_accepted(tmp_path, name):
+    path = tmp_path / "g.ledger"
+    ledger, state = written(path, name)
+    verdict = sf.check_ledger(path)
+    assert verdict.refusals == () and verdict.closed and verdict.episodes == 300
+    assert verdict.plans > 5 and verdict.certified > 3 and verdict.certified + verdict.trusted == verdict.plans
+    assert "closed" in repr(ledger)
+    with pytest.raises(sf.InvalidSetting, match="closed"):
+        ledger.write(GUARDS[name].plan(state))
+    with pytest.raises(sf.InvalidFile, match="exists"):
+        sf.GuardLedger(path, GUARDS[name])
+
+
+def test_the_command_chooses_the_verifier_and_the_file_stands_alone(tmp_path):
+    path = tmp_path / "g.ledger"
+    written(path, "absolute", 60)
+    told = CliRunner().invoke(app, ["certify", str(path)])
+    assert told.exit_code == 0 and "ACCEPTED" in told.output and "A guard" in told.output
+    alone = tmp_path / "elsewhere.py"
+    alone.write_text(Path(guard_verifier.__file__).read_text())
+    done = subprocess.run([sys.executable, "-I", str(alone), str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout == told.output
+    damaged = path.read_bytes().replace(b"certified", b"Certified", 1)
+    path.write_bytes(damaged)
+    assert CliRunner().invoke(app, ["certify", str(path)]).exit_code == 3
+    done = subprocess.run([sys.executable, "-I", str(alone), "none"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "cannot be read" in done.stderr
+
+
+def forged(path, forge):
+    """The verdict on a ledger whose records were changed, with digests that fit again."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    forge(records)
+    digest, lines = "0" * 64, []
+    for record in records:
+        line, digest = chained({key: value for key, value in record.items() if key != "digest"}, digest)
+        lines.append(line)
+    return guard_verifier.verify(lines)
+
+
+def plans(records):
+    return [record for record in records if record["kind"] == "plan"]
+
+
+def last(records):
+    """A late plan in which the candidate has a share."""
+    return [record for record in plans(records) if record["shares"][1] > 0][-1]
+
+
+def add_to_bound(record, p, more):
+    record["bounds"][p][0] = (float.fromhex(record["bounds"][p][0]) + more).hex()
+
+
+def move_share(record, p, more):
+    """From whoever has most."""
+    most = record["shares"].index(max(record["shares"]))
+    record["shares"][most] -= more
+    record["shares"][p] += more
+
+
+def fewer(records):
+    """A failure is left out: the ticket was never drawn."""
+    for record in records[1:]:
+        if 1 in record["drawn"]:
+            record["drawn"].remove(1)
+            return
+
+
+def better(records):
+    """The worst return of all becomes the best."""
+    rows = [row for record in records[1:] for row in record["settled"]]
+    for row in rows[: len(rows) // 2]:
+        row[1] = (-5.0).hex()
+
+
+def drawn_without_share(records):
+    """A ticket of a policy to which the plan in force gave no share."""
+    for before, record in reversed(list(pairwise(records[1:]))):
+        without = [p for p, share in enumerate(before["shares"]) if share == 0]
+        if without and record["drawn"]:
+            record["drawn"][0] = without[0]
+            return
+    raise AssertionError("every policy always has a share")
+
+
+FORGERIES = {
+    "a bound that is a little too good": (lambda r: add_to_bound(last(r), 1, 0.001), "not proved by its tickets"),
+    "a bound by other tickets": (lambda r: last(r)["bounds"][1].__setitem__(1, 3), "not proved by its tickets"),
+    "a bound by more tickets": (lambda r: last(r)["bounds"][1].__setitem__(1, 10**6), "more tickets"),
+    "a larger share": (lambda r: move_share(plans(r)[0], 1, 2**52), "not proved to keep|no stage"),
+    "shares that do not add up": (lambda r: last(r)["shares"].__setitem__(0, 5), "add up"),
+    "a smaller level": (lambda r: r[0].__setitem__("delta", (0.9).hex()), ""),
+    "a lower floor": (lambda r: r[0].__setitem__("floor", (0.1).hex()), ""),
+    "a ticket left out": (fewer, "unknown|no share|not proved|again|more tickets"),
+    "a return outside its range": (better, "outside its range"),
+    "a ticket of a policy without a share": (drawn_without_share, "no share"),
+    "a ticket settled twice": (lambda r: r[-1]["settled"].append(plans(r)[-1]["settled"][0]), "again"),
+    "a plan left out": (lambda r: r.pop(2), "missing|unknown|no share"),
+    "a withdrawn policy that plays": (lambda r: move_share(plans(r)[-1], 2, 1), "withdrawn|no stage"),
+    "an alarm taken back": (lambda r: plans(r)[2].__setitem__("alarm", "why"), "alarm"),
+    "a label": (lambda r: last(r).__setitem__("safety", "proved"), "label"),
+    "a name used twice": (lambda r: plans(r)[1]["admitted"].append(["c", "", 0]), "used again|another time|add up"),
+    "an unknown field": (lambda r: r[1].__setitem__("more", 1), "other fields"),
+    "a second floor": (lambda r: r[0].__setitem__("below", (0.1).hex()), "one floor"),
+    "stages that fall": (lambda r: r[0].__setitem__("stages", [(0.5).hex(), (0.1).hex()]), "rise"),
+    "more logged returns": (lambda r: r[0]["logged"].__setitem__(64, r[0]["logged"][64] + 2**20 * 500), ""),
+    "a record after the end": (lambda r: r.append(dict(r[-1])), "after the last"),
+    "a first record twice": (lambda r: r.insert(1, dict(r[0])), "second first"),
+}
+HONEST = {
+    "a smaller level",
+    "a lower floor",
+    "more logged returns",
+}  # other settings or evidence: consistent, or refused
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_ledger_is_refused(absolute, forgery):
+    """Digests fit: only what is claimed is wrong. Who changes settings or evidence writes the ledger of another run."""
+    assert forged(absolute, lambda records: None).refusals == ()
+    forge, reason = FORGERIES[forgery]
+    verdict = forged(absolute, forge)
+    if forgery in HONEST:
+        assert verdict.digest != sf.check_ledger(absolute).digest
+        return
+    assert len(verdict.refusals) == 1
+    assert any(words in verdict.refusals[0][1] for words in reason.split("|")), verdict.refusals
+
+
+@pytest.mark.parametrize(("shares", "refused"), [((0.01, 0.5), True), ((0.01, 0.0), False), ((0.0, 0.0), False)])
+def test_a_trusted_plan_plays_no_candidate_that_is_not_proved(tmp_path, shares, refused):
+    """Beside the baseline, which is trusted, only candidates that are proved to be above the floor may play."""
+    guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
+    state = guard.admit(guard.admit(guard.begin(logged=[1.0] * 200), "c"), "d")
+    ledger = sf.GuardLedger(tmp_path / "g.ledger", guard)
+    ledger.write(guard.plan(state))
+    for _ in range(40):
+        state, ticket = guard.dispatch(state, 1)
+        state = guard.settle(state, ticket, 1.0)
+    ledger.write(guard.plan(state))
+
+    def forge(records):
+        coin = [int(share * 2**53) for share in shares]
+        trusted = {"bounds": [[(0.0).hex(), 0], records[-1]["bounds"][1], [(0.0).hex(), 0]], "safety": "trusted"}
+        records[-1].update(trusted, shares=[2**53 - sum(coin), *coin])
+
+    found = forged(tmp_path / "g.ledger", forge).refusals
+    assert bool(found) == refused and all("not proved to be above the floor" in why for _, why in found)
+
+
+def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
+    """What the settled tickets alone would prove: the others must count as the worst return."""
+    guard = sf.Guard(floor=0.5, low=0.0, high=1.0)
+    state = guard.admit(guard.begin(logged=[1.0] * 200), "c")
+    for k in range(60):
+        state, ticket = guard.dispatch(state, 1)
+        state = state if k % 4 == 0 else guard.settle(state, ticket, float(k % 3 > 0))
+    with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
+        ledger.write(guard.plan(guard.admit(guard.begin(logged=[1.0] * 200), "c")))
+        ledger.write(guard.plan(state))
+        ledger.close(state)
+    assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
+    inverse = evidence.log_inverse(guard.levels(1)[0])
+    alone = kernels.mean_lower(kernels.portfolio_from(), state.policies[1].settled, 1, inverse)
+
+    def forge(records):
+        records[-2]["bounds"][1] = [alone.hex(), 60]
+
+    assert "not proved by its tickets" in forged(tmp_path / "g.ledger", forge).refusals[0][1]
+
+
+def test_a_floor_measured_from_the_baseline_is_checked(tmp_path):
+    """The baseline's upper bound: a lower one would make a lower floor."""
+    path = tmp_path / "g.ledger"
+    written(path, "relative", 300)
+    assert forged(path, lambda r: add_to_bound(last(r), 0, -0.001)).refusals[0][1].endswith("not proved by its tickets")
+    assert "not proved to keep" in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
+    assert "returns that are >= 0" in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
+
+
+def test_any_change_of_a_byte_is_found(tmp_path):
+    path = tmp_path / "g.ledger"
+    written(path, "below", 40)
+    text = path.read_bytes()
+    for i in range(0, len(text), 97):
+        changed = bytearray(text)
+        changed[i] ^= 1
+        verdict = guard_verifier.verify(bytes(changed).splitlines(keepends=True))
+        assert verdict.refusals
+    assert guard_verifier.verify([]).refusals and not guard_verifier.verify(text.splitlines(keepends=True)[:2]).closed
+
+
+def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
+    """What came after that state is removed: also an alarm, and a withdrawal."""
+    guard = sf.Guard(floor=0.6, low=0.0, high=1.0)
+    for name, later in (
+        ("alarm", lambda s, t: guard.settle(s, t, -1.0)),
+        ("gone", lambda s, _: guard.withdraw(s, "a")),
+    ):
+        state, rng = guard.admit(guard.begin(logged=[1.0] * 200), "a"), np.random.default_rng(0)
+        ledger = sf.GuardLedger(tmp_path / name, guard)
+        ledger.write(guard.plan(state))
+        saved, ticket = guard.draw(state, guard.plan(state), rng)
+        ledger.write(guard.plan(later(saved, ticket)))
+        assert len((tmp_path / name).read_text().splitlines()) == 3
+        ledger = sf.GuardLedger.resume(tmp_path / name, guard, saved)
+        state = guard.settle(saved, ticket, 1.0)
+        ledger.write(guard.plan(state))
+        ledger.close(guard.draw(state, guard.plan(state), rng)[0])
+        assert sf.check_ledger(tmp_path / name).refusals == ()
+
+
+def test_the_summary_says_what_was_declared(absolute, tmp_path):
+    told = guard_verifier.summary(sf.check_ledger(absolute))
+    assert "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 missing" in told
+    written(tmp_path / "g.ledger", "below", 20)
+    told = guard_verifier.summary(sf.check_ledger(tmp_path / "g.ledger"))
+    assert "the floor is 1 of the baseline's value less 0.4, returns lie in -1 to 1" in told
+
+
+def test_a_ledger_of_another_guard_is_not_continued(tmp_path):
+    path = tmp_path / "g.ledger"
+    _, state = written(path, "absolute", 40)
+    other = GUARDS["below"]
+    with pytest.raises(sf.InvalidFile, match="another guard"):
+        sf.GuardLedger.resume(path, other, other.begin())
+    (tmp_path / "text").write_text("no ledger\n")
+    with pytest.raises(sf.InvalidFile, match="not the ledger"):
+        sf.GuardLedger.resume(tmp_path / "text", GUARDS["absolute"], state)
+    with pytest.raises(sf.InvalidSetting, match="not made by the guard"):
+        sf.GuardLedger(tmp_path / "new", other).write(GUARDS["absolute"].plan(state))
