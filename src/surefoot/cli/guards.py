@@ -111,6 +111,7 @@ def replay(
                 "lower": plan.lower,
                 "upper": plan.upper,
                 "safety": plan.safety,
+                "frozen": plan.frozen,
                 "premise": plan.promise.premise,
                 "below": list(plan.below),
                 "episodes_to_go": plan.episodes_to_go,

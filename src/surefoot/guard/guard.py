@@ -187,7 +187,7 @@ class Guard:
         return state.with_policy(p, replace(state.policies[p], withdrawn=state.tickets.n, reason=reason))
 
     def freeze(self, state: GuardState, why: str) -> GuardState:
-        """Return the state after an alarm: only the baseline is played, permanently."""
+        """Return the state after an alarm: only the baseline is played, permanently, and nothing is promised."""
         self._require_mine(state)
         return state if state.alarm else replace(state, alarm=why)
 
@@ -200,7 +200,7 @@ class Guard:
         below = tuple(
             policy.name
             for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
-            if policy.active and Fraction(bound.upper.value) < least
+            if policy.active and Fraction(bound.upper.value) < least and not state.alarm
         )
         base = rule.base(b.lower.value, b.upper.value)
         level = rule.level(base)
@@ -214,7 +214,7 @@ class Guard:
 
         shares = share_out(base, level, lower, stage)
         certified = keeps(base, level, lower, shares.played)
-        return GuardPlan(self, state, bounds, shares, certified and not (state.alarm and not rule.relative), below)
+        return GuardPlan(self, state, bounds, shares, certified and not state.alarm, below)
 
     def next_plan(self, state: GuardState, plan: GuardPlan | None) -> GuardPlan:
         """Return the same plan while it is in force: until some policy's returns have grown by 1/256, or by one.

@@ -1,13 +1,13 @@
 """GuardPlan: how the coin is shared out, and why that is safe. Its texts are made here."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from surefoot.agents.floors import Below, Relative
-from surefoot.agents.promise import Promise
-from surefoot.base.nodes import EPISODE
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.validation import at_least, at_most
 from surefoot.guard.evidence import Bound
 from surefoot.guard.forecast import Expected, Settings, X, episodes_to_stages, law_of
@@ -38,7 +38,13 @@ class GuardPlan:
 
     def __repr__(self) -> str:
         played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)
-        return f"GuardPlan({played}; {self.safety})"
+        safety = "frozen after an ALARM, no promise is made" if self.frozen else self.safety
+        return f"GuardPlan({played}; {safety})"
+
+    @property
+    def frozen(self) -> bool:
+        """Is the baseline played because of an alarm? Then nothing is certified, and no promise is made."""
+        return bool(self.state.alarm)
 
     @property
     def share(self) -> dict[str, float]:
@@ -74,30 +80,47 @@ class GuardPlan:
 
     @property
     def lower(self) -> dict[str, float]:
-        """The value that each policy is proved to have at least."""
-        return {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        """The value that each policy is proved to have at least. After an alarm nothing is proved: it is empty."""
+        return (
+            {}
+            if self.frozen
+            else {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        )
 
     @property
     def upper(self) -> dict[str, float]:
-        """The value that each policy has at most. Only the baseline's, for a relative floor, is proved within delta."""
-        return {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        """The value that each policy has at most; empty after an alarm.
+
+        Only the baseline's, for a relative floor, is proved within delta.
+        """
+        return (
+            {}
+            if self.frozen
+            else {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        )
 
     @property
     def safety(self) -> Literal["certified", "trusted"]:
-        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?"""
+        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?
+
+        After an alarm it is never certified, and no promise is made: see `frozen`.
+        """
         return "certified" if self.certified else "trusted"
 
     @property
     def floor(self) -> float:
-        """The floor; of one relative to the baseline, what it is at most."""
+        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that is not known)."""
+        if self.frozen and self.guard.rule.relative:
+            return math.nan
         b = self.bounds[0]
         return float(self.guard.rule.level(self.guard.rule.base(b.lower.value, b.upper.value)))
 
     @property
     def promise(self) -> Promise:
-        """What is promised of every episode, and how well its premise is known."""
-        promise = self.guard.promise_after(self.bounds[0].lower.value)
-        return promise.after_alarm(self.state.alarm) if self.state.alarm else promise
+        """What is promised of every episode, and how well its premise is known. After an alarm: nothing."""
+        if self.frozen:
+            return NO_FLOOR.after_alarm(self.state.alarm)
+        return self.guard.promise_after(self.bounds[0].lower.value)
 
     @cached_property
     def episodes_to_go(self) -> int | None:
@@ -112,7 +135,7 @@ class GuardPlan:
         policies, share = self.state.policies, self.shares.played[p]
         ahead = [s for s, _ in self.guard.ladder if on_grid(Fraction(s)) > share] or [1.0]
         mine = policies[p]
-        if share == 1 or not mine.active or mine.name in self.below or self.state.alarm:
+        if share == 1 or not mine.active or mine.name in self.below or self.frozen:
             return None
         if not (mine.heard and policies[0].heard):
             return None
@@ -132,6 +155,8 @@ class GuardPlan:
     def explain(self) -> str:
         """Return the whole explanation, paragraph by paragraph."""
         parts = [_verdict(self), _evidence(self), _delta(self), self.missing, _premises(self)]
+        if self.frozen:
+            parts = [_verdict(self), _seen(self), self.missing]
         return "\n\n".join(part for part in parts if part)
 
 
@@ -147,9 +172,9 @@ def _floor(plan: GuardPlan) -> str:
 
 
 def _why(plan: GuardPlan) -> str:
+    if plan.frozen:
+        return f"Frozen, no promise is made. ALARM: {plan.state.alarm}."
     floor = _floor(plan)
-    if plan.state.alarm:
-        return f"ALARM: {plan.state.alarm}."
     if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
         return "Certified by definition: the floor is measured from the baseline itself."
     if plan.certified:
@@ -169,7 +194,7 @@ def _why(plan: GuardPlan) -> str:
 
 
 def _missing(plan: GuardPlan) -> str:
-    if plan.state.alarm:
+    if plan.frozen:
         return "What is missing: a guard that begins anew, with a range or a process that is as declared."
     open_ = [p for p in range(1, len(plan.state.policies)) if plan.state.policies[p].active]
     open_ = [p for p in open_ if plan.state.policies[p].name not in plan.below]
@@ -201,7 +226,7 @@ def _verdict(plan: GuardPlan) -> str:
         f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
         for name in plan.below
     ]
-    return "\n".join([*lines, f"Baseline above the floor: {plan.promise.premise}."])
+    return "\n".join(lines if plan.frozen else [*lines, f"Baseline above the floor: {plan.promise.premise}."])
 
 
 def mean_of(guard: Settings, policy: PolicyRecord) -> float:
@@ -211,17 +236,32 @@ def mean_of(guard: Settings, policy: PolicyRecord) -> float:
 
 
 def _evidence(plan: GuardPlan) -> str:
-    unit = f" (in {plan.guard.unit})" if plan.guard.unit else ""
-    lines = [f"What the returns prove of the expected return{unit}, after {plan.state.tickets.n:,} episodes:"]
+    lines = [f"What the returns prove of the expected return{_in_unit(plan)}, after {plan.state.tickets.n:,} episodes:"]
     for policy, bound in zip(plan.state.policies, plan.bounds, strict=True):
         between = f"{at_least(bound.lower.value)} to {at_most(bound.upper.value)}"
-        seen = f"{int(policy.settled.sum()) // EPISODE:,} returns"
-        mean = f", mean {mean_of(plan.guard, policy):.4g}" if policy.heard else ""
-        unknown = policy.unheard + policy.missing
-        lost = f"; {unknown:,} without a return count as the worst" if unknown else ""
-        gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
-        lines.append(f"  {policy.name}: {between}, by {seen}{mean}{lost}{gone}")
+        lines.append(f"  {policy.name}: {between}, by {_returns(plan, policy)}")
     return "\n".join(lines)
+
+
+def _seen(plan: GuardPlan) -> str:
+    """Say what was paid. After an alarm that proves nothing."""
+    lines = [f"What was seen{_in_unit(plan)}, after {plan.state.tickets.n:,} episodes. It proves nothing:"]
+    return "\n".join([*lines, *(f"  {policy.name}: {_returns(plan, policy)}" for policy in plan.state.policies)])
+
+
+def _in_unit(plan: GuardPlan) -> str:
+    return f" (in {plan.guard.unit})" if plan.guard.unit else ""
+
+
+def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
+    """Return how many returns of a policy are known, their mean, and how many did not come."""
+    seen = f"{policy.heard:,} return{'' if policy.heard == 1 else 's'}"
+    mean = f", mean {mean_of(plan.guard, policy):.4g}" if policy.heard else ""
+    unknown = policy.unheard + policy.missing
+    worst = "" if plan.frozen else f", counted as the worst return{'' if unknown == 1 else 's'}"
+    lost = f"; {unknown:,} without a return{worst}" if unknown else ""
+    gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
+    return f"{seen}{mean}{lost}{gone}"
 
 
 def _delta(plan: GuardPlan) -> str:
@@ -252,6 +292,6 @@ def _premises(plan: GuardPlan) -> str:
             f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a period that was chosen "
             "before they were looked at, and of the baseline that is played now"
         )
-    if not plan.certified and not state.alarm:
+    if not plan.certified:
         lines.append("  the baseline is at or above the floor")
     return "\n".join(lines)

@@ -54,7 +54,7 @@ class GuardedRun:
 
     @property
     def promise(self) -> Promise:
-        """What was promised of every episode."""
+        """What is promised of every episode. After an alarm: nothing."""
         return self.plan.promise
 
     def explain(self) -> str:

@@ -63,7 +63,7 @@ def test_tickets_are_replayed(tmp_path):
     file = tickets(tmp_path / "rows.csv", drawn())
     done = told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old")
     assert done.exit_code == 0, done.output
-    assert "Certified" in done.output and "without a return count as the worst" in done.output
+    assert "Certified" in done.output and "without a return, counted as the worst return" in done.output
     values = json.loads(told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old", "--json").output)
     guard = sf.Guard(floor=0.6, low=0.0, high=1.0)
     state = guard.replay(list(drawn()), baseline="old")
@@ -77,7 +77,10 @@ def test_tickets_are_replayed(tmp_path):
 def test_a_range_that_is_false_is_an_alarm(tmp_path):
     rows = [("baseline", 1.0)] * 5 + [("c", -1.0)]
     done = told("replay", tickets(tmp_path / "rows.csv", rows), *RANGE, "--max-loss", "0.1")
-    assert done.exit_code == 1 and "ALARM" in done.output
+    assert done.exit_code == 1 and "ALARM" in done.output and "ertified" not in done.output
+    told_ = told("replay", str(tmp_path / "rows.csv"), *RANGE, "--max-loss", "0.1", "--json")
+    values = json.loads(told_.output)
+    assert (values["safety"], values["frozen"], values["premise"]) == ("trusted", True, None) and values["lower"] == {}
 
 
 @pytest.mark.parametrize(

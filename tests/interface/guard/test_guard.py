@@ -146,7 +146,7 @@ def test_the_coin_is_recorded_before_anything_is_known():
     state = guard.admit(guard.begin(), "c")
     state = played(guard, state, {"baseline": 1.0, "c": 1.0}, 300, lost=1.0)
     assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).lower["c"] == 0.0
-    assert "without a return count as the worst" in guard.plan(state).explain()
+    assert "without a return, counted as the worst returns" in guard.plan(state).explain()
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -307,7 +307,13 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm)
     plan = guard.plan(state)
     assert bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1  # not clipped, not counted
     assert plan.promise.alarm and not plan.promise.certified and plan.explain().count("ALARM") == 1
-    assert plan.safety == ("trusted" if floor == 0.5 else "certified")
+    assert plan.safety == "trusted" and plan.frozen and not plan.certified and before.certified and not before.frozen
+    assert plan.lower == plan.upper == {} and plan.certified_share == {"c": 0.0} and plan.below == ()
+    assert repr(plan) == "GuardPlan(baseline 1; frozen after an ALARM, no promise is made)"
+    assert (plan.promise.kind, plan.promise.premise) == ("no floor", None)
+    assert "certified" not in f"{plan.promise} {plan.explain()}".lower() and "Frozen, no promise is made" in plan.why
+    assert "What the returns prove" not in plan.explain() and "Taken on trust" not in plan.explain()
+    assert "What the returns prove" in before.explain() and "Taken on trust" in before.explain()
     with pytest.raises(sf.InvalidSetting, match="alarm"):
         guard.draw(state, before, np.random.default_rng(0))
     assert guard.freeze(state, "again").alarm == state.alarm
