@@ -10,7 +10,7 @@ from surefoot.agents.floors import Below, Relative
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.validation import at_least, at_most
 from surefoot.guard.evidence import Bound
-from surefoot.guard.forecast import Expected, Settings, X, episodes_to_stages, law_of
+from surefoot.guard.forecast import Settings, X, episodes_to_stages, expected_of
 from surefoot.guard.ramp import Shares, on_grid
 from surefoot.guard.state import GuardState, PolicyRecord
 
@@ -139,8 +139,15 @@ class GuardPlan:
             return None
         if not (mine.heard and policies[0].heard):
             return None
-        expected = [Expected(i, policies[i].settled, policies[i].heard, law_of(policies[i].settled)) for i in (0, p)]
-        return episodes_to_stages(self.guard, expected[0], expected[1:], ahead[:1])[0]
+        others = [
+            i for i, each in enumerate(policies) if i not in (0, p) and each.active and each.name not in self.below
+        ]
+        relative = self.guard.rule.relative
+        baseline = expected_of(
+            self.state, 0, self.bounds[0].upper.proved if relative else self.bounds[0].lower.proved, relative
+        )
+        candidates = [expected_of(self.state, i, self.bounds[i].lower.proved, False) for i in (p, *others)]
+        return episodes_to_stages(self.guard, baseline, candidates, ahead[:1])[0]
 
     @property
     def why(self) -> str:

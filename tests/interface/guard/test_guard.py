@@ -125,6 +125,40 @@ def test_episodes_to_go_are_about_right():
     assert guard.plan(guard.admit(guard.begin(), "d")).episodes_to_go is None
 
 
+@pytest.mark.parametrize("floor", [0.6, sf.Relative(0.2)])
+def test_episodes_to_go_count_open_tickets(floor):
+    """Without them the next stage would be reached at once, which a plan made from them denies."""
+    guard = sf.Guard(floor=floor, **RANGE)
+    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500), "c")
+    tickets = []
+    for _ in range(120):
+        state, ticket = guard.dispatch(state, 1)
+        tickets.append(ticket)
+    for ticket in tickets[::2]:
+        state = guard.settle(state, ticket, float(ticket.number % 20 > 0))
+    some = guard.plan(state)
+    assert some.rho < 0.5 and (some.episodes_to_go is None or some.episodes_to_go > 0)
+    for ticket in tickets[1::2]:
+        state = guard.settle(state, ticket, float(ticket.number % 21 > 0))
+    assert guard.plan(state).rho >= 0.5 > some.rho
+
+
+def test_episodes_to_go_know_of_the_other_candidates():
+    """Three candidates share what is spared: alone, the first one would be at the next stage already."""
+    guard = sf.Guard(floor=sf.Relative(0.12), **RANGE)
+    state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50)
+    for name in "abc":
+        state = guard.admit(state, name)
+    for p in (1, 2, 3):
+        state, ticket = guard.dispatch(state, p)
+        state = guard.settle(state, ticket, 1.0)
+    plan = guard.plan(state)
+    assert plan.share["a"] < 0.1
+    assert plan.episodes_to_go is None or plan.episodes_to_go > 0
+    alone = guard.plan(guard.withdraw(guard.withdraw(state, "b"), "c"))
+    assert alone.share["a"] == pytest.approx(0.1)
+
+
 # ---- states and tickets
 
 
