@@ -45,6 +45,7 @@ class Settings(Protocol):
     @property
     def fingerprint(self) -> str: ...  # noqa: D102
     def share_of_delta(self, p: int) -> float: ...  # noqa: D102
+    def levels(self, p: int) -> tuple[float, float]: ...  # noqa: D102
     def promise_after(self, lower: float) -> Promise: ...  # noqa: D102
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.agents.floors import BaselineFloor, Floor, Relative
+from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
@@ -76,6 +76,11 @@ class Guard:
             if not low <= floor <= high:
                 raise InvalidSetting(f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}.")
             freeze(self, floor=floor)
+        elif isinstance(self.floor, Below) and self.floor.amount > high - low:
+            raise InvalidSetting(
+                f"The floor is {self.floor}, expected at most {high - low:g}, the width of the range {low:g} to "
+                f"{high:g}: no policy could lose more."
+            )
         if not isinstance(self.unit, str):
             raise InvalidSetting(f'unit is {self.unit!r}, expected a word such as "EUR".')
         freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
@@ -248,6 +253,8 @@ class Guard:
             state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
         for name in plan.below:
             state = self.withdraw(state, name, BELOW)
+        if not callable(getattr(rng, "random", None)):
+            raise InvalidSetting(f"rng is {rng!r}, expected a generator such as np.random.default_rng(0), made once.")
         coin, p = float(rng.random()), 0
         tossed = coin
         for i in range(1, len(plan.shares.played)):
@@ -414,7 +421,9 @@ def _text(name: str, given: object, meaning: str) -> str:
 def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
     """Return logged returns, and how many are missing."""
     given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
-    known = [ret for ret in given if ret is not None and ret == ret]  # noqa: PLR0124  (NaN is missing, too)
+    known = [ret for ret in given if ret is not None]
+    if any(isinstance(ret, float) and math.isnan(ret) for ret in known):
+        raise InvalidLog("A logged return is NaN, expected a number, or None where a return is missing.")
     returns = as_floats("logged", known, InvalidLog) if known else np.zeros(0)
     if returns.ndim != 1:
         raise InvalidLog(f"logged has shape {returns.shape}, expected one return per episode.")

@@ -38,8 +38,11 @@ class GuardPlan:
 
     def __repr__(self) -> str:
         played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)
-        safety = "frozen after an ALARM, no promise is made" if self.frozen else self.safety
-        return f"GuardPlan({played}; {safety})"
+        if self.frozen:
+            return f"GuardPlan({played}; frozen after an ALARM, no promise is made)"
+        floor = self.guard.floor
+        kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, f"{floor:.6g}")
+        return f"GuardPlan({played}; {self.safety}; floor: {kept}; baseline: {_proved(self, 0)})"
 
     @property
     def frozen(self) -> bool:
@@ -80,7 +83,10 @@ class GuardPlan:
 
     @property
     def lower(self) -> dict[str, float]:
-        """The value that each policy is proved to have at least. After an alarm nothing is proved: it is empty."""
+        """The value that each policy has at least. After an alarm nothing is proved: it is empty.
+
+        All are proved within delta, but the baseline's under a relative floor.
+        """
         return (
             {}
             if self.frozen
@@ -171,6 +177,22 @@ def _amount(plan: GuardPlan, value: str) -> str:
     return f"{value} {plan.guard.unit}".rstrip()
 
 
+def _proved(plan: GuardPlan, p: int) -> str:
+    """Return the bound of policy p that is proved within delta."""
+    bound = plan.bounds[p]
+    if p == 0 and plan.guard.rule.relative:
+        return f"at most {_amount(plan, at_most(bound.upper.value))}"
+    return f"at least {_amount(plan, at_least(bound.lower.value))}"
+
+
+def _other(plan: GuardPlan, p: int) -> str:
+    """Return the bound of policy p that is not proved within delta."""
+    bound = plan.bounds[p]
+    if p == 0 and plan.guard.rule.relative:
+        return f"at least {_amount(plan, at_least(bound.lower.value))}"
+    return f"at most {_amount(plan, at_most(bound.upper.value))}"
+
+
 def _floor(plan: GuardPlan) -> str:
     floor = plan.guard.floor
     if isinstance(floor, Relative | Below):
@@ -183,7 +205,10 @@ def _why(plan: GuardPlan) -> str:
         return f"Frozen, no promise is made. ALARM: {plan.state.alarm}."
     floor = _floor(plan)
     if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
-        return "Certified by definition: the floor is measured from the baseline itself."
+        return (
+            "Certified, and no data are needed for it: only the baseline is played, and the floor is measured from the "
+            "baseline itself."
+        )
     if plan.certified:
         return (
             f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the coin-averaged value of every "
@@ -191,8 +216,8 @@ def _why(plan: GuardPlan) -> str:
         )
     if plan.rho == 0.0:
         return (
-            f"Trusted, not certified: the returns do not prove {floor} yet; what is proved of the baseline is "
-            f"{at_least(plan.bounds[0].lower.value)}. It rests on the premise that the baseline is above the floor."
+            f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is proved to be "
+            f"worth {_proved(plan, 0)}. It rests on the premise that the baseline is above the floor."
         )
     return (
         f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline is not, and a stage "
@@ -213,10 +238,10 @@ def _missing(plan: GuardPlan) -> str:
         if p == plan.shares.anchor:
             lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
             continue
-        lower = at_least(plan.bounds[p].lower.value)
         line = (
             f"  {policy.name} plays {share:.4g} of the episodes (certified: {float(plan.shares.certified[p]):.4g}); "
-            f"for all of them it must be proved to be worth {at_most(plan.floor)}, and is proved to be worth {lower}"
+            f"for all of them it must be proved to be worth {_amount(plan, at_most(plan.floor))}, and is proved to be "
+            f"worth {_proved(plan, p)}"
         )
         needs = [need for _, need in plan.guard.ladder if need > policy.heard]
         lines.append(f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line)
@@ -233,7 +258,18 @@ def _verdict(plan: GuardPlan) -> str:
         f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
         for name in plan.below
     ]
-    return "\n".join(lines if plan.frozen else [*lines, f"Baseline above the floor: {plan.promise.premise}."])
+    return "\n".join(lines if plan.frozen else [*lines, _premise(plan)])
+
+
+def _premise(plan: GuardPlan) -> str:
+    """Say how well it is known that the baseline is above the floor."""
+    if plan.promise.premise == "certified by data":
+        return "That the baseline is above the floor is certified by data."
+    if plan.promise.premise != "none needed":
+        return "That the baseline is above the floor is not proved yet."
+    relative = plan.guard.rule.relative
+    why = "it is measured from the baseline" if relative else "no return that is possible is below it"
+    return f"The baseline cannot be below the floor: {why}."
 
 
 def mean_of(guard: Settings, policy: PolicyRecord) -> float:
@@ -243,27 +279,27 @@ def mean_of(guard: Settings, policy: PolicyRecord) -> float:
 
 
 def _evidence(plan: GuardPlan) -> str:
-    lines = [f"What the returns prove of the expected return{_in_unit(plan)}, after {plan.state.tickets.n:,} episodes:"]
-    for policy, bound in zip(plan.state.policies, plan.bounds, strict=True):
-        between = f"{at_least(bound.lower.value)} to {at_most(bound.upper.value)}"
-        lines.append(f"  {policy.name}: {between}, by {_returns(plan, policy)}")
+    policies = plan.state.policies
+    lines = [f"What the returns prove of the expected return, within delta, after {plan.state.tickets.n:,} episodes:"]
+    lines += [f"  {policy.name}: {_proved(plan, p)}, by {_returns(plan, policy)}" for p, policy in enumerate(policies)]
+    level = plan.guard.levels(1)[1]
+    lines.append(
+        f"Not within delta, and used only to withdraw candidates (each is wrong with probability {level:g} at most):"
+    )
+    lines += [f"  {policy.name}: {_other(plan, p)}" for p, policy in enumerate(policies)]
     return "\n".join(lines)
 
 
 def _seen(plan: GuardPlan) -> str:
     """Say what was paid. After an alarm that proves nothing."""
-    lines = [f"What was seen{_in_unit(plan)}, after {plan.state.tickets.n:,} episodes. It proves nothing:"]
+    lines = [f"What was seen, after {plan.state.tickets.n:,} episodes. It proves nothing:"]
     return "\n".join([*lines, *(f"  {policy.name}: {_returns(plan, policy)}" for policy in plan.state.policies)])
-
-
-def _in_unit(plan: GuardPlan) -> str:
-    return f" (in {plan.guard.unit})" if plan.guard.unit else ""
 
 
 def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
     """Return how many returns of a policy are known, their mean, and how many did not come."""
     seen = f"{policy.heard:,} return{'' if policy.heard == 1 else 's'}"
-    mean = f", mean {mean_of(plan.guard, policy):.4g}" if policy.heard else ""
+    mean = f", mean {_amount(plan, f'{mean_of(plan.guard, policy):.4g}')}" if policy.heard else ""
     unknown = policy.unheard + policy.missing
     worst = "" if plan.frozen else f", counted as the worst return{'' if unknown == 1 else 's'}"
     lost = f"; {unknown:,} without a return{worst}" if unknown else ""
@@ -286,14 +322,16 @@ def _premises(plan: GuardPlan) -> str:
     guard, state = plan.guard, plan.state
     lines = [
         "Taken on trust, checked by nobody:",
-        f"  every return lies in the declared range, {guard.low:g} to {guard.high:g}",
-        "  the unit of the coin is that of the return: an episode has no effect on the return of another one",
+        f"  every return lies in the declared range, {_amount(plan, f'{guard.low:g} to {guard.high:g}')}",
+        "  an episode has no effect on the return of another one: the coin is tossed for what a return belongs to, "
+        "such as a customer or a session",
         "  a policy's expected return does not change: under drift what is proved is that some past mean was as high",
         "  the coin is tossed with random numbers that nothing else depends on",
     ]
     named = [policy.name for policy in state.policies if policy.fingerprint is None]
     if named:
-        lines.append(f"  these names always stand for the same policy, as the user asserts: {', '.join(named)}")
+        names = ", ".join(named)
+        lines.append(f"  a name stands for one policy only (asserted by the user, without a fingerprint: {names})")
     if state.logged is not None and state.logged.heard + state.logged.missing:
         lines.append(
             f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a period that was chosen "

@@ -33,7 +33,7 @@ def test_the_default_floor_is_relative_and_starts_without_data():
     plan = guard.plan(guard.admit(guard.begin(), "c"))
     assert plan.rho == pytest.approx(0.05) and plan.safety == "certified"
     alone = guard.plan(guard.begin())
-    assert alone.rho == 0.0 and alone.certified and "by definition" in alone.explain()
+    assert alone.rho == 0.0 and alone.certified and "no data are needed" in alone.explain()
 
 
 def test_an_absolute_floor_waits_for_the_baseline_on_trust():
@@ -261,6 +261,9 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         (sf.InvalidSetting, "fingerprint", lambda: guard.admit(state, "d", fingerprint=7)),
         (sf.InvalidSetting, "no candidate", lambda: guard.withdraw(state, "baseline")),
         (sf.InvalidLog, "outside the declared range", lambda: guard.begin(logged=[0.5, 1.2])),
+        (sf.InvalidSetting, "rng is 0, expected a generator", lambda: guard.draw(state, guard.plan(state), 0)),
+        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=[0.5, float("nan")])),
+        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=np.array([0.5, np.nan]))),
         (sf.InvalidLog, "one return per episode", lambda: guard.begin(logged=[[0.5], [0.5]])),
     ]
     for error, words, act in cases:
@@ -278,6 +281,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         ({"low": -1.0, "high": 1.0}, "never negative"),
         ({"low": 0.0, "high": 1.0, "floor": 2.0}, "in the range 0 to 1"),
         ({"low": 0.0, "high": 1.0, "floor": "high"}, "sf.Relative"),
+        ({"low": 0.0, "high": 200.0, "floor": sf.Below(300)}, "at most 200, the width"),
         ({"low": 0.0, "high": 1.0, "delta": 1.0}, "delta"),
         ({"low": 0.0, "high": 1.0, "stages": (0.5, 0.1)}, "rise"),
         ({"low": 0.0, "high": 1.0, "stages": (0.0, 1.0)}, "A stage is 0"),
@@ -443,7 +447,36 @@ def test_the_words_are_those_of_everywhere():
     assert str(plan.promise) == (
         "certified at delta = 0.05 for every episode's coin-averaged value; baseline above the floor: none needed"
     )
-    assert "as the user asserts: baseline, ppo-7" in text
+    assert "asserted by the user, without a fingerprint: baseline, ppo-7" in text
     named = guard.plan(guard.admit(guard.begin(fingerprint="a"), "ppo-7", fingerprint="b"))
-    assert "as the user asserts" not in named.explain()
-    assert repr(plan).startswith("GuardPlan(baseline ")
+    assert "asserted by the user" not in named.explain()
+    assert repr(plan) == (
+        "GuardPlan(baseline 0.99, ppo-7 0.01; certified; floor: 0.1 below the baseline; baseline: at most 5 EUR)"
+    )
+    assert "The baseline cannot be below the floor: it is measured from the baseline." in text
+
+
+def test_values_have_their_unit():
+    guard = sf.Guard(floor=40.0, low=0.0, high=200.0, unit="EUR")
+    state = guard.admit(guard.begin(logged=[50.0, None]), "c")
+    plan = guard.plan(state)
+    text = plan.explain()
+    assert "must be proved to be worth 40 EUR, and is proved to be worth at least 0 EUR" in text
+    assert "declared range, 0 to 200 EUR" in text and "the baseline is proved to be worth at least 0.10" in text
+    assert "by 1 return, mean 50 EUR; 1 without a return, counted as the worst return\n" in text
+    assert "That the baseline is above the floor is not proved yet." in text
+    assert repr(plan) == "GuardPlan(baseline 1; trusted; floor: 40 EUR; baseline: at least 0.104581 EUR)"
+    lowest = sf.Guard(floor=0.0, low=0.0, high=200.0)
+    assert "no return that is possible is below it" in lowest.plan(lowest.begin()).explain()
+
+
+@pytest.mark.parametrize(("floor", "within", "wrong"), [(0.5, "at least", 0.1), (sf.Relative(0.2), "at most", 0.05)])
+def test_bounds_that_are_not_within_delta_are_told_apart(floor, within, wrong):
+    guard = sf.Guard(floor=floor, **RANGE)
+    state = played(guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100), "c"), {"baseline": 0.7, "c": 0.8}, 50)
+    proved, other = guard.plan(state).explain().split("What the returns prove")[1].split("Not within delta")
+    other = other.split("\n\n")[0]
+    assert "within delta, after 50 episodes" in proved and f"wrong with probability {wrong} at most" in other
+    assert f"  baseline: {within} " in proved and f"  baseline: {within} " not in other
+    assert "  c: at least " in proved and "  c: at most " in other and "  c: at most " not in proved
+    assert guard.levels(1)[1] == wrong and guard.levels(0)[0 if within == "at most" else 1] == wrong
