@@ -139,10 +139,11 @@ class RampForecast(NamedTuple):
     rows: tuple[tuple[float, tuple[int | None, ...]], ...]  # the candidate's value, and episodes to each goal
 
 
-def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 9) -> RampForecast:
+def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, missing: int = 0, points: int = 9) -> RampForecast:
     """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to another mean.
 
-    `evidence`: do these returns count? Otherwise they only say how returns are spread.
+    `evidence`: do these returns count? Otherwise they only say how returns are spread. `missing` is how many returns
+    are not known: they count as the worst.
     """
     law = law_of(settled)
     span = guard.high - guard.low
@@ -150,7 +151,11 @@ def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 
     floor = float(guard.rule.level(Fraction(mean)))
     goals = tuple(share for share, _ in guard.ladder) or (1.0,)
     known = settled if evidence else np.zeros(PLACES, dtype=np.int64)
-    baseline = Expected(0, known, int(known.sum()) // EPISODE, law)
+    heard = int(known.sum()) // EPISODE
+    if evidence:
+        known = known.copy()
+        known[len(NODES) - 1 if guard.rule.relative else 0] += missing * EPISODE
+    baseline = Expected(0, known, heard, law)
     top = guard.low + span * float(X[np.flatnonzero(law)[-1]])
     last = min(mean + 2.0 * max(mean - floor, 0.02 * span), floor + 0.98 * (top - floor))
     rows = []

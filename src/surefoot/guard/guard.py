@@ -315,13 +315,18 @@ class Guard:
         after = replace(state, tickets=state.tickets.settled(number, code, value))
         return after.with_policy(p, state.policies[p].with_return(code))
 
-    def replay(self, tickets: Iterable[tuple[str, float | None]], baseline: str = BASELINE) -> GuardState:
+    def replay(
+        self,
+        tickets: Iterable[tuple[str, float | None]],
+        baseline: str = BASELINE,
+        logged: Iterable[float | None] | None = None,
+    ) -> GuardState:
         """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
 
-        None: no return came. A candidate is admitted with its first ticket. A return outside the range is an alarm, or
-        is refused, as in `settle`.
+        None: no return came. `logged` is as in `begin`. A candidate is admitted with its first ticket. A return outside
+        the range is an alarm, or is refused, as in `settle`.
         """
-        state, names = self.begin(), {baseline: 0}
+        state, names = self.begin(logged), {baseline: 0}
         for name, ret in tickets:
             if name not in names:
                 names[name] = len(names)
