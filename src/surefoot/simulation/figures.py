@@ -140,7 +140,7 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
         )  # stages that are reached at once: thinner, above
         if shown:
             (line,) = axes.plot(*zip(*shown, strict=True), "o-", color=colour, label=f"{goal:.0%}")
-            line.set(markersize=3.5 + 2.5 * over, linewidth=1.5 + 2.0 * over)
+            line.set(markersize=3.5 + 1.5 * over, linewidth=1.5 + 1.0 * over)
     axes.axvline(ramp.floor, color="#666666", ls="--", lw=1.0, label=f"floor {ramp.floor:.4g}")
     axes.axvline(ramp.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {ramp.baseline:.4g}")
     axes.set_xlabel(f"true value of the candidate ({unit})" if unit else "true value of the candidate", fontsize=9)
