@@ -253,9 +253,9 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
         require(fits or (p in above and share == max(shares)), "a share that is no stage")
     if record["safety"] == "certified":
         require(worth >= level, "what is played is not proved to keep the floor")
-        require(head.relative or not tickets.alarm, "certified, though the range of returns is false")
+        require(not tickets.alarm, "certified, though an alarm was raised")
         return "certified"
-    require(record["safety"] == "trusted" and not head.relative, "a label that no plan has")
+    require(record["safety"] == "trusted" and (tickets.alarm or not head.relative), "a label that no plan has")
     proved = all(p in above for p, share in enumerate(shares) if share and p)
     require(proved, "trusted, but a candidate has a share that is not proved to be above the floor")
     return "trusted"

@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -50,6 +50,9 @@ def plan_ramp(
     out: Annotated[
         Path | None, typer.Option(help="A picture: episodes to each stage, by the candidate's value.")
     ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="The baseline's name in the column `policy`, where the file has one.")
+    ] = None,
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
@@ -61,22 +64,27 @@ def plan_ramp(
     from surefoot.simulation.figures import plot_ramp
 
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
-    returns = [ret for _, ret in _rows(file, ("return",))]
-    state = made.begin(logged=returns)
-    if not state.policies[0].heard:
+    known = made.begin(logged=_past(file, policy)).policies[0]
+    if not known.heard:
         raise InvalidLog(f"{file} has no return. Expected at least one.")
-    ramp = forecast_ramp(made, state.policies[0].settled, evidence)
+    ramp = forecast_ramp(made, known.settled, evidence, known.missing)
     if out is not None:
         plot_ramp(ramp, out, unit)
     if as_json:
         rows = [{"value": value, "episodes": list(found)} for value, found in ramp.rows]
-        echo_json({"floor": ramp.floor, "baseline": ramp.baseline, "stages": list(ramp.goals), "rows": rows})
+        about = {"floor": ramp.floor, "baseline": ramp.baseline, "returns": known.heard, "missing": known.missing}
+        echo_json({**about, "stages": list(ramp.goals), "rows": rows})
         return
-    echo(f"{state.policies[0].heard:,} returns, mean {ramp.baseline:.4g} {unit}".rstrip() + f"; floor {ramp.floor:.4g}")
+    lost = f"; {known.missing:,} missing, counted as the worst returns" if known.missing else ""
+    echo(f"{known.heard:,} returns, mean {ramp.baseline:.4g} {unit}".rstrip() + lost)
+    of = f", which is {made.floor} if it is worth that mean" if made.rule.relative else ""
+    echo(f"Floor {ramp.floor:.4g} {unit}".rstrip() + of)
     echo("Episodes until a candidate plays this share of them, as forecast, by its true value:")
-    echo("  value" + "".join(f"{goal:>12.0%}" for goal in ramp.goals))
+    head = f"value ({unit})" if unit else "value"
+    wide = max(7, len(head))
+    echo(f"{head:>{wide}}" + "".join(f"{goal:>12.0%}" for goal in ramp.goals))
     for value, found in ramp.rows:
-        echo(f"{value:7.4g}" + "".join(f"{'never' if n is None else f'{n:,}':>12}" for n in found))
+        echo(f"{value:{wide}.4g}" + "".join(f"{'never' if n is None else f'{n:,}':>12}" for n in found))
     if out is not None:
         echo(f"Figure: {out}")
 
@@ -92,6 +100,9 @@ def replay(
     delta: Delta = 0.05,
     stages: Stages = BY_DEFAULT,
     baseline: Annotated[str, typer.Option(help="The baseline's name in the column `policy`.")] = "baseline",
+    logged: Annotated[
+        Path | None, typer.Option(help="CSV of the baseline's returns before the first ticket (column `return`).")
+    ] = None,
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
@@ -100,7 +111,8 @@ def replay(
     A candidate is admitted with its first ticket. Exit code 1: a return is outside the declared range.
     """
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
-    plan = made.plan(made.replay(_tickets(file), baseline))
+    before = None if logged is None else _past(logged, None)
+    plan = made.plan(made.replay(_tickets(file, baseline), baseline, before))
     if as_json:
         echo_json(
             {
@@ -111,6 +123,7 @@ def replay(
                 "lower": plan.lower,
                 "upper": plan.upper,
                 "safety": plan.safety,
+                "frozen": plan.frozen,
                 "premise": plan.promise.premise,
                 "below": list(plan.below),
                 "episodes_to_go": plan.episodes_to_go,
@@ -118,6 +131,8 @@ def replay(
             }
         )
     else:
+        if baseline != "baseline":
+            echo(f"In what follows the baseline is {baseline!r} of {file}.")
         echo(plan.explain())
     if plan.state.alarm:
         raise typer.Exit(BAD_DATA)
@@ -148,8 +163,16 @@ def _guard(
     return Guard(low=low, high=high, floor=kept, delta=delta, stages=shares, unit=unit)
 
 
-def _rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[dict[str, str], float | None]]:
-    """Yield the rows of a CSV file, each with its return; None: it is missing."""
+class Row(NamedTuple):
+    """A row of a CSV file."""
+
+    line: int
+    fields: dict[str, str]
+    ret: float | None  # None: it is missing
+
+
+def _rows(file: Path, needed: tuple[str, ...]) -> Iterator[Row]:
+    """Yield the rows of a CSV file."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             table = csv.DictReader(stream)
@@ -157,7 +180,7 @@ def _rows(file: Path, needed: tuple[str, ...]) -> Iterator[tuple[dict[str, str],
             if lacking:
                 raise InvalidLog(f"{file} has no column {lacking[0]!r}. Expected the columns {', '.join(needed)}.")
             for row in table:
-                yield row, _return(file, table.line_num, row["return"])
+                yield Row(table.line_num, row, _return(file, table.line_num, row["return"]))
     except OSError as reason:
         raise InvalidLog(f"{file} cannot be read: {reason.strerror}.") from None
     except (UnicodeDecodeError, csv.Error) as reason:
@@ -177,17 +200,46 @@ def _return(file: Path, line: int, text: str | None) -> float | None:
     return value
 
 
-def _tickets(file: Path) -> Iterator[tuple[str, float | None]]:
+def _past(file: Path, policy: str | None) -> list[float | None]:
+    """Return the baseline's returns in a file. One with several policies must say which of them is the baseline."""
+    rows = list(_rows(file, ("return",) if policy is None else ("policy", "return")))
+    names = dict.fromkeys(row.fields["policy"] or "" for row in rows if "policy" in row.fields)
+    if policy is None and len(names) > 1:
+        raise InvalidLog(
+            f"{file} has returns of several policies: {', '.join(names)}. Expected those of the baseline alone. Say "
+            "which it is with --policy, or give a file of its returns."
+        )
+    if policy is not None and policy not in names:
+        raise InvalidLog(f"{file} has no return of {policy!r}. Its policies: {', '.join(names) or 'none'}.")
+    return [row.ret for row in rows if policy is None or row.fields["policy"] == policy]
+
+
+def _tickets(file: Path, baseline: str) -> Iterator[tuple[str, float | None]]:
     """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
-    before = -1
-    for row, ret in _rows(file, ("ticket", "policy", "return")):
-        text = (row["ticket"] or "").strip()
-        number = int(text) if text.isdecimal() else None
-        if number is None or number != before + 1:
-            expected = "a whole number" if number is None else f"{before + 1}"
+    names: dict[str, None] = {}
+    for due, row in enumerate(_rows(file, ("ticket", "policy", "return"))):
+        text, name = ((row.fields[key] or "").strip() for key in ("ticket", "policy"))
+        if not text.isdecimal():
+            raise InvalidLog(f"{file}, line {row.line}: the ticket is {text!r}, expected a whole number, here {due}.")
+        if int(text) < due:
             raise InvalidLog(
-                f"{file}: a ticket is {text!r}, expected {expected}. A ticket that was drawn is never left out: give "
-                "it a row with an empty return, in the order in which tickets were drawn, the first of which is 0."
+                f"{file}, line {row.line}: ticket {int(text)} comes twice, or too late: expected {due}. A ticket has "
+                "one row, in the order in which tickets were drawn."
             )
-        before = number
-        yield row["policy"], ret
+        if int(text) > due:
+            raise InvalidLog(
+                f"{file}, line {row.line}: the ticket is {int(text)}, expected {due}. A ticket that was drawn is never "
+                "left out: give it a row with an empty return, in the order in which tickets were drawn, the first of "
+                "which is 0."
+            )
+        if not name or (name == "baseline" != baseline):
+            taken = f": with --baseline {baseline} no other policy may be called baseline" if name else ""
+            expected = f"the name of a policy{taken}"
+            raise InvalidLog(f"{file}, line {row.line}: the policy is {name!r}, expected {expected}.")
+        names.setdefault(name)
+        yield name, row.ret
+    if baseline not in names:
+        raise InvalidLog(
+            f"{file} has no ticket of the baseline, {baseline!r}. Its policies: {', '.join(names) or 'none'}. Say "
+            "which of them is the baseline with --baseline."
+        )

@@ -17,6 +17,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, PLACES
 from surefoot.guard.evidence import log_inverse
 from surefoot.guard.ramp import FloorRule, on_grid, share_out, stage_below
+from surefoot.guard.state import OPEN, GuardState, Proved
 from surefoot.numerics import kernels
 
 FARTHEST = 10**9  # episodes
@@ -44,6 +45,7 @@ class Settings(Protocol):
     @property
     def fingerprint(self) -> str: ...  # noqa: D102
     def share_of_delta(self, p: int) -> float: ...  # noqa: D102
+    def levels(self, p: int) -> tuple[float, float]: ...  # noqa: D102
     def promise_after(self, lower: float) -> Promise: ...  # noqa: D102
 
 
@@ -51,9 +53,10 @@ class Expected(NamedTuple):
     """A policy as it is expected to go on."""
 
     place: int  # in the order of admission: 0 is the baseline
-    settled: Ints  # (PLACES,) what is known of it
+    settled: Ints  # (PLACES,) what counts for it
     heard: int
     law: Floats  # (65,) how its returns are spread over the nodes, from now on; adds up to 1
+    proved: float = 0.0  # the bound that it has now, as a part of the range: it never gets worse
 
     @property
     def mean(self) -> float:
@@ -65,6 +68,24 @@ def law_of(settled: Ints) -> Floats:
     """Return how returns have been spread so far."""
     seen = settled[: len(NODES)]
     return np.asarray(seen / seen.sum())
+
+
+def expected_of(state: GuardState, p: int, proved: Proved, upper: bool) -> Expected:
+    """Return policy p as it goes on: its open tickets stay open, and as many of those to come do as of its older half.
+
+    Tickets in flight are among the newer ones. `upper`: it is an upper bound that counts.
+    """
+    policy, worst = state.policies[p], len(NODES) - 1 if upper else 0
+    codes = state.tickets.columns.code[state.tickets.columns.policy == p]
+    older = codes[: len(codes) // 2]
+    lost = float((older == OPEN).mean()) if len(older) else 0.0
+    law = np.zeros(len(NODES))
+    law[worst] = 1.0
+    if policy.heard:
+        law = lost * law + (1.0 - lost) * law_of(policy.settled)
+    counted = policy.settled.copy()
+    counted[worst] += (policy.unheard + policy.missing) * EPISODE
+    return Expected(p, counted, policy.heard, law, proved.value)
 
 
 def episodes_to_stages(
@@ -99,7 +120,7 @@ def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float
         weights = np.zeros(PLACES, dtype=np.int64)
         weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(n * policy.law * EPISODE).astype(np.int64)
         level = guard.delta * guard.share_of_delta(policy.place)
-        found = kernels.mean_lower(tables, weights, -1 if upper else 1, log_inverse(level))
+        found = max(kernels.mean_lower(tables, weights, -1 if upper else 1, log_inverse(level)), policy.proved)
         value = 1 - Fraction(max(found - LOST, 0.0)) if upper else Fraction(found)
         bounds.append(Fraction(guard.low) + span * value)
 
@@ -118,10 +139,11 @@ class RampForecast(NamedTuple):
     rows: tuple[tuple[float, tuple[int | None, ...]], ...]  # the candidate's value, and episodes to each goal
 
 
-def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 9) -> RampForecast:
+def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, missing: int = 0, points: int = 9) -> RampForecast:
     """Forecast the ramp of a candidate whose returns are like these of the baseline, tilted to another mean.
 
-    `evidence`: do these returns count? Otherwise they only say how returns are spread.
+    `evidence`: do these returns count? Otherwise they only say how returns are spread. `missing` is how many returns
+    are not known: they count as the worst.
     """
     law = law_of(settled)
     span = guard.high - guard.low
@@ -129,7 +151,11 @@ def forecast_ramp(guard: Settings, settled: Ints, evidence: bool, points: int = 
     floor = float(guard.rule.level(Fraction(mean)))
     goals = tuple(share for share, _ in guard.ladder) or (1.0,)
     known = settled if evidence else np.zeros(PLACES, dtype=np.int64)
-    baseline = Expected(0, known, int(known.sum()) // EPISODE, law)
+    heard = int(known.sum()) // EPISODE
+    if evidence:
+        known = known.copy()
+        known[len(NODES) - 1 if guard.rule.relative else 0] += missing * EPISODE
+    baseline = Expected(0, known, heard, law)
     top = guard.low + span * float(X[np.flatnonzero(law)[-1]])
     last = min(mean + 2.0 * max(mean - floor, 0.02 * span), floor + 0.98 * (top - floor))
     rows = []

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.agents.floors import BaselineFloor, Floor, Relative
+from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
@@ -76,6 +76,11 @@ class Guard:
             if not low <= floor <= high:
                 raise InvalidSetting(f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}.")
             freeze(self, floor=floor)
+        elif isinstance(self.floor, Below) and self.floor.amount > high - low:
+            raise InvalidSetting(
+                f"The floor is {self.floor}, expected at most {high - low:g}, the width of the range {low:g} to "
+                f"{high:g}: no policy could lose more."
+            )
         if not isinstance(self.unit, str):
             raise InvalidSetting(f'unit is {self.unit!r}, expected a word such as "EUR".')
         freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
@@ -187,7 +192,7 @@ class Guard:
         return state.with_policy(p, replace(state.policies[p], withdrawn=state.tickets.n, reason=reason))
 
     def freeze(self, state: GuardState, why: str) -> GuardState:
-        """Return the state after an alarm: only the baseline is played, permanently."""
+        """Return the state after an alarm: only the baseline is played, permanently, and nothing is promised."""
         self._require_mine(state)
         return state if state.alarm else replace(state, alarm=why)
 
@@ -200,7 +205,7 @@ class Guard:
         below = tuple(
             policy.name
             for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
-            if policy.active and Fraction(bound.upper.value) < least
+            if policy.active and Fraction(bound.upper.value) < least and not state.alarm
         )
         base = rule.base(b.lower.value, b.upper.value)
         level = rule.level(base)
@@ -214,7 +219,7 @@ class Guard:
 
         shares = share_out(base, level, lower, stage)
         certified = keeps(base, level, lower, shares.played)
-        return GuardPlan(self, state, bounds, shares, certified and not (state.alarm and not rule.relative), below)
+        return GuardPlan(self, state, bounds, shares, certified and not state.alarm, below)
 
     def next_plan(self, state: GuardState, plan: GuardPlan | None) -> GuardPlan:
         """Return the same plan while it is in force: until some policy's returns have grown by 1/256, or by one.
@@ -248,6 +253,8 @@ class Guard:
             state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
         for name in plan.below:
             state = self.withdraw(state, name, BELOW)
+        if not callable(getattr(rng, "random", None)):
+            raise InvalidSetting(f"rng is {rng!r}, expected a generator such as np.random.default_rng(0), made once.")
         coin, p = float(rng.random()), 0
         tossed = coin
         for i in range(1, len(plan.shares.played)):
@@ -313,13 +320,18 @@ class Guard:
         after = replace(state, tickets=state.tickets.settled(number, code, value))
         return after.with_policy(p, state.policies[p].with_return(code))
 
-    def replay(self, tickets: Iterable[tuple[str, float | None]], baseline: str = BASELINE) -> GuardState:
+    def replay(
+        self,
+        tickets: Iterable[tuple[str, float | None]],
+        baseline: str = BASELINE,
+        logged: Iterable[float | None] | None = None,
+    ) -> GuardState:
         """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
 
-        None: no return came. A candidate is admitted with its first ticket. A return outside the range is an alarm, or
-        is refused, as in `settle`.
+        None: no return came. `logged` is as in `begin`. A candidate is admitted with its first ticket. A return outside
+        the range is an alarm, or is refused, as in `settle`.
         """
-        state, names = self.begin(), {baseline: 0}
+        state, names = self.begin(logged), {baseline: 0}
         for name, ret in tickets:
             if name not in names:
                 names[name] = len(names)
@@ -419,7 +431,9 @@ def _text(name: str, given: object, meaning: str) -> str:
 def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
     """Return logged returns, and how many are missing."""
     given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
-    known = [ret for ret in given if ret is not None and ret == ret]  # noqa: PLR0124  (NaN is missing, too)
+    known = [ret for ret in given if ret is not None]
+    if any(isinstance(ret, float) and math.isnan(ret) for ret in known):
+        raise InvalidLog("A logged return is NaN, expected a number, or None where a return is missing.")
     returns = as_floats("logged", known, InvalidLog) if known else np.zeros(0)
     if returns.ndim != 1:
         raise InvalidLog(f"logged has shape {returns.shape}, expected one return per episode.")

@@ -1,16 +1,16 @@
 """GuardPlan: how the coin is shared out, and why that is safe. Its texts are made here."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from surefoot.agents.floors import Below, Relative
-from surefoot.agents.promise import Promise
-from surefoot.base.nodes import EPISODE
+from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.validation import at_least, at_most
 from surefoot.guard.evidence import Bound
-from surefoot.guard.forecast import Expected, Settings, X, episodes_to_stages, law_of
+from surefoot.guard.forecast import Settings, X, episodes_to_stages, expected_of
 from surefoot.guard.ramp import Shares, on_grid
 from surefoot.guard.state import GuardState, PolicyRecord
 
@@ -38,7 +38,16 @@ class GuardPlan:
 
     def __repr__(self) -> str:
         played = ", ".join(f"{name} {share:.4g}" for name, share in self.share.items() if share)
-        return f"GuardPlan({played}; {self.safety})"
+        if self.frozen:
+            return f"GuardPlan({played}; frozen after an ALARM, no promise is made)"
+        floor = self.guard.floor
+        kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, f"{floor:.6g}")
+        return f"GuardPlan({played}; {self.safety}; floor: {kept}; baseline: {_proved(self, 0)})"
+
+    @property
+    def frozen(self) -> bool:
+        """Is the baseline played because of an alarm? Then nothing is certified, and no promise is made."""
+        return bool(self.state.alarm)
 
     @property
     def share(self) -> dict[str, float]:
@@ -74,30 +83,50 @@ class GuardPlan:
 
     @property
     def lower(self) -> dict[str, float]:
-        """The value that each policy is proved to have at least."""
-        return {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        """The value that each policy has at least. After an alarm nothing is proved: it is empty.
+
+        All are proved within delta, but the baseline's under a relative floor.
+        """
+        return (
+            {}
+            if self.frozen
+            else {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        )
 
     @property
     def upper(self) -> dict[str, float]:
-        """The value that each policy has at most. Only the baseline's, for a relative floor, is proved within delta."""
-        return {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        """The value that each policy has at most; empty after an alarm.
+
+        Only the baseline's, for a relative floor, is proved within delta.
+        """
+        return (
+            {}
+            if self.frozen
+            else {p.name: b.upper.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
+        )
 
     @property
     def safety(self) -> Literal["certified", "trusted"]:
-        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?"""
+        """Is what is played proved to keep the floor, or is the baseline (or a stage) played on trust?
+
+        After an alarm it is never certified, and no promise is made: see `frozen`.
+        """
         return "certified" if self.certified else "trusted"
 
     @property
     def floor(self) -> float:
-        """The floor; of one relative to the baseline, what it is at most."""
+        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that is not known)."""
+        if self.frozen and self.guard.rule.relative:
+            return math.nan
         b = self.bounds[0]
         return float(self.guard.rule.level(self.guard.rule.base(b.lower.value, b.upper.value)))
 
     @property
     def promise(self) -> Promise:
-        """What is promised of every episode, and how well its premise is known."""
-        promise = self.guard.promise_after(self.bounds[0].lower.value)
-        return promise.after_alarm(self.state.alarm) if self.state.alarm else promise
+        """What is promised of every episode, and how well its premise is known. After an alarm: nothing."""
+        if self.frozen:
+            return NO_FLOOR.after_alarm(self.state.alarm)
+        return self.guard.promise_after(self.bounds[0].lower.value)
 
     @cached_property
     def episodes_to_go(self) -> int | None:
@@ -112,12 +141,19 @@ class GuardPlan:
         policies, share = self.state.policies, self.shares.played[p]
         ahead = [s for s, _ in self.guard.ladder if on_grid(Fraction(s)) > share] or [1.0]
         mine = policies[p]
-        if share == 1 or not mine.active or mine.name in self.below or self.state.alarm:
+        if share == 1 or not mine.active or mine.name in self.below or self.frozen:
             return None
         if not (mine.heard and policies[0].heard):
             return None
-        expected = [Expected(i, policies[i].settled, policies[i].heard, law_of(policies[i].settled)) for i in (0, p)]
-        return episodes_to_stages(self.guard, expected[0], expected[1:], ahead[:1])[0]
+        others = [
+            i for i, each in enumerate(policies) if i not in (0, p) and each.active and each.name not in self.below
+        ]
+        relative = self.guard.rule.relative
+        baseline = expected_of(
+            self.state, 0, self.bounds[0].upper.proved if relative else self.bounds[0].lower.proved, relative
+        )
+        candidates = [expected_of(self.state, i, self.bounds[i].lower.proved, False) for i in (p, *others)]
+        return episodes_to_stages(self.guard, baseline, candidates, ahead[:1])[0]
 
     @property
     def why(self) -> str:
@@ -132,11 +168,29 @@ class GuardPlan:
     def explain(self) -> str:
         """Return the whole explanation, paragraph by paragraph."""
         parts = [_verdict(self), _evidence(self), _delta(self), self.missing, _premises(self)]
+        if self.frozen:
+            parts = [_verdict(self), _seen(self), self.missing]
         return "\n\n".join(part for part in parts if part)
 
 
 def _amount(plan: GuardPlan, value: str) -> str:
     return f"{value} {plan.guard.unit}".rstrip()
+
+
+def _proved(plan: GuardPlan, p: int) -> str:
+    """Return the bound of policy p that is proved within delta."""
+    bound = plan.bounds[p]
+    if p == 0 and plan.guard.rule.relative:
+        return f"at most {_amount(plan, at_most(bound.upper.value))}"
+    return f"at least {_amount(plan, at_least(bound.lower.value))}"
+
+
+def _other(plan: GuardPlan, p: int) -> str:
+    """Return the bound of policy p that is not proved within delta."""
+    bound = plan.bounds[p]
+    if p == 0 and plan.guard.rule.relative:
+        return f"at least {_amount(plan, at_least(bound.lower.value))}"
+    return f"at most {_amount(plan, at_most(bound.upper.value))}"
 
 
 def _floor(plan: GuardPlan) -> str:
@@ -147,11 +201,14 @@ def _floor(plan: GuardPlan) -> str:
 
 
 def _why(plan: GuardPlan) -> str:
+    if plan.frozen:
+        return f"Frozen, no promise is made. ALARM: {plan.state.alarm}."
     floor = _floor(plan)
-    if plan.state.alarm:
-        return f"ALARM: {plan.state.alarm}."
     if plan.certified and plan.rho == 0.0 and plan.guard.rule.relative:
-        return "Certified by definition: the floor is measured from the baseline itself."
+        return (
+            "Certified, and no data are needed for it: only the baseline is played, and the floor is measured from the "
+            "baseline itself."
+        )
     if plan.certified:
         return (
             f"Certified: on an event of probability at least {1 - plan.guard.delta:g} the coin-averaged value of every "
@@ -159,8 +216,8 @@ def _why(plan: GuardPlan) -> str:
         )
     if plan.rho == 0.0:
         return (
-            f"Trusted, not certified: the returns do not prove {floor} yet; what is proved of the baseline is "
-            f"{at_least(plan.bounds[0].lower.value)}. It rests on the premise that the baseline is above the floor."
+            f"Trusted, not certified: the returns do not prove {floor} yet; the baseline is proved to be "
+            f"worth {_proved(plan, 0)}. It rests on the premise that the baseline is above the floor."
         )
     return (
         f"Trusted, not certified: the candidate alone is proved to keep {floor}, but the baseline is not, and a stage "
@@ -169,7 +226,7 @@ def _why(plan: GuardPlan) -> str:
 
 
 def _missing(plan: GuardPlan) -> str:
-    if plan.state.alarm:
+    if plan.frozen:
         return "What is missing: a guard that begins anew, with a range or a process that is as declared."
     open_ = [p for p in range(1, len(plan.state.policies)) if plan.state.policies[p].active]
     open_ = [p for p in open_ if plan.state.policies[p].name not in plan.below]
@@ -181,10 +238,10 @@ def _missing(plan: GuardPlan) -> str:
         if p == plan.shares.anchor:
             lines.append(f"  {policy.name}: nothing, it is certified to be above the floor")
             continue
-        lower = at_least(plan.bounds[p].lower.value)
         line = (
             f"  {policy.name} plays {share:.4g} of the episodes (certified: {float(plan.shares.certified[p]):.4g}); "
-            f"for all of them it must be proved to be worth {at_most(plan.floor)}, and is proved to be worth {lower}"
+            f"for all of them it must be proved to be worth {_amount(plan, at_most(plan.floor))}, and is proved to be "
+            f"worth {_proved(plan, p)}"
         )
         needs = [need for _, need in plan.guard.ladder if need > policy.heard]
         lines.append(f"{line}; a stage also needs {needs[0]:,} settled episodes of it" if needs else line)
@@ -201,7 +258,18 @@ def _verdict(plan: GuardPlan) -> str:
         f"{name} is withdrawn: its returns show that it is below the floor (wrongly with probability 0.1 at most)."
         for name in plan.below
     ]
-    return "\n".join([*lines, f"Baseline above the floor: {plan.promise.premise}."])
+    return "\n".join(lines if plan.frozen else [*lines, _premise(plan)])
+
+
+def _premise(plan: GuardPlan) -> str:
+    """Say how well it is known that the baseline is above the floor."""
+    if plan.promise.premise == "certified by data":
+        return "That the baseline is above the floor is certified by data."
+    if plan.promise.premise != "none needed":
+        return "That the baseline is above the floor is not proved yet."
+    relative = plan.guard.rule.relative
+    why = "it is measured from the baseline" if relative else "no return that is possible is below it"
+    return f"The baseline cannot be below the floor: {why}."
 
 
 def mean_of(guard: Settings, policy: PolicyRecord) -> float:
@@ -211,17 +279,32 @@ def mean_of(guard: Settings, policy: PolicyRecord) -> float:
 
 
 def _evidence(plan: GuardPlan) -> str:
-    unit = f" (in {plan.guard.unit})" if plan.guard.unit else ""
-    lines = [f"What the returns prove of the expected return{unit}, after {plan.state.tickets.n:,} episodes:"]
-    for policy, bound in zip(plan.state.policies, plan.bounds, strict=True):
-        between = f"{at_least(bound.lower.value)} to {at_most(bound.upper.value)}"
-        seen = f"{int(policy.settled.sum()) // EPISODE:,} returns"
-        mean = f", mean {mean_of(plan.guard, policy):.4g}" if policy.heard else ""
-        unknown = policy.unheard + policy.missing
-        lost = f"; {unknown:,} without a return count as the worst" if unknown else ""
-        gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
-        lines.append(f"  {policy.name}: {between}, by {seen}{mean}{lost}{gone}")
+    policies = plan.state.policies
+    lines = [f"What the returns prove of the expected return, within delta, after {plan.state.tickets.n:,} episodes:"]
+    lines += [f"  {policy.name}: {_proved(plan, p)}, by {_returns(plan, policy)}" for p, policy in enumerate(policies)]
+    level = plan.guard.levels(1)[1]
+    lines.append(
+        f"Not within delta, and used only to withdraw candidates (each is wrong with probability {level:g} at most):"
+    )
+    lines += [f"  {policy.name}: {_other(plan, p)}" for p, policy in enumerate(policies)]
     return "\n".join(lines)
+
+
+def _seen(plan: GuardPlan) -> str:
+    """Say what was paid. After an alarm that proves nothing."""
+    lines = [f"What was seen, after {plan.state.tickets.n:,} episodes. It proves nothing:"]
+    return "\n".join([*lines, *(f"  {policy.name}: {_returns(plan, policy)}" for policy in plan.state.policies)])
+
+
+def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
+    """Return how many returns of a policy are known, their mean, and how many did not come."""
+    seen = f"{policy.heard:,} return{'' if policy.heard == 1 else 's'}"
+    mean = f", mean {_amount(plan, f'{mean_of(plan.guard, policy):.4g}')}" if policy.heard else ""
+    unknown = policy.unheard + policy.missing
+    worst = "" if plan.frozen else f", counted as the worst return{'' if unknown == 1 else 's'}"
+    lost = f"; {unknown:,} without a return{worst}" if unknown else ""
+    gone = "" if policy.active else f"; withdrawn before episode {policy.withdrawn:,}: {policy.reason}"
+    return f"{seen}{mean}{lost}{gone}"
 
 
 def _delta(plan: GuardPlan) -> str:
@@ -239,19 +322,21 @@ def _premises(plan: GuardPlan) -> str:
     guard, state = plan.guard, plan.state
     lines = [
         "Taken on trust, checked by nobody:",
-        f"  every return lies in the declared range, {guard.low:g} to {guard.high:g}",
-        "  the unit of the coin is that of the return: an episode has no effect on the return of another one",
+        f"  every return lies in the declared range, {_amount(plan, f'{guard.low:g} to {guard.high:g}')}",
+        "  an episode has no effect on the return of another one: the coin is tossed for what a return belongs to, "
+        "such as a customer or a session",
         "  a policy's expected return does not change: under drift what is proved is that some past mean was as high",
         "  the coin is tossed with random numbers that nothing else depends on",
     ]
     named = [policy.name for policy in state.policies if policy.fingerprint is None]
     if named:
-        lines.append(f"  these names always stand for the same policy, as the user asserts: {', '.join(named)}")
+        names = ", ".join(named)
+        lines.append(f"  a name stands for one policy only (asserted by the user, without a fingerprint: {names})")
     if state.logged is not None and state.logged.heard + state.logged.missing:
         lines.append(
             f"  the {state.logged.heard + state.logged.missing:,} logged returns are all of a period that was chosen "
             "before they were looked at, and of the baseline that is played now"
         )
-    if not plan.certified and not state.alarm:
+    if not plan.certified:
         lines.append("  the baseline is at or above the floor")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -54,15 +55,25 @@ class GuardedRun:
 
     @property
     def promise(self) -> Promise:
-        """What was promised of every episode."""
+        """What is promised of every episode. After an alarm: nothing."""
         return self.plan.promise
 
     def explain(self) -> str:
-        """Return the explanation of the next plan."""
-        return self.plan.explain()
+        """Return the explanation of the next plan, after what failed."""
+        if not (self.failed or self.refused):
+            return self.plan.explain()
+        told = f"{self._trouble}: they count as the worst returns. The last one: {self.last_failure}"
+        return f"{told}\n\n{self.plan.explain()}"
+
+    @property
+    def _trouble(self) -> str:
+        counts = [(self.failed, "whose policy FAILED"), (self.refused, "whose return was REFUSED")]
+        found = ", and ".join(f"{n:,} {what}" for n, what in counts if n)
+        return f"{found} (of {self.episodes:,} episodes)" if found else ""
 
     def __repr__(self) -> str:
-        return f"GuardedRun({self.episodes:,} episodes, played {self.played}, next: {self.plan!r})"
+        trouble = f", {self._trouble}" if self._trouble else ""
+        return f"GuardedRun({self.episodes:,} episodes, played {self.played}{trouble}, next: {self.plan!r})"
 
 
 def guard_env(
@@ -92,7 +103,8 @@ def guard_env(
     worst return. A return is what an episode paid until it was terminated or truncated. With `save` a run can be
     interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
     nothing but their observations and the seed. Each draw is on disk before its episode begins, in a journal beside
-    the file: an episode in which the process was killed counts as the worst return, too. `ledger` is a file for every
+    the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the environment) is
+    not played again, and counts as the worst return, too. `ledger` is a file for every
     plan, which `check_ledger` re-derives. A `watchdog` holds returns against an absolute floor: after an alarm only the
     baseline is played.
     """
@@ -177,14 +189,23 @@ def _play(
 def _after(guard: Guard, played: Played, ticket: Ticket, outcome: Outcome) -> Played:
     """Return where a run stands after an episode. Without a return its ticket stays open."""
     if outcome.failure:
+        _warn(played, ticket, outcome.failure)
         return replace(played, failed=played.failed + 1, last_failure=outcome.failure)
     if outcome.ret is None:
         return played
     try:
         state = guard.settle(played.state, ticket, outcome.ret)
     except InvalidEpisode as refusal:
+        _warn(played, ticket, str(refusal))
         return replace(played, refused=played.refused + 1, last_failure=str(refusal))
     return _watched(guard, replace(played, state=state), outcome.ret)
+
+
+def _warn(before: Played, ticket: Ticket, why: str) -> None:
+    """Say in the log "surefoot" that an episode failed, once in a run: `run` tells how many did."""
+    if not before.failed + before.refused:
+        text = "Episode %d of policy %r failed, and counts as the worst return: %s. Later failures are only counted."
+        logging.getLogger("surefoot").warning(text, ticket.number, ticket.policy, why.rstrip("."))
 
 
 def _watched(guard: Guard, played: Played, ret: float) -> Played:
@@ -288,8 +309,9 @@ class RunFile:
         _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
         if str(arrays["run"]) != self._run:
             raise InvalidFile(
-                f"{self.path} belongs to another run: the guard, its policies' names, the environment, the seed, the "
-                "watchdog or the number of episodes differ. Resume with what it was begun with, or choose another file."
+                f"{self.path} belongs to another run: the guard, its policies' names or fingerprints, the environment, "
+                "the seed, the watchdog or the number of episodes differ. Resume with what it was begun with, or "
+                "choose another file."
             )
         guard = self._guard
         state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)

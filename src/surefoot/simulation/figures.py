@@ -146,14 +146,20 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     for i, goal in enumerate(ramp.goals):
-        shown = [(value, max(found[i] or 0, 1)) for value, found in ramp.rows if found[i] is not None]
+        shown = [(value, found[i]) for value, found in ramp.rows if found[i] is not None]
+        colour, over = (
+            COLOURS[i % len(COLOURS)],
+            len(ramp.goals) - 1 - i,
+        )  # stages that are reached at once: thinner, above
         if shown:
-            axes.plot(*zip(*shown, strict=True), "o-", color=COLOURS[i % len(COLOURS)], ms=3.5, label=f"{goal:.0%}")
+            (line,) = axes.plot(*zip(*shown, strict=True), "o-", color=colour, label=f"{goal:.0%}")
+            line.set(markersize=3.5 + 1.5 * over, linewidth=1.5 + 1.0 * over)
     axes.axvline(ramp.floor, color="#666666", ls="--", lw=1.0, label=f"floor {ramp.floor:.4g}")
     axes.axvline(ramp.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {ramp.baseline:.4g}")
     axes.set_xlabel(f"true value of the candidate ({unit})" if unit else "true value of the candidate", fontsize=9)
     axes.set_ylabel("episodes to each stage, as forecast")
-    axes.set_yscale("log")
+    axes.set_yscale("symlog", linthresh=1.0)  # 0 has a place: a stage may be reached at once
+    axes.set_ylim(bottom=-0.1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     if target is not None:

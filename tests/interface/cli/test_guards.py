@@ -40,7 +40,8 @@ def test_a_ramp_is_forecast_and_drawn(tmp_path):
     file = past(tmp_path / "past.csv")
     done = told("plan", file, *RANGE, "--floor", "0.65", "--out", str(tmp_path / "ramp.svg"), "--unit", "EUR")
     assert done.exit_code == 0, done.output
-    assert "2,000 returns" in done.output and "floor 0.65" in done.output and "100%" in done.output
+    assert "2,000 returns" in done.output and "Floor 0.65 EUR\n" in done.output and "100%" in done.output
+    assert "value (EUR)" in done.output and "missing" not in done.output
     assert "true value of the candidate (EUR)" in (tmp_path / "ramp.svg").read_text()
 
 
@@ -63,7 +64,7 @@ def test_tickets_are_replayed(tmp_path):
     file = tickets(tmp_path / "rows.csv", drawn())
     done = told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old")
     assert done.exit_code == 0, done.output
-    assert "Certified" in done.output and "without a return count as the worst" in done.output
+    assert "Certified" in done.output and "without a return, counted as the worst return" in done.output
     values = json.loads(told("replay", file, *RANGE, "--floor", "0.6", "--baseline", "old", "--json").output)
     guard = sf.Guard(floor=0.6, low=0.0, high=1.0)
     state = guard.replay(list(drawn()), baseline="old")
@@ -77,14 +78,21 @@ def test_tickets_are_replayed(tmp_path):
 def test_a_range_that_is_false_is_an_alarm(tmp_path):
     rows = [("baseline", 1.0)] * 5 + [("c", -1.0)]
     done = told("replay", tickets(tmp_path / "rows.csv", rows), *RANGE, "--max-loss", "0.1")
-    assert done.exit_code == 1 and "ALARM" in done.output
+    assert done.exit_code == 1 and "ALARM" in done.output and "ertified" not in done.output
+    told_ = told("replay", str(tmp_path / "rows.csv"), *RANGE, "--max-loss", "0.1", "--json")
+    values = json.loads(told_.output)
+    assert (values["safety"], values["frozen"], values["premise"]) == ("trusted", True, None) and values["lower"] == {}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("ticket,policy,return\n0,a,1\n2,a,1\n", "never left out"),
-        ("ticket,policy,return\n0,a,1\n0,a,1\n", "never left out"),
+        ("ticket,policy,return\n0,a,1\n0,a,1\n", "line 3: ticket 0 comes twice"),
+        ("ticket,policy,return\n0,a,1\n1,a,1\n2,a,1\n1,a,1\n", "line 5: ticket 1 comes twice, or too late: expected 3"),
+        ("ticket,policy,return\n0,a,1\n3,a,1\n", "line 3: the ticket is 3, expected 1"),
+        ("ticket,policy,return\n0,,1\n", "line 2: the policy is ''"),
+        ("ticket,policy,return\n0,old,1\n1,c,1\n", "Its policies: old, c. Say which"),
         ("ticket,policy,return\nx,a,1\n", "a whole number"),
         ("ticket,policy,return\n7,a,1\n8,a,1\n", "expected 0"),
         ("ticket,policy\n0,a\n", "no column 'return'"),
@@ -97,6 +105,52 @@ def test_files_that_are_refused(tmp_path, text, words):
     (tmp_path / "rows.csv").write_text(text)
     done = told("replay", str(tmp_path / "rows.csv"), *RANGE, "--baseline", "baseline")
     assert isinstance(done.exception, sf.SurefootError) and words in str(done.exception)
+
+
+def test_replay_knows_the_baseline_by_its_name(tmp_path):
+    file = tickets(tmp_path / "rows.csv", [("old", 1.0), ("c", 1.0)])
+    assert "the baseline is 'old'" in told("replay", file, *RANGE, "--baseline", "old").output
+    file = tickets(tmp_path / "rows.csv", [("old", 1.0), ("baseline", 1.0)])
+    assert "no other policy may be called baseline" in str(told("replay", file, *RANGE, "--baseline", "old").exception)
+
+
+def test_replay_counts_logged_returns(tmp_path):
+    file, before = tickets(tmp_path / "rows.csv", [("baseline", 1.0)]), past(tmp_path / "past.csv")
+    values = [json.loads(told("replay", file, *RANGE, *more, "--json").output) for more in ((), ("--logged", before))]
+    assert values[0]["lower"]["baseline"] < 0.1 and values[1]["lower"]["baseline"] > 0.6
+    assert "2,000 logged returns" in told("replay", file, *RANGE, "--logged", before).output
+
+
+def test_a_forecast_takes_the_returns_of_the_baseline_alone(tmp_path):
+    """Those of a candidate would change the mean, and missing ones count as the worst."""
+    rows = [
+        (name, None if k % 20 == 3 else float(k % 10 > (2 if name == "old" else 8)))
+        for k in range(600)
+        for name in ("old", "c")
+    ]
+    file = tickets(tmp_path / "rows.csv", rows)
+    assert "several policies: old, c" in str(told("plan", file, *RANGE).exception)
+    assert "no return of 'new'" in str(told("plan", file, *RANGE, "--policy", "new").exception)
+    done = told("plan", file, *RANGE, "--policy", "old", "--max-loss", "0.1")
+    assert "570 returns" in done.output and "; 30 missing, counted as the worst returns" in done.output
+    assert "which is 90 % of the baseline if it is worth that mean" in done.output
+    some = json.loads(told("plan", file, *RANGE, "--policy", "old", "--floor", "0.6", "--json").output)
+    assert (some["returns"], some["missing"]) == (570, 30)
+    whole = tickets(tmp_path / "whole.csv", [row for row in rows if row[1] is not None])
+    all_ = json.loads(told("plan", whole, *RANGE, "--policy", "old", "--floor", "0.6", "--json").output)
+    later = [(a["episodes"][-1], b["episodes"][-1]) for a, b in zip(some["rows"], all_["rows"], strict=True)]
+    assert all_["baseline"] == some["baseline"] and all(a > b for a, b in later if b is not None)
+
+
+def test_every_stage_of_a_forecast_is_seen(tmp_path):
+    """Two stages that are reached at once are at 0, as the table says, and one does not hide the other."""
+    from surefoot.guard.forecast import RampForecast
+    from surefoot.simulation.figures import plot_ramp
+
+    rows = ((0.7, (0, 0, 90)), (0.8, (0, 0, 20)))
+    lines = plot_ramp(RampForecast((0.01, 0.1, 1.0), 0.65, 0.7, rows)).axes[0].get_lines()[:3]
+    assert [list(line.get_ydata()) for line in lines] == [[0, 0], [0, 0], [90, 20]]
+    assert lines[0].get_markersize() > lines[1].get_markersize() and lines[0].get_linewidth() > lines[1].get_linewidth()
 
 
 def test_settings_that_are_refused(tmp_path):

@@ -33,7 +33,7 @@ def test_the_default_floor_is_relative_and_starts_without_data():
     plan = guard.plan(guard.admit(guard.begin(), "c"))
     assert plan.rho == pytest.approx(0.05) and plan.safety == "certified"
     alone = guard.plan(guard.begin())
-    assert alone.rho == 0.0 and alone.certified and "by definition" in alone.explain()
+    assert alone.rho == 0.0 and alone.certified and "no data are needed" in alone.explain()
 
 
 def test_an_absolute_floor_waits_for_the_baseline_on_trust():
@@ -125,6 +125,40 @@ def test_episodes_to_go_are_about_right():
     assert guard.plan(guard.admit(guard.begin(), "d")).episodes_to_go is None
 
 
+@pytest.mark.parametrize("floor", [0.6, sf.Relative(0.2)])
+def test_episodes_to_go_count_open_tickets(floor):
+    """Without them the next stage would be reached at once, which a plan made from them denies."""
+    guard = sf.Guard(floor=floor, **RANGE)
+    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500), "c")
+    tickets = []
+    for _ in range(120):
+        state, ticket = guard.dispatch(state, 1)
+        tickets.append(ticket)
+    for ticket in tickets[::2]:
+        state = guard.settle(state, ticket, float(ticket.number % 20 > 0))
+    some = guard.plan(state)
+    assert some.rho < 0.5 and (some.episodes_to_go is None or some.episodes_to_go > 0)
+    for ticket in tickets[1::2]:
+        state = guard.settle(state, ticket, float(ticket.number % 21 > 0))
+    assert guard.plan(state).rho >= 0.5 > some.rho
+
+
+def test_episodes_to_go_know_of_the_other_candidates():
+    """Three candidates share what is spared: alone, the first one would be at the next stage already."""
+    guard = sf.Guard(floor=sf.Relative(0.12), **RANGE)
+    state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50)
+    for name in "abc":
+        state = guard.admit(state, name)
+    for p in (1, 2, 3):
+        state, ticket = guard.dispatch(state, p)
+        state = guard.settle(state, ticket, 1.0)
+    plan = guard.plan(state)
+    assert plan.share["a"] < 0.1
+    assert plan.episodes_to_go is None or plan.episodes_to_go > 0
+    alone = guard.plan(guard.withdraw(guard.withdraw(state, "b"), "c"))
+    assert alone.share["a"] == pytest.approx(0.1)
+
+
 # ---- states and tickets
 
 
@@ -146,7 +180,7 @@ def test_the_coin_is_recorded_before_anything_is_known():
     state = guard.admit(guard.begin(), "c")
     state = played(guard, state, {"baseline": 1.0, "c": 1.0}, 300, lost=1.0)
     assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).lower["c"] == 0.0
-    assert "without a return count as the worst" in guard.plan(state).explain()
+    assert "without a return, counted as the worst returns" in guard.plan(state).explain()
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -231,6 +265,9 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         (sf.InvalidSetting, "fingerprint", lambda: guard.admit(state, "d", fingerprint=7)),
         (sf.InvalidSetting, "no candidate", lambda: guard.withdraw(state, "baseline")),
         (sf.InvalidLog, "outside the declared range", lambda: guard.begin(logged=[0.5, 1.2])),
+        (sf.InvalidSetting, "rng is 0, expected a generator", lambda: guard.draw(state, guard.plan(state), 0)),
+        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=[0.5, float("nan")])),
+        (sf.InvalidLog, "or None where", lambda: guard.begin(logged=np.array([0.5, np.nan]))),
         (sf.InvalidLog, "one return per episode", lambda: guard.begin(logged=[[0.5], [0.5]])),
     ]
     for error, words, act in cases:
@@ -248,6 +285,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing():
         ({"low": -1.0, "high": 1.0}, "never negative"),
         ({"low": 0.0, "high": 1.0, "floor": 2.0}, "in the range 0 to 1"),
         ({"low": 0.0, "high": 1.0, "floor": "high"}, "sf.Relative"),
+        ({"low": 0.0, "high": 200.0, "floor": sf.Below(300)}, "at most 200, the width"),
         ({"low": 0.0, "high": 1.0, "delta": 1.0}, "delta"),
         ({"low": 0.0, "high": 1.0, "stages": (0.5, 0.1)}, "rise"),
         ({"low": 0.0, "high": 1.0, "stages": (0.0, 1.0)}, "A stage is 0"),
@@ -311,7 +349,13 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm)
     plan = guard.plan(state)
     assert bool(state.alarm) == alarm and plan.rho == 0.0 and state.open_tickets == 1  # not clipped, not counted
     assert plan.promise.alarm and not plan.promise.certified and plan.explain().count("ALARM") == 1
-    assert plan.safety == ("trusted" if floor == 0.5 else "certified")
+    assert plan.safety == "trusted" and plan.frozen and not plan.certified and before.certified and not before.frozen
+    assert plan.lower == plan.upper == {} and plan.certified_share == {"c": 0.0} and plan.below == ()
+    assert repr(plan) == "GuardPlan(baseline 1; frozen after an ALARM, no promise is made)"
+    assert (plan.promise.kind, plan.promise.premise) == ("no floor", None)
+    assert "certified" not in f"{plan.promise} {plan.explain()}".lower() and "Frozen, no promise is made" in plan.why
+    assert "What the returns prove" not in plan.explain() and "Taken on trust" not in plan.explain()
+    assert "What the returns prove" in before.explain() and "Taken on trust" in before.explain()
     with pytest.raises(sf.InvalidSetting, match="alarm"):
         guard.draw(state, before, np.random.default_rng(0))
     assert guard.freeze(state, "again").alarm == state.alarm
@@ -413,7 +457,36 @@ def test_the_words_are_those_of_everywhere():
     assert str(plan.promise) == (
         "certified at delta = 0.05 for every episode's coin-averaged value; baseline above the floor: none needed"
     )
-    assert "as the user asserts: baseline, ppo-7" in text
+    assert "asserted by the user, without a fingerprint: baseline, ppo-7" in text
     named = guard.plan(guard.admit(guard.begin(fingerprint="a"), "ppo-7", fingerprint="b"))
-    assert "as the user asserts" not in named.explain()
-    assert repr(plan).startswith("GuardPlan(baseline ")
+    assert "asserted by the user" not in named.explain()
+    assert repr(plan) == (
+        "GuardPlan(baseline 0.99, ppo-7 0.01; certified; floor: 0.1 below the baseline; baseline: at most 5 EUR)"
+    )
+    assert "The baseline cannot be below the floor: it is measured from the baseline." in text
+
+
+def test_values_have_their_unit():
+    guard = sf.Guard(floor=40.0, low=0.0, high=200.0, unit="EUR")
+    state = guard.admit(guard.begin(logged=[50.0, None]), "c")
+    plan = guard.plan(state)
+    text = plan.explain()
+    assert "must be proved to be worth 40 EUR, and is proved to be worth at least 0 EUR" in text
+    assert "declared range, 0 to 200 EUR" in text and "the baseline is proved to be worth at least 0.10" in text
+    assert "by 1 return, mean 50 EUR; 1 without a return, counted as the worst return\n" in text
+    assert "That the baseline is above the floor is not proved yet." in text
+    assert repr(plan) == "GuardPlan(baseline 1; trusted; floor: 40 EUR; baseline: at least 0.104581 EUR)"
+    lowest = sf.Guard(floor=0.0, low=0.0, high=200.0)
+    assert "no return that is possible is below it" in lowest.plan(lowest.begin()).explain()
+
+
+@pytest.mark.parametrize(("floor", "within", "wrong"), [(0.5, "at least", 0.1), (sf.Relative(0.2), "at most", 0.05)])
+def test_bounds_that_are_not_within_delta_are_told_apart(floor, within, wrong):
+    guard = sf.Guard(floor=floor, **RANGE)
+    state = played(guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100), "c"), {"baseline": 0.7, "c": 0.8}, 50)
+    proved, other = guard.plan(state).explain().split("What the returns prove")[1].split("Not within delta")
+    other = other.split("\n\n")[0]
+    assert "within delta, after 50 episodes" in proved and f"wrong with probability {wrong} at most" in other
+    assert f"  baseline: {within} " in proved and f"  baseline: {within} " not in other
+    assert "  c: at least " in proved and "  c: at most " in other and "  c: at most " not in proved
+    assert guard.levels(1)[1] == wrong and guard.levels(0)[0 if within == "at most" else 1] == wrong

@@ -121,6 +121,38 @@ def test_a_policy_that_raises_counts_as_the_worst_return():
     assert run.plan.lower["candidate"] < good.plan.lower["candidate"] and run.episodes == 200
 
 
+def test_a_policy_that_fails_is_told_of(caplog):
+    def broken(observation):
+        raise ValueError("no weights")
+
+    run = played(broken, 60, logged=[1.0] * 200)
+    [record] = caplog.records
+    assert record.name == "surefoot" and "of policy 'candidate' failed" in record.getMessage()
+    assert f"{run.failed} whose policy FAILED (of 60 episodes)" in repr(run) and run.failed > 5
+    assert run.explain().startswith(f"{run.failed} whose policy FAILED") and "ValueError: no weights" in run.explain()
+    caplog.clear()
+    good = played(informed, 60, logged=[1.0] * 200)
+    assert not caplog.records and "FAILED" not in repr(good) + good.explain()
+
+
+def test_an_episode_that_was_broken_off_is_not_played_again(tmp_path):
+    """The second Ctrl-C interrupts a policy: its ticket was drawn, stays open, and counts as the worst return."""
+    calls = []
+
+    def patient(observation):
+        calls.append(observation)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return informed(observation)
+
+    settings = {"episodes": 100, "save": tmp_path / "run.npz", "logged": [1.0] * 200}
+    with pytest.raises(KeyboardInterrupt):
+        played(patient, **settings)
+    run = played(patient, **settings, resume=True)
+    assert run.episodes == 100 and run.state.open_tickets == 1 and run.failed == 0
+    assert "1 without a return, counted as the worst return" in run.explain()
+
+
 @pytest.mark.parametrize("action", [7, 0.5, "left", None, [0, 1]])
 def test_what_is_no_action_is_a_failure_of_the_policy(action):
     run = played(always(action), episodes=60, logged=[1.0] * 200)
@@ -211,8 +243,9 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
         {"watchdog": None},
         {"logged": [1.0]},
         {"candidate": {"x": informed}},
+        {"fingerprints": {"candidate": "7f"}},
     ):
-        with pytest.raises(sf.InvalidFile, match=r"another run|other logged"):
+        with pytest.raises(sf.InvalidFile, match=r"another run.*fingerprints|other logged"):
             played(**{**settings, **other}, save=tmp_path / "b.npz", resume=True)
 
 

@@ -77,6 +77,29 @@ def test_a_true_ledger_is_accepted(tmp_path, name):
         sf.GuardLedger(path, GUARDS[name])
 
 
+@pytest.mark.parametrize("floor", [0.5, sf.Relative(0.1)])
+def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
+    """A true ledger says so, and one that claims it is refused: the same file without the alarm is not."""
+    guard = sf.Guard(floor=floor, low=0.0, high=1.0)
+    state = guard.admit(guard.begin([1.0] * 300), "c")
+    path = tmp_path / "g.ledger"
+    with sf.GuardLedger(path, guard) as ledger:
+        for at in ("before", "after"):
+            plan = guard.plan(state)
+            ledger.write(plan)
+            state, ticket = guard.draw(state, plan, np.random.default_rng(0))
+            state = guard.settle(state, ticket, -1.0 if at == "before" else 1.0)
+        ledger.close(state)
+    verdict = sf.check_ledger(path)
+    assert (verdict.refusals, verdict.certified, verdict.trusted) == ((), 1, 1)
+    lied = forged(path, lambda r: plans(r)[1].update(safety="certified"))
+    assert "an alarm was raised" in str(lied.refusals)
+    quiet = forged(
+        path, lambda r: [record.update(alarm="") for record in r[1:]] + [plans(r)[1].update(safety="certified")]
+    )
+    assert quiet.refusals == () and quiet.certified == 2
+
+
 def test_the_command_chooses_the_verifier_and_the_file_stands_alone(tmp_path):
     path = tmp_path / "g.ledger"
     written(path, "absolute", 60)
