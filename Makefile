@@ -68,6 +68,7 @@ tables: setup  ## write the pages of measured tables again (half an hour); OUT=f
 	$(BIN)/python tools/choosing_tables.py
 	$(BIN)/python tools/rewards_tables.py
 	$(BIN)/python tools/guard_tables.py
+	$(BIN)/python tools/scaling_page.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))
 
 shapes: setup  ## write the limits of tests/architecture/shapes.toml as low as they can be

@@ -226,7 +226,9 @@ def padded(log):
     """The counts with an unseen state, without the rule that the first time of everything counts as unseen."""
     given = log.with_all_states().counts
     counts = log.counts
-    counts.n_sas[:, :-1, :, :-1], counts.n_sas[..., -1] = given.n_sas, 0
+    table = counts.n_sas.copy()
+    table[:, :-1, :, :-1], table[..., -1] = given.n_sas, 0
+    counts.n_sas = table
     counts.n_start[:-1], counts.n_start[-1] = given.n_start, 0
     return counts
 
