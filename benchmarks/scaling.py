@@ -70,7 +70,7 @@ def measured(S: int) -> dict:
         found[name] = best_of(3 if S <= 10_000 else 1, lambda agent=agent: agent.decide(agent.evidence(counts)))
     agent = sf.EpsMix(world.problem, pi_b, 0.9 * value, delta=0.1, pooled=True)
     if S <= 10_000:
-        sf.simulate(world, agent, 2, seed=0)
+        sf.simulate(world, agent, 40, seed=0)  # compiles: blocks of several episodes, too
         found["episode"] = best_of(1, lambda: sf.simulate(world, agent, 300, seed=1)) / 300
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
