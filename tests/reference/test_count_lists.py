@@ -146,6 +146,7 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
         n_start=counts.n_start,
         problem=problem,
     )
+    assert isinstance(listed.transitions, Lists)
     found = agent.plan(listed)
     exact = 0.0 if word == "paper" else 1e-12
     np.testing.assert_allclose(found.candidates, dense.candidates, rtol=0, atol=exact)

@@ -16,15 +16,7 @@ from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, re
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.transitions import (
-    LARGEST_COUNT,
-    MOST_IN_A_TABLE,
-    Lists,
-    Table,
-    Transitions,
-    same_counts,
-    transitions_of,
-)
+from surefoot.task.transitions import LARGEST_COUNT, Lists, Table, Transitions, by_size, same_counts, transitions_of
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
 COUNTED = "counted"  # after the last toss of a coin: its episode was added
@@ -106,8 +98,7 @@ class CountTables:
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
         if isinstance(n_sas, Table | Lists):
-            if isinstance(n_sas, Lists) and n_sas.shape[1] <= MOST_IN_A_TABLE:  # small loops count in tables
-                n_sas = Table(n_sas.n_sas)
+            n_sas = by_size(n_sas)
             self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]
             self.pooled = rows == 1 != H
             if H not in (None, rows) and not self.pooled:
