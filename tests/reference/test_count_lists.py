@@ -93,11 +93,6 @@ def test_a_large_table_is_not_made():
         small.n_sas[0, 0, 0, 0] = 1
 
 
-@pytest.fixture
-def lists_always(monkeypatch):
-    monkeypatch.setattr(transitions, "MOST_IN_A_TABLE", 1)
-
-
 def world(word):
     rng = np.random.default_rng(5)
     S, A, H = 9, 3, 4

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS
-from surefoot.bounds.frequencies import Frequencies
+from surefoot.bounds.frequencies import Frequencies, rewards_of_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.listed import mean_over_lists, spread_over_lists
@@ -87,13 +86,7 @@ def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
 
 
 def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
-    """Return mean rewards (S, A) as known or as seen; the middle of the range where nothing was seen."""
-    r = np.asarray(problem.r_rescaled[h])
+    """Return mean rewards (S, A) as known or as seen, by an estimate (S, A, S) of the transition probabilities."""
     if problem.pays_by_next:
         return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
-    if problem.unknown_rows is None or counts.x_sa is None:
-        return r
-    row = counts.row(h)
-    n = counts.n_sa[row]
-    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
-    return np.asarray(np.where(problem.unknown_at(h), seen, r))
+    return rewards_of_pairs(problem, counts, h)

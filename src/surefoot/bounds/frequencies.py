@@ -42,8 +42,16 @@ class Frequencies(NamedTuple):
         if problem.pays_by_next:
             s, a = np.divmod(self.pair, problem.A)
             return self.mean(problem.reward_of(h, s, a, self.state), 0.5)
-        r = np.asarray(problem.r_rescaled[h])
-        if problem.unknown_rows is None or counts.x_sa is None:
-            return r
-        seen = np.where(self.n_sa > 0, counts.x_sa[counts.row(h)] / REWARD_UNITS / np.maximum(self.n_sa, 1), 0.5)
-        return np.asarray(np.where(problem.unknown_at(h), seen, r))
+        return rewards_of_pairs(problem, counts, h)
+
+
+def rewards_of_pairs(problem: Problem, counts: Counts, h: int) -> Floats:
+    """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of those seen; the
+    middle of the range where nothing was seen."""
+    r = np.asarray(problem.r_rescaled[h])
+    if problem.unknown_rows is None or counts.x_sa is None:
+        return r
+    row = counts.row(h)
+    n = counts.n_sa[row]
+    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
+    return np.asarray(np.where(problem.unknown_at(h), seen, r))

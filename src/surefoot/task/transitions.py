@@ -131,7 +131,7 @@ class Lists:
         """How often each state was the next one, (rows, S)."""
         rows, S, A = self.shape
         place, state, n = self.entries
-        came = np.zeros((rows, S), dtype=np.int64)
+        came = np.zeros((rows, S), dtype=n.dtype)
         np.add.at(came, (place // (S * A), state), n)
         return came
 
@@ -155,7 +155,7 @@ class Lists:
                 "place is row * S * A + state * A + action), or counts.n_sa."
             )
         place, state, n = self.entries
-        table = np.zeros((rows * S * A, S), dtype=np.int64)
+        table = np.zeros((rows * S * A, S), dtype=n.dtype)
         table[place, state] = n
         table.flags.writeable = False  # to change it would change nothing
         return table.reshape(rows, S, A, S)
