@@ -127,6 +127,7 @@ def from_gymnasium(
     rewards: ArrayLike | None = None,
     start: int | None = None,
     stationary: bool = False,
+    unit: str = "",
 ) -> TabularMDP | Problem:
     """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn live.
 
@@ -138,6 +139,7 @@ def from_gymnasium(
     - `start`: without P, the observation in which every episode starts, if there is just one.
     - `stationary`: without P, you assert that the dynamics do not depend on the step: a premise that nothing checks,
       and that lets an agent pool its counts.
+    - `unit`: what rewards are measured in, such as "EUR", for people. (Environments of our worlds have their own.)
 
     Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover: with
     `world.averaged()` agents know their means instead. With `world.with_support()` agents know which transitions are
@@ -151,7 +153,7 @@ def from_gymnasium(
     P = shown_model(made)
     declared = None if reward_range is None else _range(reward_range)
     if P is None and not isinstance(made.unwrapped, TabularEnv):
-        return _problem(coder, H, declared, rewards, start, stationary)
+        return _problem(coder, H, declared, rewards, start, stationary, unit)
     if rewards is not None or start is not None:
         raise InvalidModel(
             "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
@@ -159,7 +161,7 @@ def from_gymnasium(
     if isinstance(made.unwrapped, TabularEnv):
         return _own(made.unwrapped, H)
     try:
-        return _world(made, coder, P, H, declared)
+        return _world(made, coder, P, H, declared, unit)
     except (TypeError, KeyError, IndexError, ValueError) as reason:
         if isinstance(reason, SurefootError):
             raise
@@ -253,7 +255,7 @@ def _range(given: object) -> tuple[float, float]:
     return low, high
 
 
-def _units(low: float, high: float, steps: int) -> Units:
+def _units(low: float, high: float, steps: int, unit: str = "") -> Units:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
     if not low <= 0.0 <= high:
@@ -261,11 +263,11 @@ def _units(low: float, high: float, steps: int) -> Units:
             f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0: "
             f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
         )
-    return Units(low, high, steps)
+    return Units(low, high, steps, unit)
 
 
 def _world(
-    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
+    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None, unit: str
 ) -> TabularMDP:
     """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
 
@@ -280,7 +282,7 @@ def _world(
     found = Outcomes.of(_all_outcomes(P, coder, reward_range), S, A)
     lowest, highest = found.lowest, found.highest
     low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
-    units = _units(low, high, H)
+    units = _units(low, high, H, unit)
     # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
     # transitions without probability nothing is paid.
     transitions = found.transitions
@@ -368,6 +370,7 @@ def _problem(
     rewards: ArrayLike | None,
     start: int | None,
     stationary: bool,
+    unit: str,
 ) -> Problem:
     """Return what an agent knows about an environment that does not show its model."""
     if reward_range is None:
@@ -375,7 +378,7 @@ def _problem(
             "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
         )
     low, high = reward_range
-    units = _units(low, high, H)
+    units = _units(low, high, H, unit)
     table = np.zeros((coder.n, coder.A)) if rewards is None else as_floats("rewards", rewards, InvalidModel)
     require_finite("rewards", table, InvalidModel)
     if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
