@@ -219,7 +219,8 @@ def _play(
                 observed = problem.units.from_user(earned)
                 state.complete = False
                 add_episode(tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
-                learner.end()
+                episode = learner.end()
+                state.history.add(earned, bool(episode.baseline), plan)
                 state.watch = learner.watch
                 state.earned += earned
                 state.complete = True
@@ -240,4 +241,5 @@ def _play(
         interrupted=interrupted,
         mean_return=state.earned / tally.done if tally.done else None,
         alarm=None if state.watch is None else state.watch.alarm,
+        history=state.history.record(),
     )

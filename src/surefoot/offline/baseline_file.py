@@ -70,6 +70,7 @@ class Baseline(FrozenRecord):
             "stationary": problem.stationary,
             "rewards_at_least": problem.rewards_at_least,
             "units": [problem.units.low, problem.units.high, problem.units.steps],
+            "unit": problem.units.name,
         }
         about |= {name: known[name] for name in ADDED if known[name] is not None}
         if problem.names not in (NO_NAMES, self.codebook.names):  # names of one's own
@@ -109,7 +110,7 @@ def load_baseline(path: str | Path) -> Baseline:
         given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
         given.setdefault("start", "unknown")
         low, high, steps = about["units"]
-        units = Units(float(low), float(high), int(steps))
+        units = Units(float(low), float(high), int(steps), str(about.get("unit", "")))
         claims: dict[str, Any] = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
         given |= {name: int(about[name]) for name in ADDED if name in about}
         problem = Problem(**with_rescaled(given), **claims, H=int(about["H"]), units=units)

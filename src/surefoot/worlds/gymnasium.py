@@ -131,6 +131,7 @@ def from_gymnasium(
     stationary: bool = False,
     state_names: Sequence[Name] | None = None,
     action_names: Sequence[Name] | None = None,
+    unit: str = "",
 ) -> TabularMDP | Problem:
     """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn live.
 
@@ -145,6 +146,7 @@ def from_gymnasium(
     - `state_names`, `action_names`: what you call the environment's own n states and its actions, for people. Left out,
       they are those that the environment has: its attributes `state_names` and `action_names`, or what its method
       `get_action_meanings()` returns.
+    - `unit`: what the rewards are counted in, such as "EUR", for people.
 
     Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover: with
     `world.averaged()` agents know their means instead. With `world.with_support()` agents know which transitions are
@@ -159,7 +161,7 @@ def from_gymnasium(
     declared = None if reward_range is None else _range(reward_range)
     names = names_of(made, (coder.n, coder.A), state_names, action_names)
     if P is None and not isinstance(made.unwrapped, TabularEnv):
-        return named(_problem(coder, H, declared, rewards, start, stationary), names)
+        return named(_problem(coder, H, declared, rewards, start, stationary, unit), names)
     if rewards is not None or start is not None:
         raise InvalidModel(
             "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
@@ -167,7 +169,7 @@ def from_gymnasium(
     if isinstance(made.unwrapped, TabularEnv):
         return named(_own(made.unwrapped, H), names)
     try:
-        return named(_world(made, coder, P, H, declared), names)
+        return named(_world(made, coder, P, H, declared, unit), names)
     except (TypeError, KeyError, IndexError, ValueError) as reason:
         if isinstance(reason, SurefootError):
             raise
@@ -261,7 +263,7 @@ def _range(given: object) -> tuple[float, float]:
     return low, high
 
 
-def _units(low: float, high: float, steps: int) -> Units:
+def _units(low: float, high: float, steps: int, unit: str) -> Units:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
     if not low <= 0.0 <= high:
@@ -269,11 +271,11 @@ def _units(low: float, high: float, steps: int) -> Units:
             f"reward_range is ({low:g}, {high:g}), which does not contain 0. After its end an episode earns 0: "
             f"declare ({min(low, 0.0):g}, {max(high, 0.0):g})."
         )
-    return Units(low, high, steps)
+    return Units(low, high, steps, unit)
 
 
 def _world(
-    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None
+    env: Env, coder: Coder, P: Mapping[int, Any], H: int, reward_range: tuple[float, float] | None, unit: str
 ) -> TabularMDP:
     """Build the world of an environment: equal next states are added up, `terminated` is taken from the transition.
 
@@ -281,14 +283,14 @@ def _world(
     With more than 64 states it is a sparse world: no array over all next states is made.
     """
     if reward_range is not None:
-        _units(*reward_range, H)
+        _units(*reward_range, H, unit)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
     S, A, dense = coder.n + 1 + several, coder.A, coder.n <= MOST_IN_A_TABLE
     found = Outcomes.of(_all_outcomes(P, coder, reward_range), S, A)
     lowest, highest = found.lowest, found.highest
     low, high = reward_range if reward_range is not None else (lowest, max(highest, lowest + 1e-12))
-    units = _units(low, high, H)
+    units = _units(low, high, H, unit)
     # Sums of probabilities such as 1/3 + 1/3 + 1/3 have rounding errors, and so have averages of equal rewards. For
     # transitions without probability nothing is paid.
     transitions = found.transitions
@@ -376,6 +378,7 @@ def _problem(
     rewards: ArrayLike | None,
     start: int | None,
     stationary: bool,
+    unit: str,
 ) -> Problem:
     """Return what an agent knows about an environment that does not show its model."""
     if reward_range is None:
@@ -383,7 +386,7 @@ def _problem(
             "Without a model the range of rewards must be declared: give reward_range=(lowest, highest)."
         )
     low, high = reward_range
-    units = _units(low, high, H)
+    units = _units(low, high, H, unit)
     table = np.zeros((coder.n, coder.A)) if rewards is None else as_floats("rewards", rewards, InvalidModel)
     require_finite("rewards", table, InvalidModel)
     if table.shape not in ((coder.n, coder.A), (H, coder.n, coder.A)):
