@@ -22,6 +22,7 @@ from .agents import StepMix as StepMix
 from .agents import StepNoMix as StepNoMix
 from .agents import Thompson as Thompson
 from .assurance.guard_ledger import GuardLedger as GuardLedger
+from .assurance.history import History as History
 from .assurance.ledger import Ledger as Ledger
 from .assurance.ledger import check_ledger as check_ledger
 from .assurance.watchdog import Alarm as Alarm
@@ -50,6 +51,7 @@ from .guard import Guard as Guard
 from .guard import GuardPlan as GuardPlan
 from .guard import GuardState as GuardState
 from .guard import Ticket as Ticket
+from .live.figures import plot_run as plot_run
 from .live.guard_env import GuardedRun as GuardedRun
 from .live.guard_env import guard_env as guard_env
 from .live.learn import learn as learn
@@ -81,6 +83,7 @@ from .simulation.forecast import Forecast as Forecast
 from .simulation.forecast import forecast as forecast
 from .simulation.forecast import waiting_times as waiting_times
 from .simulation.loops import play as play
+from .simulation.plan_figure import plot_plan as plot_plan
 from .simulation.run import Curve as Curve
 from .simulation.run import Run as Run
 from .simulation.run import Trace as Trace

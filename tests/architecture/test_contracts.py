@@ -40,13 +40,14 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "ibis": {"offline.logs"},
     "jinja2": {"studies.report.report"},
     "joblib": {"simulation.simulate", "studies.run.runner"},
-    "matplotlib": {"simulation.figures", "studies.report"},
+    "matplotlib": {"simulation.figures", "simulation.plan_figure", "live.figures", "studies.report"},
     "lazy_loader": {"", "numerics.kernels"},  # whose names are imported when they are first used
     "minari": {"offline.logs"},
     "numba": {"numerics.kernels"},
     "numpy": {
         "agents",
         "assurance.guard_ledger",
+        "assurance.history",
         "assurance.ledger",
         "assurance.watchdog",
         "base",
@@ -71,6 +72,7 @@ WORLDS = {
     "simulation",
     "live.learn",
     "live.guard_env",
+    "live.figures",
     "studies",
     "cli",
     "envs.gymnasium",

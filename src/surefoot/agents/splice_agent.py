@@ -249,9 +249,10 @@ class SpliceAgent(AgentByName):
         bad = np.argwhere(never & (counts.n_sa > 0))
         if bad.size:
             _, s, a = bad[0]
+            names = self.problem.names
             raise InvalidCounts(
-                f"The log holds action {a} in state {s}, which this baseline never plays there: somebody else wrote "
-                "it. Its returns prove nothing of this baseline."
+                f"The log holds action {names.action(a)} in state {names.state(s)}, which this baseline never plays "
+                "there: somebody else wrote it. Its returns prove nothing of this baseline."
             )
         problem, (place, s_next, n) = self.problem, counts.entries
         h, pair = np.divmod(place, problem.S * problem.A)

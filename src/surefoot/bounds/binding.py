@@ -1,6 +1,6 @@
 """Which pairs keep a certified value low: where more data would help most."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from surefoot.bounds.frequencies import Frequencies, rewards_of_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.listed import mean_over_lists, spread_over_lists
+from surefoot.task.names import NO_NAMES, Names
 from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
@@ -23,10 +24,11 @@ class Binding:
     action: int
     visits: int
     cost: float  # about what it costs the lower value at the start, in the user's units: visits times what is lost
+    names: Names = field(default=NO_NAMES, compare=False, repr=False)  # of the problem
 
     def __str__(self) -> str:
         step = "" if self.step is None else f", step {self.step + 1}"
-        return f"state {self.state}, action {self.action}{step}: {self.visits:,} visits"
+        return f"{self.names.pair(self.state, self.action)}{step}: {self.visits:,} visits"
 
 
 def binding_pairs(
@@ -57,15 +59,16 @@ def binding_pairs(
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
-    return largest(losses, counts.n_sa, problem.units.scale, pooled)
+    return largest(problem, losses, counts.n_sa, pooled)
 
 
-def largest(costs: Floats, n_sa: Ints, scale: float, pooled: bool = False) -> list[Binding]:
-    """Return the pairs (h, s, a) that cost most, the worst first; `scale` is that of the user's units."""
+def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
+    """Return the pairs (h, s, a) that cost most, the worst first."""
+    scale, names = problem.units.scale, problem.names
     found = np.argsort(-costs, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
-        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), scale * float(costs[h, s, a]))
+        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), scale * float(costs[h, s, a]), names)
         for h, s, a in places
         if costs[h, s, a] > 1e-9
     ]

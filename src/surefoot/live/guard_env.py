@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.agents.promise import Promise
 from surefoot.assurance.guard_ledger import GuardLedger
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog
+from surefoot.base.arrays import Ints
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
@@ -21,7 +22,7 @@ from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidS
 from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
-from surefoot.guard.state import Ticket
+from surefoot.guard.state import OPEN, Ticket
 from surefoot.live.journal import Journal, Outcome, Told
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
@@ -47,6 +48,7 @@ class GuardedRun:
     alarm: str
     interrupted: bool
     seconds: float
+    alarm_after: int | None = None  # the episodes up to the one after which a watchdog raised the alarm
 
     @property
     def plan(self) -> GuardPlan:
@@ -393,4 +395,10 @@ def _run(guard: Guard, played: Played, interrupted: bool, seconds: float) -> Gua
         played.state.alarm or ("" if alarm is None else str(alarm)),
         interrupted,
         seconds,
+        None if alarm is None else _place_of(alarm.episodes, columns.code),
     )
+
+
+def _place_of(watched: int, codes: Ints) -> int:
+    """Return how many episodes there were when so many had a return: a watchdog sees no others."""
+    return int(np.flatnonzero(codes != OPEN)[watched - 1]) + 1

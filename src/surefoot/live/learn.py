@@ -138,6 +138,7 @@ class EnvironmentMap:
 
     def play(self, learner: Learner, seed: int) -> float:
         """Play one episode up to its last step, without `end`; return what it earned, in the environment's units."""
+        names = self.problem.names
         learner.begin()
         observation, _ = self.env.reset(seed=seed)
         first = self.coder.state(observation)
@@ -146,7 +147,8 @@ class EnvironmentMap:
             learner.observe(first)
         elif self.problem.one_start and first != self.problem.s1:  # else the first act says where it starts
             raise InvalidEpisode(
-                f"The environment started in state {first}, the problem says s1 = {self.problem.s1}. Several "
+                f"The environment started in state {names.state(first)}, the problem says s1 = "
+                f"{names.state(self.problem.s1)}. Several "
                 "first states need a common start: make the problem with from_gymnasium, without `start`."
             )
         earned = 0.0
@@ -157,8 +159,9 @@ class EnvironmentMap:
             learner.observe(self.coder.state(observation), reward, bool(terminated), bool(truncated))  # type: ignore[arg-type]
             if self.world is not None and not self.world.can_follow(h, s, a, learner.state):
                 raise InvalidEpisode(
-                    f"Action {a} in state {s} led to state {learner.state}, which the environment's own model says is "
-                    "impossible. The episode was not counted; sf.check_world says more."
+                    f"Action {names.action(a)} in state {names.state(s)} led to state {names.state(learner.state)}, "
+                    "which the environment's own model says is impossible. The episode was not counted; "
+                    "sf.check_world says more."
                 )
             earned += float(reward)
         return earned
@@ -216,7 +219,8 @@ def _play(
                 observed = problem.units.from_user(earned)
                 state.complete = False
                 add_episode(tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
-                learner.end()
+                episode = learner.end()
+                state.history.add(earned, bool(episode.baseline), plan)
                 state.watch = learner.watch
                 state.earned += earned
                 state.complete = True
@@ -237,4 +241,5 @@ def _play(
         interrupted=interrupted,
         mean_return=state.earned / tally.done if tally.done else None,
         alarm=None if state.watch is None else state.watch.alarm,
+        history=state.history.record(),
     )

@@ -199,7 +199,9 @@ class Learner:
             self._states.append(self._first(state))
         s = self._states[-1]
         if state is not None and state != s and not self._unseen:
-            raise InvalidEpisode(f"act() was called in state {state}, but the last state observed is {s}.")
+            named = self._agent.problem.names.state
+            called = f"act() was called in state {named(state)}"
+            raise InvalidEpisode(f"{called}, but the last state observed is {named(s)}.")
         return self._draw(self._pi)
 
     def _first(self, state: object) -> int:
@@ -210,7 +212,8 @@ class Learner:
         start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
             self._mark()
-            raise InvalidEpisode(f"The first state is {s}, which the problem says is impossible. Nothing was counted.")
+            first = f"The first state is {self._agent.problem.names.state(s)}"
+            raise InvalidEpisode(f"{first}, which the problem says is impossible. Nothing was counted.")
         self._unmark()
         return s
 
@@ -263,15 +266,16 @@ class Learner:
         if self._ends_only and s == self.absorbing_state and not terminated:
             self._mark()
             raise InvalidEpisode(
-                f"The process came to state {s} without an end, but this learner keeps ended episodes there: counts "
-                "would mix both. Nothing was counted. Give ended episodes a state of their own; or, if this state is "
-                "never left, say so: Problem(..., support=, ended_state=)."
+                f"The process came to state {problem.names.state(s)} without an end, but this learner keeps ended "
+                "episodes there: counts would mix both. Nothing was counted. Give ended episodes a state of their own; "
+                "or, if this state is never left, say so: Problem(..., support=, ended_state=)."
             )
         if not terminated and not problem.allows(self.step, self.state, self._actions[-1], s):
             self._mark()
             raise InvalidEpisode(
-                f"Action {self._actions[-1]} in state {self.state} led to state {s}, which the problem's support "
-                "says is impossible. Nothing was counted. The premise is false: correct the mask, or leave it out."
+                f"Action {problem.names.action(self._actions[-1])} in state {problem.names.state(self.state)} led to "
+                f"state {problem.names.state(s)}, which the problem's support says is impossible. Nothing was counted. "
+                "The premise is false: correct the mask, or leave it out."
             )
         if reward is None and self._reward_unknown():
             raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
@@ -428,8 +432,8 @@ def _after_end(problem: Problem, absorbing_state: int | None, given: float | Non
     if paid is None and not units.admits(0.0):
         raise InvalidSetting(
             f"After an early end nothing is paid, but 0 is not in the declared range ({units.low:g}, {units.high:g}), "
-            f"and the problem does not say what state {absorbing_state} pays. Declare a range that holds 0, or what is "
-            "paid: Learner(..., after_end=x), in your units."
+            f"and the problem does not say what state {problem.names.state(absorbing_state)} pays. Declare a range "
+            "that holds 0, or what is paid: Learner(..., after_end=x), in your units."
         )
     return 0.0 if paid is None else paid
 

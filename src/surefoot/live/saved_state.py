@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
+from surefoot.assurance.history import Groups
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
@@ -108,6 +109,7 @@ class State:
     tally: "kernels.Tally"
     earned: float = 0.0  # sum of observed returns, in the environment's units
     watch: Watch | None = None  # what a watchdog has seen
+    history: Groups = field(default_factory=Groups)  # what was observed, for people
     complete: bool = True  # False while an episode is being entered: then it is not saved
 
     def save(self, path: str | Path, fingerprint: str) -> None:
@@ -116,7 +118,8 @@ class State:
         # What the counts are evidence about is what the run is about: its fingerprint says that of them.
         counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
         watch = {} if self.watch is None else self.watch.arrays()
-        write_arrays(path, "learning", {**arrays, **counts, **watch, "earned": self.earned, "mark": fingerprint})
+        beside = {**watch, **self.history.arrays(), "earned": self.earned, "mark": fingerprint}
+        write_arrays(path, "learning", {**arrays, **counts, **beside})
 
     def load(self, path: str | Path, run: RunIdentity) -> "State":
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
@@ -162,7 +165,11 @@ class State:
         if earned.shape != () or earned.dtype != np.float64 or not np.isfinite(earned):
             raise InvalidFile(f"{path}: earned is not one finite number: the file is damaged. Restore a copy.")
         watch = None if self.watch is None else _watch_from(self.watch, path, arrays, done)
-        return State(counts, self.tally, float(earned), watch)
+        try:
+            history = Groups.from_arrays(arrays, done)
+        except ValueError as reason:
+            raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
+        return State(counts, self.tally, float(earned), watch, history)
 
 
 def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:

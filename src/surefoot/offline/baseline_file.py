@@ -19,6 +19,7 @@ from surefoot.offline.methods.learnt import Learnt, logged_lower, returns_lower
 from surefoot.offline.methods.savings import Saving
 from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
+from surefoot.task.names import NO_NAMES
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 from surefoot.task.units import Units, with_rescaled
@@ -69,8 +70,11 @@ class Baseline(FrozenRecord):
             "stationary": problem.stationary,
             "rewards_at_least": problem.rewards_at_least,
             "units": [problem.units.low, problem.units.high, problem.units.steps],
+            "unit": problem.units.name,
         }
         about |= {name: known[name] for name in ADDED if known[name] is not None}
+        if problem.names not in (NO_NAMES, self.codebook.names):  # names of one's own
+            about["names"] = list(problem.names)
         arrays: dict[str, AnyArray] = {
             f"problem_{name}": np.asarray(known[name])
             for name in PROBLEM
@@ -106,11 +110,13 @@ def load_baseline(path: str | Path) -> Baseline:
         given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
         given.setdefault("start", "unknown")
         low, high, steps = about["units"]
-        units = Units(float(low), float(high), int(steps))
-        claims = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
+        units = Units(float(low), float(high), int(steps), str(about.get("unit", "")))
+        claims: dict[str, Any] = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
         given |= {name: int(about[name]) for name in ADDED if name in about}
         problem = Problem(**with_rescaled(given), **claims, H=int(about["H"]), units=units)
-        problem = problem.with_coding(coding_of(codebook))
+        problem = problem.with_coding(coding_of(codebook), codebook.names)
+        if "names" in about:
+            problem = problem.with_names(*about["names"])
         policy = check_policy(arrays["policy"], problem, f"policy in {path}")
         certificate = None
         if about["lower"] is not None:

@@ -83,7 +83,8 @@ def _of_model(world: TabularMDP) -> Iterator[Finding]:
     everywhere = occupancy(world, uniform(world.H, world.S, world.A)).sum(axis=(0, 2)) > 0
     lost = np.flatnonzero(~everywhere)
     if lost.size:
-        yield Finding("note", f"{lost.size} of {world.S} states cannot be reached from s1, state {lost[0]} for one.")
+        one = world.problem.names.state(int(lost[0]))
+        yield Finding("note", f"{lost.size} of {world.S} states cannot be reached from s1, state {one} for one.")
     if not world.stationary and world.H > 1 and _same_dynamics(world):
         yield Finding(
             "note", "The dynamics are the same at every step. Give P as (S, A, S): stored once, counts can be pooled."
@@ -111,10 +112,9 @@ def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterato
     never = np.argwhere((baseline == 0) & (occupancy(world, baseline).sum(axis=2, keepdims=True) > 0))
     if len(never):
         h, s, a = never[0]
-        yield Finding(
-            "note",
-            f"The baseline never tries {len(never)} pairs that it could, action {a} in state {s} at step {h} for one.",
-        )
+        names = world.problem.names
+        one = f"action {names.action(a)} in state {names.state(s)} at step {h}"
+        yield Finding("note", f"The baseline never tries {len(never)} pairs that it could, {one} for one.")
 
 
 def _of_env(env: Env, seed: int) -> Iterator[Finding]:

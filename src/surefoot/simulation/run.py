@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.agents.plan import SOURCES, Plan, Source
 from surefoot.agents.promise import Promise
+from surefoot.assurance.history import History
 from surefoot.assurance.watchdog import Alarm
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
@@ -116,6 +117,7 @@ class Run(FrozenRecord):
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
     alarm: Alarm | None = None  # why a watchdog raised an alarm: the baseline alone was played from then on
+    history: History | None = None  # what was observed, where episodes were played in a live environment
 
     told = alias("knows_baseline_value")
 
@@ -187,6 +189,7 @@ def run_from(
     mean_return: float | None = None,
     trace: Trace | None = None,
     alarm: Alarm | None = None,
+    history: History | None = None,
 ) -> Run:
     """Close the account, in the user's units. Without an optimum there was no true model to measure by.
 
@@ -239,4 +242,5 @@ def run_from(
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
         trace=trace,
         alarm=alarm,
+        history=history,
     )

@@ -41,9 +41,11 @@ def _require_possible(counts: Counts, problem: Problem) -> None:
     bad = _outside(counts, problem)
     if bad is not None:
         row, s, a, s_next = bad
+        names = problem.names
+        led = f"Action {names.action(a)} in state {names.state(s)} (step {row}) led to state {names.state(s_next)}"
         raise InvalidCounts(
-            f"Action {a} in state {s} (step {row}) led to state {s_next}, which the problem's support "
-            "says is impossible. The premise is false: correct the mask, or leave it out."
+            f"{led}, which the problem's support says is impossible. The premise is false: correct the mask, or leave "
+            "it out."
         )
 
 

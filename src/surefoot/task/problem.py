@@ -1,5 +1,6 @@
 """Problem: everything an agent may know before the first episode."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -27,9 +28,11 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.task import listed
 from surefoot.task.listed import SizedLists, rows_of
+from surefoot.task.names import NO_NAMES, Name, Names, checked_names
 from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
 from surefoot.task.sameness import alike, fingerprint_of, parts
 from surefoot.task.units import (
+    InUserUnits,
     Rescaled,
     Units,
     per_step_to_user,
@@ -39,11 +42,9 @@ from surefoot.task.units import (
     with_rescaled,
 )
 
-NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
-
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem(FrozenRecord):
+class Problem(FrozenRecord, InUserUnits):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
     - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in `units`.
@@ -64,6 +65,8 @@ class Problem(FrozenRecord):
       never left and pays nothing (`absorbing_state`).
     - unseen_state: the state that stands for all states that nobody listed. It is never left and pays the least, so
       that lower values hold whatever is there.
+    - state_names, action_names: what you call them, in the order of their numbers. They are for people: texts say them,
+      and nothing else depends on them (`with_names`, `names`).
 
     For many states, `support` and `r_next` may be sparse matrices of scipy (S*A, S), one or a list of one per step.
     What is not stored in r_next pays 0. With more than 64 states they are kept as lists (`mask_lists`, `paid_lists`)
@@ -89,6 +92,7 @@ class Problem(FrozenRecord):
     ended_state: int | None  # as given; `absorbing_state` also finds it
     unseen_state: int | None
     coding: str | None  # of a problem made of a log: which label each number stands for
+    names: Names  # for people
 
     def __init__(
         self,
@@ -105,6 +109,8 @@ class Problem(FrozenRecord):
         rewards_at_least: bool = False,
         ended_state: int | None = None,
         unseen_state: int | None = None,
+        state_names: Sequence[Name] | None = None,
+        action_names: Sequence[Name] | None = None,
     ) -> None:
         """Validate the arguments once; nothing is repaired."""
         by_user = not any(isinstance(table, Rescaled) for table in (r, r_next))
@@ -169,6 +175,7 @@ class Problem(FrozenRecord):
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
+            names=checked_names(state_names, action_names, S, A),
         )
         self._require_left_never("ended_state", ended_state)
         self._require_left_never("unseen_state", unseen_state)
@@ -222,17 +229,8 @@ class Problem(FrozenRecord):
         rewards_at_least: bool = False,
     ) -> Self:
         """Make a problem of rewards that are rescaled to [0, 1] already, r' = (r - low) / (high - low)."""
-        made = cls(
-            Rescaled(r),
-            s1,
-            H,
-            stationary,
-            units,
-            start=start,
-            unknown=unknown,
-            support=support,
-            rewards_at_least=rewards_at_least,
-        )
+        known: dict[str, Any] = {"start": start, "unknown": unknown, "support": support}
+        made = cls(Rescaled(r), s1, H, stationary, units, rewards_at_least=rewards_at_least, **known)
         units_for(units, made.H, by_user=True)
         return made
 
@@ -399,20 +397,17 @@ class Problem(FrozenRecord):
             known |= {"start": "unknown"}
         if support:
             known |= {"support": None, "ended_state": None, "unseen_state": None}
-        return _rebuilt(known, self.coding)
+        return _rebuilt(known, self.coding, self.names)
 
-    def with_coding(self, coding: str) -> "Problem":
+    def with_coding(self, coding: str, names: Names | None = None) -> "Problem":
         """The same problem, whose numbers of states and actions stand for the labels of this codebook: of a log, its
-        `log.origin.coding`."""
-        return _rebuilt(self.arguments(), coding)
+        `log.origin.coding`. `names` are these labels for people: `log.codebook.names`."""
+        return _rebuilt(self.arguments(), coding, self.names if names is None else names)
 
-    def in_user_units(self, value: float) -> float:
-        """Refuse to convert: values are in the user's units already."""
-        raise InvalidSetting(f"{NO_CONVERSION} Leave in_user_units out.")
-
-    def from_user_units(self, value: float) -> float:
-        """Refuse to convert: floors are in the user's units."""
-        raise InvalidSetting(f"{NO_CONVERSION} Write floor={value:g}.")
+    def with_names(self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None) -> "Problem":
+        """The same problem with these names of states and actions; those that are left out stay as they are."""
+        names = checked_names(states, actions, self.S, self.A).or_else(self.names)
+        return _rebuilt(self.arguments(), self.coding, names)
 
     def same_as(self, other: "Problem") -> bool:
         """Are both problems equal, to the last number?"""
@@ -466,7 +461,7 @@ class Problem(FrozenRecord):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.arguments(), self.coding)
+        return _rebuilt, (self.arguments(), self.coding, self.names)
 
     def __repr__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -492,8 +487,8 @@ def require_problem(problem: object) -> None:
         raise InvalidCounts(f"Expected a Problem, found {type(problem).__name__}. Of a world that is world.problem.")
 
 
-def _rebuilt(arguments: dict[str, Any], coding: str | None = None) -> Problem:
+def _rebuilt(arguments: dict[str, Any], coding: str | None = None, names: Names = NO_NAMES) -> Problem:
     """Build a copy (see `Problem.__reduce__`)."""
     made = Problem(**with_rescaled(arguments))
-    freeze(made, coding=coding)
+    freeze(made, coding=coding, names=names)
     return made

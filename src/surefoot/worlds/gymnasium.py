@@ -22,11 +22,13 @@ from surefoot.base.arrays import Floats
 from surefoot.base.sparse import require_room
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
+from surefoot.task.names import Name
 from surefoot.task.policy import draw
 from surefoot.task.problem import Problem
 from surefoot.task.sameness import arrays_of
 from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units
+from surefoot.worlds.env_names import named, names_of
 from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
@@ -127,6 +129,8 @@ def from_gymnasium(
     rewards: ArrayLike | None = None,
     start: int | None = None,
     stationary: bool = False,
+    state_names: Sequence[Name] | None = None,
+    action_names: Sequence[Name] | None = None,
     unit: str = "",
 ) -> TabularMDP | Problem:
     """Return a TabularMDP where the environment shows its model (`env.unwrapped.P`), else a Problem to learn live.
@@ -139,7 +143,10 @@ def from_gymnasium(
     - `start`: without P, the observation in which every episode starts, if there is just one.
     - `stationary`: without P, you assert that the dynamics do not depend on the step: a premise that nothing checks,
       and that lets an agent pool its counts.
-    - `unit`: what rewards are measured in, such as "EUR", for people. (Environments of our worlds have their own.)
+    - `state_names`, `action_names`: what you call the environment's own n states and its actions, for people. Left out,
+      they are those that the environment has: its attributes `state_names` and `action_names`, or what its method
+      `get_action_meanings()` returns.
+    - `unit`: what the rewards are counted in, such as "EUR", for people.
 
     Rewards of P that depend on the next state stay so (`r_next`), which the paper's bounds do not cover: with
     `world.averaged()` agents know their means instead. With `world.with_support()` agents know which transitions are
@@ -152,16 +159,17 @@ def from_gymnasium(
     require_room(H + 1, coder.n + 2, coder.A)
     P = shown_model(made)
     declared = None if reward_range is None else _range(reward_range)
+    names = names_of(made, (coder.n, coder.A), state_names, action_names)
     if P is None and not isinstance(made.unwrapped, TabularEnv):
-        return _problem(coder, H, declared, rewards, start, stationary, unit)
+        return named(_problem(coder, H, declared, rewards, start, stationary, unit), names)
     if rewards is not None or start is not None:
         raise InvalidModel(
             "The environment shows its model, which has the rewards and the start. Leave `rewards` and `start` out."
         )
     if isinstance(made.unwrapped, TabularEnv):
-        return _own(made.unwrapped, H)
+        return named(_own(made.unwrapped, H), names)
     try:
-        return _world(made, coder, P, H, declared, unit)
+        return named(_world(made, coder, P, H, declared, unit), names)
     except (TypeError, KeyError, IndexError, ValueError) as reason:
         if isinstance(reason, SurefootError):
             raise
@@ -255,7 +263,7 @@ def _range(given: object) -> tuple[float, float]:
     return low, high
 
 
-def _units(low: float, high: float, steps: int, unit: str = "") -> Units:
+def _units(low: float, high: float, steps: int, unit: str) -> Units:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InvalidModel(f"reward_range is ({low}, {high}), expected two finite numbers, the lower one first.")
     if not low <= 0.0 <= high:
@@ -275,7 +283,7 @@ def _world(
     With more than 64 states it is a sparse world: no array over all next states is made.
     """
     if reward_range is not None:
-        _units(*reward_range, H)
+        _units(*reward_range, H, unit)
     first = _start_distribution(env, coder)
     several = bool(np.count_nonzero(first) > 1)
     S, A, dense = coder.n + 1 + several, coder.A, coder.n <= MOST_IN_A_TABLE

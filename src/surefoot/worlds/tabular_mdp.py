@@ -1,5 +1,6 @@
 """TabularMDP: the TRUE world. Agents never see one; simulation and exact evaluation do."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,10 +26,11 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidModel
 from surefoot.numerics import kernels
 from surefoot.task.listed import as_lists, first_outside, read_only_lists, rows_of
+from surefoot.task.names import NO_NAMES, Name, Names
 from surefoot.task.policy import check_policy, draw
 from surefoot.task.problem import Problem
 from surefoot.task.signal import signal
-from surefoot.task.units import Rescaled, Units, per_step_to_user, with_rescaled
+from surefoot.task.units import InUserUnits, Rescaled, Units, per_step_to_user, with_rescaled
 from surefoot.worlds.dynamics import (
     AXES,
     MEANING,
@@ -41,7 +43,7 @@ from surefoot.worlds.dynamics import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class TabularMDP(FrozenRecord):
+class TabularMDP(FrozenRecord, InUserUnits):
     """An episodic world with H steps, S states, A actions, and rewards in `units`. Frozen; arrays are read-only.
 
     P is (H, S, A, S), or (S, A, S) together with `H` when the dynamics are the same at every step: then they are
@@ -274,7 +276,7 @@ class TabularMDP(FrozenRecord):
     def with_support(self) -> "TabularMDP":
         """Return the same world, whose agents know which transitions are possible: those with P > 0."""
         mask = self.successors if self.sparse else self._short(self.P_rows > 0.0)
-        return _rebuilt(self._arguments() | {"support": mask})
+        return _rebuilt(self._arguments() | {"support": mask}, self.problem.names)
 
     def averaged(self) -> "TabularMDP":
         """Return the same world, whose agents know the mean reward of each pair instead of r_next.
@@ -282,18 +284,14 @@ class TabularMDP(FrozenRecord):
         It is for bounds that need r(s, a), such as the paper's. That the means are known is then a premise of its own.
         """
         mean = np.clip(self.r_rows.reshape(-1, self.S, self.A), 0.0, 1.0)  # rounding may put a mean of ones above 1
-        return _rebuilt(self._arguments() | {"r": self._short(mean), "r_next": None})
+        return _rebuilt(self._arguments() | {"r": self._short(mean), "r_next": None}, self.problem.names)
 
     def _short(self, rows: AnyArray) -> AnyArray:
         return rows[0] if len(rows) == 1 else rows
 
-    def in_user_units(self, value: float) -> float:
-        """Refuse to convert: values are in the user's units already."""
-        return self.problem.in_user_units(value)
-
-    def from_user_units(self, value: float) -> float:
-        """Refuse to convert: floors are in the user's units."""
-        return self.problem.from_user_units(value)
+    def with_names(self, states: Sequence[Name] | None = None, actions: Sequence[Name] | None = None) -> "TabularMDP":
+        """Return the same world with these names of states and actions, for people; see `Problem.with_names`."""
+        return _rebuilt(self._arguments(), self.problem.with_names(states, actions).names)
 
     @cached_property
     def P_pairs(self) -> Floats:
@@ -350,16 +348,19 @@ class TabularMDP(FrozenRecord):
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._arguments(),)
+        return _rebuilt, (self._arguments(), self.problem.names)
 
     def __repr__(self) -> str:
         random = ", random rewards)" if self.random_rewards else ")"
         return repr(self.problem).replace("Problem", "TabularMDP")[:-1] + random
 
 
-def _rebuilt(arguments: dict[str, Any]) -> TabularMDP:
+def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
     """Build a copy (see `TabularMDP.__reduce__`)."""
-    return TabularMDP(**with_rescaled(arguments))
+    made = TabularMDP(**with_rescaled(arguments))
+    if names != NO_NAMES:
+        freeze(made, problem=made.problem.with_names(*names))
+    return made
 
 
 def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:

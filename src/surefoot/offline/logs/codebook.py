@@ -14,6 +14,7 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.files import read_json, strict_json, write_json
 from surefoot.base.validation import FrozenRecord, either, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
+from surefoot.task.names import Names
 from surefoot.task.origin import NUMBERS
 
 Label = int | str
@@ -94,6 +95,11 @@ class Codebook(FrozenRecord):
         """Return the label of state number s."""
         added = {self.absorbing_state: ABSORBING_LABEL, self.unseen_state: UNSEEN_LABEL}
         return added[s] if s in added else self.states[s]
+
+    @property
+    def names(self) -> Names:
+        """The labels as the names of a problem's states and actions: `problem.with_names(*codebook.names)`."""
+        return Names(tuple(self.state_label(s) for s in range(self.S)), self.actions)
 
     def as_json(self) -> dict[str, Any]:
         """Return plain lists. The key "rest" is part of the file format: it keeps its former name. "unseen" is written

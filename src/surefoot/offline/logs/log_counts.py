@@ -107,7 +107,7 @@ class LogCounts(LogTables):
             ended_state=ended,
             unseen_state=self.unseen_state,
         )
-        return made.with_coding(coding_of(self.codebook))
+        return made.with_coding(coding_of(self.codebook), self.codebook.names)
 
     def with_all_states(self) -> Self:
         """The same counts for somebody who asserts that the states of the log are all there are."""

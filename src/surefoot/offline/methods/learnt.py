@@ -22,6 +22,7 @@ from surefoot.offline.methods.savings import Saving, savings
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
 from surefoot.task.listed import rows_of
+from surefoot.task.names import Names
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
@@ -114,8 +115,8 @@ class Learnt(FrozenRecord):
     def explain(self, floor: float | None = None, codebook: Codebook | LogCounts | None = None) -> str:
         """Say what is certified, and, with a floor, whether it is cleared and how much data is missing.
 
-        With a codebook, states and actions are named by their labels. With the log itself in its place, it is also said
-        what each thing that you did not declare costs, and how to declare it.
+        States and actions have the names of the problem, or the labels of a codebook. With the log itself in its place,
+        it is also said what each thing that you did not declare costs, and how to declare it.
         """
         log = codebook if isinstance(codebook, LogCounts) else None
         book = log.codebook if log is not None else codebook
@@ -137,7 +138,8 @@ class Learnt(FrozenRecord):
         if floor is not None:
             lines += self._against(float(floor), logged)
         if self.binding:
-            pairs = [_named(pair, book) for pair in self.binding]
+            names = self.problem.names if book is None else book.names
+            pairs = [_named(pair, names) for pair in self.binding]
             lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
         if log is not None and self.certified:
             lines += self._undeclared(log)
@@ -192,13 +194,10 @@ class Learnt(FrozenRecord):
         return f"Learnt({self.method}, lower={self.lower:.6g} ({word} at delta={self.delta:g}), {self.problem})"
 
 
-def _named(pair: Binding, codebook: Codebook | None) -> str:
-    """Write a pair with its labels. Steps count from 0, as in the log."""
+def _named(pair: Binding, names: Names) -> str:
+    """Write a pair with its names. Steps count from 0, as in the log."""
     step = "" if pair.step is None else f", step {pair.step}"
-    state, action = pair.state, pair.action
-    if codebook is not None:
-        state, action = codebook.state_label(pair.state), codebook.actions[pair.action]  # type: ignore[assignment]
-    return f"state {state}, action {action}{step}: {pair.visits:,} visits"
+    return f"{names.pair(pair.state, pair.action)}{step}: {pair.visits:,} visits"
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:

@@ -185,4 +185,4 @@ def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tup
         n_sa = counts.n_sas[h].sum(axis=-1)
         costs[h] = taken * np.minimum(b[h], float(H))
         reach = np.einsum("sa,sat->t", taken, counts.n_sas[h] / np.maximum(1, n_sa)[..., None])
-    return tuple(largest(costs, counts.n_sa, problem.units.scale))
+    return tuple(largest(problem, costs, counts.n_sa))

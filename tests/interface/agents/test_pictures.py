@@ -1,0 +1,395 @@
+"""Pictures of runs and plans show the numbers: read back from the axes, and held against what is known otherwise."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+from surefoot.agents.plan import SOURCES
+from surefoot.assurance import history
+from surefoot.base.files import read_arrays, write_arrays
+from surefoot.live.figures import Sample, group_starts
+from surefoot.simulation.plan_figure import MOST_ROWS, chosen_states
+from surefoot.task.names import NO_NAMES
+
+STATES, ACTIONS = ("new", "regular"), ("wait", "mail")
+EUROS = (-5.0, 20.0)
+
+
+class Shop(gymnasium.Env):
+    """Two kinds of customers; mail earns more, and after `breaks` episodes everything earns 8 euro less a step."""
+
+    observation_space, action_space = Discrete(2), Discrete(2)
+    state_names, action_names = STATES, ACTIONS
+
+    def __init__(self, breaks=10**9, fails=None):
+        self.breaks, self.fails, self.returns, self._now = breaks, fails, {}, 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._seed, self._step = seed, 0
+        self.state = 0
+        return 0, {}
+
+    def step(self, action):
+        if len(self.returns) == self.fails:
+            self.fails = None
+            raise RuntimeError("the shop is closed")
+        euros = (4.0, 9.0)[action] + 2.0 * self.np_random.standard_normal()
+        euros -= 8.0 * (len(self.returns) >= self.breaks)
+        euros = float(np.clip(euros, *EUROS))
+        self._now = euros + (self._now if self._step else 0.0)
+        self._step += 1
+        self.state = int(self.np_random.random() < 0.5)
+        if self._step == 3:
+            self.returns[self._seed] = self._now
+        return self.state, euros, False, self._step == 3, {}
+
+
+def agent_for(env, floor=9.0):
+    problem = sf.from_gymnasium(env, horizon=3, reward_range=EUROS, start=0, stationary=True, unit="EUR")
+    baseline = sf.embed_policy(problem, np.array([[0.8, 0.2], [0.8, 0.2]]))
+    return sf.EpsMix(problem, baseline, floor, pooled=True)
+
+
+@pytest.fixture(scope="module")
+def played():
+    env = Shop()
+    agent = agent_for(env)
+    return env, agent, sf.learn(env, agent, 700, seed=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def alarmed():
+    env = Shop(breaks=150)
+    return sf.learn(env, agent_for(env), 400, seed=1, progress=False, watchdog=sf.Watchdog(0.01))
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.get_lines()}
+
+
+def labelled(axes, words):
+    (found,) = (line for label, line in lines_of(axes).items() if words in label)
+    return found
+
+
+class TestHistory:
+    def test_it_is_what_the_environment_paid(self, played):
+        env, _, run = played
+        known = run.history
+        returns = np.array(list(env.returns.values()))
+        assert known.episodes.sum() == len(returns) == 700
+        assert run.off_baseline is not None  # else there is nothing to see
+        for k, n, mean, squares, low, high in zip(
+            known.episode, known.episodes, known.mean, known.squares, known.low, known.high, strict=True
+        ):
+            group = returns[k : k + n]
+            assert (low, high) == (group.min(), group.max())
+            np.testing.assert_allclose([mean, squares], [group.mean(), ((group - group.mean()) ** 2).sum()], atol=1e-9)
+        assert dict(zip(SOURCES, known.sources.sum(axis=0), strict=True)) == run.sources
+        n, total = run.counts.baseline_returns
+        assert known.baseline_episodes.sum() == n
+        rescaled = total / 2**20
+        own = np.nansum(known.baseline_episodes * known.baseline_mean)
+        assert own == pytest.approx(25.0 * rescaled - 15.0 * n, abs=1e-4 * n)  # rewards are rounded down to 2^-20
+
+    def test_lower_values_are_those_of_the_plans(self, played):
+        _, agent, run = played
+        known, plan = run.history, agent.plan(run.counts)
+        assert known.certified.sum() > 300
+        assert known.lower[-1] == pytest.approx(plan.lower, abs=1.0)  # a plan or two later
+        certified = known.certified == known.episodes
+        assert (known.lower[certified] >= run.floor).all()
+        assert (known.lower[known.certified == 0] < run.floor).all()
+        assert known.certified[0] == 0  # at first nothing is proved
+
+    @pytest.mark.parametrize("n", [1, 7, 1024, 1025, 5000])
+    def test_neighbours_are_put_together_without_a_trace(self, n):
+        rng = np.random.default_rng(n)
+        x, own = rng.normal(1e6, 3.0, n), rng.random(n) < 0.3
+        plan = sf.Plan.plain(np.ones((1, 1, 1)))
+        groups = history.Groups()
+        for ret, mine in zip(x, own, strict=True):
+            groups.add(ret, bool(mine), plan)
+        kept = groups.record()
+        width = 1
+        while -(-n // width) > history.MOST:
+            width *= 2
+        assert list(kept.episode) == list(range(0, n, width))
+        for k, size, mean, squares, mine, theirs in zip(
+            kept.episode,
+            kept.episodes,
+            kept.mean,
+            kept.squares,
+            kept.baseline_episodes,
+            kept.baseline_mean,
+            strict=True,
+        ):
+            part, of_it = x[k : k + width], x[k : k + width][own[k : k + width]]
+            assert (size, mine) == (len(part), len(of_it))
+            np.testing.assert_allclose([mean, squares], [part.mean(), ((part - part.mean()) ** 2).sum()], atol=1e-6)
+            np.testing.assert_allclose(theirs, of_it.mean() if len(of_it) else np.nan)
+        again = history.Groups.from_arrays(groups.arrays(), n)
+        for name, array in again.arrays().items():
+            np.testing.assert_array_equal(array, groups.arrays()[name])
+
+    def test_a_run_that_goes_on_has_the_same_history(self, played, tmp_path):
+        _, agent, whole = played
+        path = tmp_path / "run.npz"
+        with pytest.raises(RuntimeError):
+            sf.learn(Shop(fails=300), agent, 700, seed=1, progress=False, save=path)
+        later = sf.learn(Shop(), agent, 700, seed=1, progress=False, save=path, resume=True)
+        for name in history.History.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(later.history, name), getattr(whole.history, name))
+
+    def test_a_file_without_one_begins_one_and_a_damaged_one_is_refused(self, played, tmp_path):
+        _, agent, _ = played
+        path = tmp_path / "run.npz"
+        with pytest.raises(RuntimeError):
+            sf.learn(Shop(fails=30), agent, 40, seed=1, progress=False, save=path)
+        _, arrays = read_arrays(path, {"learning": ()})
+        plain = {name: array for name, array in arrays.items() if name not in history.SAVED}
+        older = tmp_path / "older.npz"
+        write_arrays(older, "learning", plain)
+        run = sf.learn(Shop(), agent, 40, seed=1, progress=False, save=older, resume=True)
+        assert (run.history.episode[0], run.history.episodes.sum()) == (30, 10)
+        sf.plot_run(run)
+        whole, at, real = arrays["history_whole"], arrays["history_at"], arrays["history_real"]
+        for name, wrong in (
+            ("history_whole", whole + 1),
+            ("history_whole", whole[:-1]),
+            ("history_at", at + 1),
+            ("history_at", at[:2]),
+            ("history_at", at * [1, 3, 1]),
+            ("history_real", np.full_like(real, np.inf)),
+            ("history_real", real[:, :-1]),
+        ):
+            write_arrays(older, "learning", {**arrays, name: wrong})
+            with pytest.raises(sf.InvalidFile, match="its history is damaged"):
+                sf.learn(Shop(), agent, 40, seed=1, progress=False, save=older, resume=True)
+
+
+class TestRun:
+    def test_means_band_baseline_floor_and_lower_values_are_drawn(self, played, tmp_path):
+        env, _, run = played
+        figure = sf.plot_run(run, tmp_path / "run.png")
+        assert (tmp_path / "run.png").stat().st_size > 10_000
+        above, below = figure.axes
+        returns = np.array(list(env.returns.values()))
+        drawn = labelled(above, "mean return, ")
+        n = int(drawn.get_label().split(" ")[2])
+        np.testing.assert_allclose(
+            drawn.get_ydata()[:-1], [returns[k * n : (k + 1) * n].mean() for k in range(len(drawn.get_ydata()) - 1)]
+        )
+        np.testing.assert_allclose(drawn.get_xdata()[0], n / 2)
+        assert above.get_ylabel() == "return per episode (EUR)"
+        assert set(labelled(above, "floor 9").get_ydata()) == {9.0}
+        n_b, total = run.counts.baseline_returns
+        mean = (25.0 * total / 2**20 - 15.0 * n_b) / n_b
+        assert labelled(above, "baseline, mean of its").get_ydata()[-1] == pytest.approx(mean, abs=1e-4)
+        assert f"{n_b:,} episodes so far: {mean:.4g}" in labelled(above, "baseline, mean").get_label()
+        last = run.history.episode >= drawn.get_xdata()[-2] + n / 2
+        assert labelled(above, "certified lower value").get_ydata()[-1] == run.history.lower[last].min()
+        assert set(labelled(above, "first mixture").get_xdata()) == {run.first_mixture}
+        assert set(labelled(above, "first optimistic").get_xdata()) == {run.first_optimistic}
+        text = below.get_xlabel().replace("\n", " ")
+        assert str(run.promise) in text
+        assert "about 95 % for one mean at a time, and no certificate" in text
+        assert "ALARM" not in above.get_title()  # the control of the next test
+        assert {bars.get_label() for bars in below.containers} == set(run.sources)
+        shares = {
+            bars.get_label(): sum(bar.get_height() * bar.get_width() for bar in bars) for bars in below.containers
+        }
+        for source, episodes in run.sources.items():
+            assert shares[source] == pytest.approx(episodes)
+
+    def test_an_alarm_is_marked_and_nothing_is_certified_after_it(self, alarmed):
+        after = alarmed.alarm.episodes
+        figure = sf.plot_run(alarmed)
+        above, below = figure.axes
+        assert f"ALARM after {after:,} episodes: nothing is promised" in above.get_title()
+        assert set(labelled(above, "ALARM").get_xdata()) == {after}
+        assert any(set(line.get_xdata()) == {after} for line in below.get_lines())
+        known = alarmed.history
+        later = known.episode >= after
+        assert later.any()
+        assert np.isnan(known.lower[later]).all()
+        assert not known.certified[later].any()
+        assert known.certified[~later].any()  # the control
+        lower = labelled(above, "certified lower value")
+        x, y = lower.get_xdata(), lower.get_ydata()
+        assert x[~np.isnan(y)].max() < after
+
+    def test_few_episodes_and_a_million_are_readable(self, played):
+        _, _, run = played
+        known = run.history
+        for episodes in (1, 3, 19, 40, 59, 1000, 10**6):
+            width = max(1, episodes // 600)
+            n = -(-episodes // width)
+            whole = np.zeros((n, history.WHOLE), dtype=np.int64)
+            whole[:, 0] = whole[:, 3] = width
+            whole[-1, [0, 3]] = episodes - width * (n - 1)
+            real = np.ones((n, history.REAL)) * known.mean[0]
+            made = replace(run, episodes=episodes, history=history.History(0, width, whole, real))
+            above, _ = sf.plot_run(made).axes
+            points = len(labelled(above, "mean return").get_xdata())
+            assert 1 <= points <= 61
+            assert points >= 40 or episodes < 1000
+        assert group_starts(np.ones(200, dtype=np.int64)).tolist() == list(range(0, 200, 20))
+        assert group_starts(np.ones(205, dtype=np.int64)).tolist() == list(range(0, 200, 20))  # no last group of 5
+        assert group_starts(np.full(5, 1000)).tolist() == [0, 1, 2, 3, 4]
+
+    def test_the_band_is_the_sampling_error_and_never_nothing_by_chance(self):
+        x = np.array([1.0] * 5 + [0.0] * 15 + [0.0] * 20 + [1.0, 0.0])
+        sample = Sample(np.ones(42, dtype=np.int64), x, np.zeros(42), x, x).merged(np.array([0, 20, 40]))
+        np.testing.assert_allclose(sample.mean, [0.25, 0.0, 0.5])
+        low, high = sample.band
+        half = 1.96 * np.sqrt(0.25 * 0.75 * 20 / 19 / 20)
+        np.testing.assert_allclose([low[0], high[0]], [0.25 - half, 0.25 + half])
+        np.testing.assert_allclose([low[1], high[1]], [0.0, 3.0 / 20])  # all alike: the rule of three
+        np.testing.assert_allclose([low[2], high[2]], [0.0, 1.0])  # within what returns there are
+        np.testing.assert_allclose(sample.so_far.mean, [5 / 20, 5 / 40, 6 / 42])
+        np.testing.assert_allclose(sample.so_far.squares[-1], ((x - x.mean()) ** 2).sum())
+        same = np.full(20, 7.0)  # where nothing varies at all, nothing says how much it could
+        low, high = Sample(np.ones(20, dtype=np.int64), same, same * 0, same, same).merged(np.array([0])).band
+        assert (low[0], high[0]) == (7.0, 7.0)
+
+    def test_simulated_runs_have_exact_values_and_no_band(self):
+        world = sf.world("trap")
+        agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
+        run = sf.simulate(world, agent, 3000, seed=0, checkpoints=[100, 1000, 3000])
+        above, below = sf.plot_run(run).axes
+        drawn = labelled(above, "mean value of the policies")
+        n = 50
+        np.testing.assert_allclose(drawn.get_ydata()[-1], run.curve.mean[-n // 2 :].mean())
+        assert not above.collections  # no band
+        assert "sampling" not in below.get_xlabel()
+        lower = labelled(above, "certified lower value")
+        assert lower.get_ydata()[-1] == run.trace.lower[-1]
+        scaled = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1))
+        above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
+        assert "NOT CERTIFIED" in above.get_title()
+        assert not any("lower value" in label for label in lines_of(above))
+
+    def test_guards_have_the_same_picture(self):
+        env = Shop(breaks=500)
+        guard = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
+        acts = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
+        run = sf.guard_env(env, guard, **acts, episodes=900, seed=0, watchdog=sf.Watchdog(0.01), progress=False)
+        assert run.played["mailer"] > 100
+        assert run.alarm_after is not None
+        assert str(f"ALARM after {run.alarm_after:,} episodes") in run.alarm
+        above, below = sf.plot_run(run).axes
+        assert above.get_ylabel() == "return per episode (EUR)"
+        assert set(labelled(above, "ALARM").get_xdata()) == {run.alarm_after}
+        assert {bars.get_label() for bars in below.containers} == {"baseline", "mailer"}
+        quiet = sf.guard_env(Shop(), guard, **acts, episodes=600, seed=0, progress=False)
+        above, _ = sf.plot_run(quiet).axes
+        for name, value in quiet.plan.lower.items():
+            drawn = labelled(above, f"{name}: certified lower value").get_ydata()[-1]
+            assert value - 0.2 < drawn <= value + 1e-9  # plans between the ends of groups may have proved a little more
+        coin = sf.Guard(floor=0.3, low=0.0, high=1.0)
+        law = {"good": sf.Outcomes([0, 1], [0.3, 0.7], lost=[0.2, 0.0])}
+        made = sf.simulate_guard(coin, sf.Outcomes([0, 1], [0.5, 0.5]), law, 3000, seed=0)
+        assert made.state.open_tickets
+        above, below = sf.plot_run(made).axes
+        assert f"{made.state.open_tickets:,} episodes without a return" in below.get_xlabel().replace("\n", " ")
+        found = made.guard.plan(made.state).lower["good"]
+        drawn = labelled(above, "good: certified lower value").get_ydata()
+        assert drawn[-1] <= found + 1e-9  # a plan may leave the last open tickets out, the picture does not
+        assert drawn[-1] > 0.3
+
+    def test_refusals(self, played, tmp_path):
+        _, _, run = played
+        with pytest.raises(sf.InvalidSetting, match=r"Expected a run, as sf\.learn, .*found dict"):
+            sf.plot_run({})
+        with pytest.raises(sf.InvalidSetting, match="no episode"):
+            sf.plot_run(replace(run, episodes=0))
+        with pytest.raises(sf.InvalidSetting, match=r"expected one of \.png"):
+            sf.plot_run(run, tmp_path / "run.xyz")
+
+
+class TestPlan:
+    def test_cells_say_actions_and_where_they_differ(self, played, tmp_path):
+        _, agent, run = played
+        plan = agent.plan(run.counts)
+        assert plan.source == "optimistic"
+        figure = sf.plot_plan(plan, tmp_path / "plan.png")
+        assert (tmp_path / "plan.png").exists()
+        axes = figure.axes[0]
+        assert [label.get_text() for label in axes.get_yticklabels()] == list(STATES)
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["1-3"]
+        cells = [text.get_text() for text in axes.texts if text.get_text() != "step"]
+        assert cells == ["mail\nbaseline: wait 80 %"] * 2
+        assert f"worth at least {plan.lower:.4f}"[:18] in axes.get_title()
+        assert axes.get_title().startswith("EpsMix: optimistic (certified, ")
+        shades = axes.collections[0].get_array()
+        np.testing.assert_allclose(shades, 0.8)
+
+    def test_of_the_baseline_nothing_differs(self, played):
+        _, agent, _ = played
+        plan = agent.plan(sf.Counts.zeros(agent.problem, pooled=True))
+        axes = sf.plot_plan(plan).axes[0]
+        assert "wait 80 %" in [text.get_text() for text in axes.texts]
+        assert "Every decision is the baseline's." in axes.get_xlabel()
+
+    def test_a_coin_is_said_to_be_one(self, played):
+        _, agent, run = played
+        at = run.first_mixture
+        fewer = sf.learn(Shop(), agent, at, seed=1, progress=False)
+        plan = agent.plan(fewer.counts)
+        assert plan.source == "mixture"
+        text = sf.plot_plan(plan).axes[0].get_xlabel().replace("\n", " ")
+        assert f"this with probability {plan.rho:.3g}, else the baseline" in text
+
+    def test_of_many_states_those_are_drawn_that_matter(self):
+        rng = np.random.default_rng(0)
+        H, S = 3, 500
+        visits = rng.integers(0, 50, (H, S)) * (rng.random(S) < 0.5)
+        visits[:, 7], visits[:, 400] = 9999, 5  # visited most, and the same; visited, and different
+        differs = np.zeros((H, S))
+        differs[1, 400] = 0.5
+        differs[1, np.flatnonzero(visits.sum(axis=0) == 0)[0]] = 1.0  # never visited
+        shown, notes = chosen_states(differs, visits, {499}, NO_NAMES)
+        assert len(shown) == MOST_ROWS
+        assert {7, 400} <= set(shown)
+        assert 499 not in shown
+        often = visits.sum(axis=0)
+        seen = [s for s in range(499) if often[s]]
+        top = sorted(seen, key=lambda s: (-often[s], s))[: MOST_ROWS - 1]
+        assert set(shown) == {*top, 400}
+        share = 100.0 * (often[seen].sum() - often[shown].sum()) / often[seen].sum()
+        assert notes[0].startswith(f"Left out: {499 - len(seen)} states that were never visited (")
+        assert (
+            f"Left out: {len(seen) - MOST_ROWS} states, with {share:.1f} % of all visits; 0 of them differ." in notes[1]
+        )
+        few, silent = chosen_states(differs[:, :5], None, {None}, NO_NAMES)
+        assert (few.tolist(), silent) == ([0, 1, 2, 3, 4], [])
+        blind, told = chosen_states(differs, None, {None}, NO_NAMES)  # nobody knows visits: those that differ first
+        assert set(np.flatnonzero(differs.any(axis=0))) <= set(blind)
+        assert "visits" not in told[0]
+
+    def test_steps_that_look_alike_are_one_column(self):
+        world = sf.world("river-swim")
+        agent = sf.StepMix(world.problem, world.baseline, 0.0)
+        best = np.array(sf.solve(world).policy)
+        figure = sf.plot_plan(sf.Plan.plain(best), agent=agent)
+        heads = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+        changes = [h for h in range(1, world.H) if not np.array_equal(best[h], best[h - 1])]
+        if len(changes) < 10:
+            assert len(heads) <= len(changes) + 1
+        assert len(heads) <= 10
+
+    def test_refusals(self, played):
+        _, agent, _ = played
+        plain = sf.Plan.plain(np.ones((1, 1, 1)))
+        with pytest.raises(sf.InvalidSetting, match="does not say which agent made it"):
+            sf.plot_plan(plain)
+        with pytest.raises(sf.InvalidSetting, match=r"policy of shape \(1, 1, 1\), which is not for"):
+            sf.plot_plan(plain, agent=agent)
+        with pytest.raises(sf.InvalidSetting, match="Expected a plan"):
+            sf.plot_plan(agent)
