@@ -130,7 +130,7 @@ def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
         if not agent.bounds.certified:
             return f"Next: {what}. {_scaled(grounds)}. {no_floor}"
         return f"Next: {what}. {no_floor}"
-    first = f"Next: {what} (h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
+    first = f"Next: {what} (in the paper's symbols: h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
     if plan.safety == "NOT CERTIFIED":
         return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
     top = f"No policy is worth more than {at_most(plan.upper)}."
@@ -164,9 +164,12 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     if plan.safety == "certified":
         if relative and plan.source == "baseline":
             return "Certified by definition: the floor is measured from the baseline itself"
+        kept = f"{floor} is kept"
+        if relative and grounds.lower < grounds.floor:
+            kept += ": what is lost against the baseline is bounded itself, whatever both are worth"
         return (
             f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least "
-            f"{_proved(grounds, grounds.lower)}, and {floor} is kept"
+            f"{_proved(grounds, grounds.lower)}, and {kept}"
         )
     if not grounds.counts.claimed:
         return (
@@ -259,8 +262,8 @@ def _delta(grounds: SpliceGrounds) -> str:
         if problem.start is None:
             parts.append("start")
         lines.append(
-            f"  {agent.delta_model:.4g} on {events:,} balls ({', '.join(parts)}), {agent.delta_model / events:.3g} "
-            "each: for all episodes and policies at once"
+            f"  {agent.delta_model:.4g} on {events:,} balls, {agent.delta_model / events:.3g} each: the sets of all "
+            f"probabilities that fit what was counted ({', '.join(parts)}), for all episodes and policies at once"
         )
     else:
         lines.append(
@@ -344,7 +347,7 @@ def _premises_about_data(agent: Planner) -> list[str]:
     range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
     lines = ["  every episode played is counted once, in order, and none is left out because of how it went"]
     if isinstance(agent.bounds, KL):
-        lines.append("  alpha, mask, ranges and the coding of states were not chosen by looking at the data")
+        lines.append("  the prior (alpha), mask, ranges and coding of states were not chosen by looking at the data")
     elif len(agent.h0) > 1:
         lines.append("  the baseline was fixed before the counted episodes")
     if problem.unknown_rows is not None:

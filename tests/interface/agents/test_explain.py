@@ -24,7 +24,7 @@ def test_every_premise_stands_beside_the_certificate(lake):
     certificate, premises = text.split(ON_TRUST)
     assert "Certified: on an event of probability at least 0.9" in certificate
     for words in (
-        "0.05 on 44 balls (dynamics)",
+        "0.05 on 44 balls, ",
         "0.05 on the returns",
         "by the model",
         "whole baseline episodes, which lie in [0, 1]",
@@ -122,7 +122,7 @@ def test_what_real_problems_bring_is_listed():
     agent = sf.EpsMix(problem, sf.uniform(3, 3, 2), sf.Relative(0.1), pooled=True)
     run = sf.simulate(world, agent, 50, seed=0)
     text = agent.plan(run.counts).explain()
-    assert "on 13 balls (dynamics, rewards, start)" in text  # 6 + 6 + 1
+    assert "on 13 balls, " in text and "(dynamics, rewards, start)" in text  # 6 + 6 + 1
     assert "90 % of the baseline" in text
     assert "every reward lies in [0, 1] and has a fixed mean" in text
     assert "unknown but fixed" in text
