@@ -9,7 +9,6 @@ from surefoot.bounds.frequencies import Frequencies, rewards_of_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.listed import mean_over_lists, spread_over_lists
-from surefoot.task.names import NO_NAMES, Names
 from surefoot.task.problem import Problem
 
 SHOWN = 5  # pairs
@@ -24,11 +23,14 @@ class Binding:
     action: int
     visits: int
     cost: float  # about what it costs the lower value at the start, in the user's units: visits times what is lost
-    names: Names = field(default=NO_NAMES, compare=False, repr=False)  # of the problem
+    state_name: str | None = field(default=None, compare=False, repr=False)  # of the problem; None: it has only numbers
+    action_name: str | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         step = "" if self.step is None else f", step {self.step + 1}"
-        return f"{self.names.pair(self.state, self.action)}{step}: {self.visits:,} visits"
+        state = self.state if self.state_name is None else self.state_name
+        action = self.action if self.action_name is None else self.action_name
+        return f"state {state}, action {action}{step}: {self.visits:,} visits"
 
 
 def binding_pairs(
@@ -65,10 +67,19 @@ def binding_pairs(
 def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:
     """Return the pairs (h, s, a) that cost most, the worst first."""
     scale, names = problem.units.scale, problem.names
+    named = names.states is not None, names.actions is not None
     found = np.argsort(-costs, axis=None)[:SHOWN]
     places = [tuple(int(i) for i in np.unravel_index(i, costs.shape)) for i in found]
     return [
-        Binding(None if pooled else h, s, a, int(n_sa[h, s, a]), scale * float(costs[h, s, a]), names)
+        Binding(
+            None if pooled else h,
+            s,
+            a,
+            int(n_sa[h, s, a]),
+            scale * float(costs[h, s, a]),
+            names.state_name(s) if named[0] else None,
+            names.action_name(a) if named[1] else None,
+        )
         for h, s, a in places
         if costs[h, s, a] > 1e-9
     ]

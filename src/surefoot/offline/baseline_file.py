@@ -70,8 +70,9 @@ class Baseline(FrozenRecord):
             "stationary": problem.stationary,
             "rewards_at_least": problem.rewards_at_least,
             "units": [problem.units.low, problem.units.high, problem.units.steps],
-            "unit": problem.units.name,
         }
+        if problem.units.name:
+            about["unit"] = problem.units.name
         about |= {name: known[name] for name in ADDED if known[name] is not None}
         if problem.names not in (NO_NAMES, self.codebook.names):  # names of one's own
             about["names"] = list(problem.names)

@@ -44,6 +44,11 @@ def test_explanations_and_forecasts_say_the_names(worlds):
         for a, action in enumerate(ACTIONS):
             texts[1] = texts[1].replace(f"state {s}, action {a}", f"state {state}, action {action}")
     assert texts[0] == texts[1]  # and nothing else differs
+    pairs = [
+        sf.forecast(agent_of(world, 0.3), world=world).outlooks[0].holds_back[0] for world in worlds
+    ]  # which `surefoot forecast --json` prints
+    assert pairs[0] == pairs[1]
+    assert [(pair.state_name, pair.action_name) for pair in pairs] == [("home", "offer 5 %"), (None, None)]
 
 
 def test_no_bit_and_no_identity_depends_on_them(worlds, assert_same_run):
@@ -218,6 +223,10 @@ def test_the_labels_of_a_log_are_the_names_of_its_problem(tmp_path):
     loaded = sf.load_baseline(file)
     assert loaded.problem.names == problem.names
     assert loaded.problem.fingerprint == problem.fingerprint
+    assert loaded.problem.units.name == ""
+    euros = sf.Problem(np.full((2, 2), 7.0), H=2, units=sf.Units(-5.0, 20.0, name="EUR"))
+    sf.Baseline(np.full((2, 2, 2), 0.5), None, euros, sf.Codebook(2, 2), "by hand", 0).save(file)
+    assert sf.load_baseline(file).problem.units.name == "EUR"
     own = sf.robust_vi(log.counts, problem.with_names(states=["A", "B"]), 0.1)
     sf.Baseline.of(own, log.codebook).save(file)
     assert sf.load_baseline(file).problem.names == Names(("A", "B"), ("left", "right"))

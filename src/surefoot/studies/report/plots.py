@@ -410,6 +410,7 @@ def save_svg(figure: "Figure", salt: str = "figure") -> str:
         raise InvalidSetting(f"salt is {salt!r}, expected a letter, then letters, digits, _ or -: ids begin with it.")
     written = io.StringIO()
     settings: Any = {"svg.hashsalt": salt, "svg.fonttype": "path", "svg.image_inline": True}
+    settings |= {"font.sans-serif": ["DejaVu Sans"], "mathtext.fontset": "dejavusans"}  # whose licence the page names
     with matplotlib.rc_context(settings), missing_letters_allowed():
         figure.savefig(written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = written.getvalue()
