@@ -10,7 +10,8 @@ from surefoot.errors import InvalidSetting
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import solve, worth
+from surefoot.worlds import exact
+from surefoot.worlds.exact import solve
 from surefoot.worlds.registry import FAMILIES, Family, Size, family
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -36,7 +37,7 @@ def facts(chosen: Family, world: TabularMDP) -> Facts:
     assert world.baseline is not None
     assert world.suggested_floor is not None
     problem = world.problem
-    baseline, optimum = worth(world, world.baseline), solve(world).value
+    baseline, optimum = exact.value(world, world.baseline), solve(world).value
     values = (optimum, baseline, world.suggested_floor, problem.lowest, problem.highest)
     return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *values)
 
@@ -91,7 +92,7 @@ def forecast_agent(
     if kappa is not None:
         if kappa <= 0.0:
             raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-        level = worth(world, world.baseline) - kappa
+        level = exact.value(world, world.baseline) - kappa
         world.problem.level(level, "baseline - kappa")
     assert level is not None
     agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled)
@@ -132,7 +133,7 @@ def try_agents(
     settings = AgentSettings(
         baseline=world.baseline,
         floor=level,
-        baseline_value=worth(world, world.baseline),
+        baseline_value=exact.value(world, world.baseline),
         episodes=episodes,
         delta=delta,
         bounds=bounds,

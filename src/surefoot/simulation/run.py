@@ -146,9 +146,15 @@ class Run(FrozenRecord):
         )
         regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
-        alarm = "" if self.alarm is None else f", {self.alarm}"
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
-        return f"Run({self.agent}{knows}, {numbers}, {self.promise}{alarm})"
+        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise})"
+
+    @property
+    def _alarm_first(self) -> str:
+        if self.alarm is None:
+            return ""
+        follow = self.episodes - self.alarm.episodes
+        return f"{self.alarm} {follow:,} episodes followed, on the baseline alone. "
 
 
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:

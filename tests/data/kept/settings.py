@@ -95,9 +95,10 @@ def in_one_line(record: dict[str, Any]) -> str:
 
 def in_file(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, read by numpy alone. The header is left out: it names the version that wrote it. So
-    are sums of x (1 - x) of rewards x, which 68af267 did not count."""
+    are sums of x (1 - x) of rewards x, which 68af267 did not count, and what a run needs to go on."""
+    later = ("about", "run", "width", "plans_file", "plans_written", "plans_digest")
     with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files if name != "about" and not name.endswith("z_sa")}
+        return {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
 
 
 class Made(NamedTuple):

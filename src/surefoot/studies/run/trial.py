@@ -28,7 +28,8 @@ from surefoot.simulation.simulate import simulate
 from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
-from surefoot.worlds.exact import rescaled_solve, worth
+from surefoot.worlds import exact
+from surefoot.worlds.exact import rescaled_solve
 from surefoot.worlds.registry import world as build_world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -213,7 +214,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
         given = scenario.world_of(trial)
         world = build_world(given["name"], **{size: value for size, value in given.items() if size != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
-        value = worth(world, policy)
+        value = exact.value(world, policy)
         floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
         raise InvalidStudy(f"Scenario {scenario.id!r}: {reason}") from None
@@ -223,7 +224,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     return BuiltScenario(
         world,
         learnt.policy,
-        worth(world, learnt.policy),
+        exact.value(world, learnt.policy),
         floor,
         delta / 2,
         certificate=learnt.certificate if learnt.certified else None,
