@@ -32,21 +32,18 @@ def make(env: EnvOrId) -> Env:
         raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}{_versions(env)}") from None
 
 
-# The same environment under the names that different versions of Gymnasium know. Each has one of them.
-RENAMED = {"Taxi": ("Taxi-v3", "Taxi-v4"), "CliffWalking": ("CliffWalking-v0", "CliffWalking-v1")}
+# Names of one environment that no version of Gymnasium knows together.
+RENAMED = {"Taxi": "Taxi-v3 until Gymnasium 1.2, Taxi-v4 since 1.3"}
 
 
 def _versions(env_id: str) -> str:
     """Say which versions of this environment there are: here, and in other versions of Gymnasium."""
     name = env_id.rpartition(":")[2].partition("-v")[0]
-    here = sorted(spec.id for spec in gymnasium.registry.values() if spec.name == name)
-    others = RENAMED.get(name, ())
+    here = sorted(spec.id for spec in gymnasium.registry.values() if spec.name == name and spec.namespace is None)
     if not here:
         return ""
-    text = f" Gymnasium {gymnasium.__version__} has {', '.join(here)}."
-    if others:
-        text += f" ({' and '.join(others)} are the same environment: earlier and later versions of Gymnasium know one.)"
-    return text
+    renamed = f" It is {RENAMED[name]}." if name in RENAMED else ""
+    return f" Gymnasium {gymnasium.__version__} has {', '.join(here)}.{renamed}"
 
 
 def time_limit(env: Env) -> int | None:
