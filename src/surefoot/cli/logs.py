@@ -159,6 +159,7 @@ def baseline(
     ] = "robust",
     delta: Annotated[float, typer.Option(help="The largest probability that the certificate fails.")] = 0.05,
     out: Annotated[Path, typer.Option(help="The file for the policy (.npz).")] = Path("baseline.npz"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file for the policy if it exists.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the split into folds.")] = 0,
     rewards: Annotated[
         str | None,
@@ -200,7 +201,10 @@ def baseline(
     from surefoot.offline import LogCounts, check_log, log_returns
     from surefoot.offline.baseline_file import Baseline, learn_baseline, report
 
-    require_place(out)
+    if require_place(out).exists() and not force:
+        raise InvalidSetting(
+            f"{out} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
+        )
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}

@@ -19,7 +19,6 @@ from surefoot.errors import InvalidSetting, SurefootError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
