@@ -5,6 +5,7 @@ from pathlib import Path
 
 from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent
 from surefoot.agents.floor_agent import FloorAgent
+from surefoot.base.arrays import Floats
 from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.run import Run
@@ -79,23 +80,13 @@ def _kind(name: str) -> type[AgentByName]:
 
 
 def forecast_agent(
-    world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
+    problem: Problem, baseline: Floats, name: str, floor: float, delta: float, pooled: bool, returns: bool
 ) -> FloorAgent:
-    """Return an agent by name to forecast for, with the world's usual baseline."""
+    """Return an agent by name to forecast for."""
     kind = _kind(name)
     if not issubclass(kind, FloorAgent) or kind.in_sum:
         raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
-    if floor is not None and kappa is not None:
-        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
-    assert world.baseline is not None
-    level = world.suggested_floor if floor is None else floor
-    if kappa is not None:
-        if kappa <= 0.0:
-            raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-        level = exact.value(world, world.baseline) - kappa
-        world.problem.level(level, "baseline - kappa")
-    assert level is not None
-    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled)
+    agent = kind(problem, baseline, floor, delta=delta, pooled=pooled)
     return agent if returns else replace(agent, returns=None)
 
 

@@ -11,7 +11,7 @@ from surefoot.agents.promise import Promise
 from surefoot.assurance.watchdog import Alarm
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import FrozenRecord, freeze
+from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.simulation.setup import Measured, RunSetup
@@ -129,6 +129,19 @@ class Run(FrozenRecord):
     def promise_in_words(self) -> str:
         """The promise for people. Where the true model is known, so is whether its premise is true: it says that."""
         return str(self.promise) if self.optimum is None else self.promise.where_premise_is_true()
+
+    @property
+    def promise_broken(self) -> bool:
+        """Did the run do what it promised not to? False where violations are not known.
+
+        An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
+        """
+        if not self.promise.stands or self.violations is None:
+            return False
+        if self.in_sum:
+            # What rounding adds up to over so many episodes is not a loss.
+            return self.min_cumulative is not None and self.min_cumulative < -VIOLATION_TOLERANCE * self.episodes
+        return self.violations > 0
 
     @property
     def mean_value(self) -> float:
