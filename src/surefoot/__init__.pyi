@@ -56,6 +56,8 @@ from .live.guard_env import GuardedRun as GuardedRun
 from .live.guard_env import guard_env as guard_env
 from .live.learn import learn as learn
 from .live.learner import Learner as Learner
+from .live.saved_learner import load_learner as load_learner
+from .live.saved_learner import save_learner as save_learner
 from .offline import Codebook as Codebook
 from .offline import Learnt as Learnt
 from .offline import LogCounts as LogCounts
@@ -102,6 +104,7 @@ from .task.policy import boltzmann as boltzmann
 from .task.policy import check_policy as check_policy
 from .task.policy import greedy as greedy
 from .task.policy import load_policy as load_policy
+from .task.policy import normalise as normalise
 from .task.policy import save_policy as save_policy
 from .task.policy import splice as splice
 from .task.policy import step_mixture as step_mixture
@@ -111,10 +114,12 @@ from .task.units import Rescaled as Rescaled
 from .task.units import Units as Units
 from .worlds.constrained import ConstrainedOptimum as ConstrainedOptimum
 from .worlds.constrained import constrained_optimum as constrained_optimum
+from .worlds.environments import FlatDiscrete as FlatDiscrete
 from .worlds.exact import Solution as Solution
 from .worlds.exact import occupancy as occupancy
 from .worlds.exact import policy_value as policy_value
 from .worlds.exact import solve as solve
+from .worlds.exact import value as value
 from .worlds.gymnasium import embed_policy as embed_policy
 from .worlds.gymnasium import from_gymnasium as from_gymnasium
 from .worlds.registry import FAMILIES as FAMILIES

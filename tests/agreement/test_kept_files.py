@@ -113,11 +113,17 @@ def history_in(path):
         return int(first), (found["history_whole"], found["history_real"])
 
 
+def ledger_in(path):
+    """The digest of the last plan in its ledger, which a run that goes on remembers."""
+    with np.load(path, allow_pickle=False) as found:
+        return str(found["plans_digest"]) if "plans_digest" in found.files else None
+
+
 def same_file(one, other):
     """The same names, kinds, shapes and bytes, and the same header but for the version that wrote it.
 
-    Of a run that 68af267 began, `one` has the sums of x (1 - x), and the history, of what came later only, and then
-    another content hash.
+    Of a run that 68af267 began, `one` has the sums of x (1 - x), and the history, of what came later only, and a
+    ledger in the format of then; with any of them its content hash is another one.
     """
     same = kept.digest(kept.in_file(one)) == kept.digest(kept.in_file(other))
     z, its_z = between_in(one), between_in(other)
@@ -127,7 +133,7 @@ def same_file(one, other):
     alike = all(
         np.array_equal(part, its[first - begun :], equal_nan=True) for part, its in zip(later, whole, strict=True)
     )
-    unchanged = kept.digest(z) == kept.digest(its_z) and first == begun
+    unchanged = kept.digest(z) == kept.digest(its_z) and first == begun and ledger_in(one) == ledger_in(other)
     leave = {"surefoot": ""} if unchanged else {"surefoot": "", "sha256": ""}
     mine, its = ({**header(path), **leave} for path in (one, other))
     return same and fewer and alike and mine == its
@@ -238,6 +244,25 @@ def test_a_saved_run_counts_what_came_later(gone_on, as_before, tmp_path):
     assert later.any() and before.any()
     np.testing.assert_array_equal(later + before, whole)
     assert not same_file(tmp_path / "whole" / "alarmed.npz", folder / "alarmed.npz")  # control: more is not fewer
+
+
+@pytest.mark.parametrize("name", ["stepmix-kl", "alarmed"])
+def test_a_saved_run_goes_on_beyond_its_end(name, gone_on, tmp_path):
+    """68af267 wrote it for one number of episodes: with another one it is refused, with a sentence that says how to
+    get there. Once it was resumed with its own, it may be longer."""
+    saved = kept.SAVED[name]
+    for path in (*KEPT.glob(f"{name}.npz"), *KEPT.glob(f"{name}.ledger")):
+        shutil.copy(path, tmp_path)
+    longer = saved._replace(episodes=saved.episodes + 20)
+    with pytest.raises(sf.InvalidFile, match="for one number of episodes: resume with that number, and then with more"):
+        longer.learn(tmp_path, name, resume=True)
+    first, _ = gone_on(name)
+    assert saved.learn(tmp_path, name, resume=True).counts == first.counts
+    run = longer.learn(tmp_path, name, resume=True)
+    assert run.episodes == saved.episodes + 20 and run.alarm == first.alarm
+    np.testing.assert_array_equal(run.curve.mean[: saved.episodes], first.curve.mean)
+    with pytest.raises(sf.InvalidFile, match=f"resume with {saved.episodes + 20} or more"):
+        saved.learn(tmp_path, name, resume=True)
 
 
 def counts_of(path):

@@ -353,7 +353,6 @@ def test_an_existing_file_is_not_overwritten(tmp_path):
         {"agent": {"delta": 0.06}},
         {"agent": {"bounds": sf.Bernstein(1e-3)}},
         {"agent": {"baseline": np.full((2, 3, 2), 0.5)}},
-        {"episodes": 31},
         {"seed": 1},
         {"floor": 0.5},
     ],
@@ -371,6 +370,87 @@ def test_a_file_of_another_run_is_refused(change, tmp_path):
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, agent, save=path, resume=True, **{**settings, **change})
     assert path.read_bytes() == before
+
+
+# ---- a run goes on
+
+
+@pytest.mark.parametrize("name", sorted(EVERYWHERE))
+def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(name, tmp_path, assert_same_run):
+    """File and ledger, too, and whoever forgets the ledger has it continued all the same."""
+    env, _, agent = EVERYWHERE[name](bounds=sf.KL())
+    for folder in ("whole", "parts"):
+        (tmp_path / folder).mkdir()
+    files = {
+        folder: {"save": tmp_path / folder / "run.npz", "ledger": tmp_path / folder / "run.ledger"}
+        for folder in ("whole", "parts")
+    }
+    whole = sf.learn(env, agent, 60, seed=3, **files["whole"])
+    first = sf.learn(env, agent, 25, seed=3, **files["parts"])
+    assert first.episodes == 25
+    assert sf.check_ledger(files["parts"]["ledger"]).closed
+    sf.learn(env, agent, 25, seed=3, resume=True, **files["parts"])  # nothing to do
+    sf.learn(env, agent, 41, seed=3, resume=True, save=files["parts"]["save"])
+    assert_same_run(sf.learn(env, agent, 60, seed=3, resume=True, **files["parts"]), whole)
+    for kind in ("save", "ledger"):
+        assert files["parts"][kind].read_bytes() == files["whole"][kind].read_bytes()
+    verdict = sf.check_ledger(files["parts"]["ledger"])
+    assert verdict.closed and not verdict.refusals
+    # Control: another seed has other bytes.
+    other = {kind: path.with_name(f"other-{path.name}") for kind, path in files["whole"].items()}
+    sf.learn(env, agent, 60, seed=4, **other)
+    for kind in ("save", "ledger"):
+        assert other[kind].read_bytes() != files["whole"][kind].read_bytes()
+
+
+def test_a_run_that_goes_on_has_the_curve_of_a_longer_one(tmp_path, monkeypatch, assert_same_run):
+    """Bins become coarser as episodes are played, however many were asked for."""
+    env, _, agent = trap()
+    fine = sf.learn(env, agent, 61, seed=3)
+    monkeypatch.setattr(learn, "CURVE_POINTS", 9)
+    whole = sf.learn(env, agent, 61, seed=3, save=tmp_path / "whole.npz")
+    for episodes in (8, 9, 10, 30, 61):
+        run = sf.learn(env, agent, episodes, seed=3, save=tmp_path / "parts.npz", resume=True)
+    assert_same_run(run, whole)
+    assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    curve = whole.curve
+    assert len(fine.curve) == 61 and 4 < len(curve) <= 9
+    assert curve.episodes[0] == 8 and curve.episodes.sum() == 61
+    for first, n, mean, least in zip(curve.episode, curve.episodes, curve.mean, curve.min, strict=True):
+        each = fine.curve.mean[first : first + n]
+        assert mean == pytest.approx(each.mean()) and least == each.min()
+    np.testing.assert_array_equal(np.add.reduceat(fine.curve.by_h, curve.episode), curve.by_h)
+    np.testing.assert_array_equal(np.add.reduceat(fine.curve.sources, curve.episode), curve.sources)
+    assert whole.regret == pytest.approx(fine.regret)
+
+
+def test_a_run_never_goes_back(tmp_path):
+    env, _, agent = trap()
+    path = tmp_path / "run.npz"
+    sf.learn(env, agent, 30, seed=0, save=path)
+    before = path.read_bytes()
+    with pytest.raises(sf.InvalidFile, match=r"holds 30 episodes, found episodes=29\..*resume with 30 or more"):
+        sf.learn(env, agent, 29, seed=0, save=path, resume=True)
+    assert path.read_bytes() == before
+    assert sf.learn(env, agent, 31, seed=0, save=path, resume=True).episodes == 31  # control
+
+
+def test_the_ledger_of_another_run_is_refused(tmp_path):
+    """The file remembers how far its ledger was, and which: nobody continues another one, or begins anew."""
+    env, _, agent = trap(bounds=sf.KL())
+    mine, other = ({"save": tmp_path / f"{x}.npz", "ledger": tmp_path / f"{x}.ledger"} for x in "ab")
+    sf.learn(env, agent, 30, seed=0, **mine)
+    sf.learn(env, agent, 30, seed=1, **other)
+    before = other["ledger"].read_bytes()
+    wrong = {"save": mine["save"], "ledger": other["ledger"]}
+    with pytest.raises(sf.InvalidFile, match="is not the ledger that this run wrote"):
+        sf.learn(env, agent, 40, seed=0, resume=True, **wrong)
+    assert other["ledger"].read_bytes() == before
+    moved = mine["ledger"].rename(tmp_path / "moved.ledger")
+    with pytest.raises(sf.InvalidFile, match="plans were written to it"):
+        sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"])
+    run = sf.learn(env, agent, 40, seed=0, resume=True, save=mine["save"], ledger=moved)  # control: where it is now
+    assert run.episodes == 40 and not sf.check_ledger(moved).refusals
 
 
 def test_a_file_of_another_world_is_refused(tmp_path):
@@ -416,6 +496,10 @@ def more_episodes(totals):
         {"earned": lambda n: np.array([1.0, 2.0])},
         {"earned": lambda n: np.array(np.nan)},
         {"earned": lambda n: np.array("much")},
+        {"width": lambda n: n * 2},
+        {"width": lambda n: n * 0},
+        {"width": lambda n: n + 0.5},
+        {"bin_h": lambda n: n[:1]},
     ],
 )
 def test_a_damaged_file_is_refused(change, tmp_path):

@@ -34,7 +34,7 @@ LAYERS = (  # highest first; a package imports only what is below its line, neve
 ALLOWED = {  # who may import which third-party library: a new pair is a decision, made here and in pyproject.toml
     "distributed": {"studies.run.runner"},
     "duckdb": {"offline.logs", "studies.run.store", "studies.analysis.sql"},
-    "gymnasium": {"worlds.gymnasium", "offline.logs.minari"},
+    "gymnasium": {"worlds.gymnasium", "worlds.environments", "offline.logs.minari"},
     "h5py": {"offline.logs"},
     "highspy": {"numerics.lp"},
     "ibis": {"offline.logs"},

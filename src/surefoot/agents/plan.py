@@ -196,7 +196,7 @@ class Plan(FrozenRecord):
         """
         if self.alarm is not None:
             label = "NOT CERTIFIED, and frozen" if self.safety == "NOT CERTIFIED" else "Frozen, no promise is made"
-            return f"Next: the baseline (h = {self.h}, rho = 0). {label}.\n{self.alarm}"
+            return f"{self.alarm}\nNext: the baseline (h = {self.h}, rho = 0). {label}."
         if self.grounds is None:
             return f"{self!r}: the agent that made this plan says no more about it."
         return self.grounds.explain(self)

@@ -62,18 +62,35 @@ class Ledger:
         self._closed = False
 
     @classmethod
-    def resume(cls, path: str | Path, agent: SpliceAgent, episodes: int) -> Self:
+    def resume(cls, path: str | Path, agent: SpliceAgent, episodes: int, place: "Place | None" = None) -> Self:
         """Continue a ledger after so many episodes. Later plans are removed: they are made and written again.
 
-        A record that was cut off by a crash is removed, too. If the file does not exist, a new ledger begins.
+        A record that was cut off by a crash is removed, too. If the file does not exist, a new ledger begins. With the
+        `place` that a saved state remembers, a ledger that never was at that place is refused, and left as it is.
         """
         target = require_place(path)
         if not target.exists():
+            if place is not None and place.plans:
+                raise InvalidFile(
+                    f"{target} does not exist, but {place.plans:,} plans were written to it. Restore it, or give the "
+                    "place where it is: ledger=..."
+                )
             return cls(target, agent)
         known = cls.__new__(cls)
         known.path, known.agent, known._closed = target, require_floor_agent(agent), False
-        known._last = _kept(target, known.agent, episodes)
+        known._last = _kept(target, known.agent, episodes, place)
         return known
+
+    @property
+    def place(self) -> "Place":
+        """How far the ledger is: what a saved state remembers of it, beside its name."""
+        return Place(self._last.plans, self._last.digest)
+
+    def sync(self) -> None:
+        """Have all that was written on disk: then a state that remembers it may be saved."""
+        if self.path.exists():
+            with self.path.open("rb") as stream:
+                os.fsync(stream.fileno())
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""
@@ -108,7 +125,8 @@ class Ledger:
             self._closed = True
             return
         total = self._last.counts.episodes if episodes is None else episodes
-        self._append({"kind": "end", "plans": self._last.plans, "episodes": total}, self._last)
+        # The place stays that of the last plan: a run that goes on replaces this record.
+        append(self.path, {"kind": "end", "plans": self._last.plans, "episodes": total}, self._last.digest, "ab")
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -121,6 +139,13 @@ class Ledger:
     def _append(self, record: Entry, after: "Last", mode: str = "ab") -> None:
         """Write one more line, before the plan is played."""
         self._last = after._replace(digest=append(self.path, record, self._last.digest, mode))
+
+
+class Place(NamedTuple):
+    """A place in a ledger: after so many plans, of which the last has this digest."""
+
+    plans: int
+    digest: str
 
 
 class Last(NamedTuple):
@@ -170,7 +195,7 @@ def require_floor_agent(agent: object) -> SpliceAgent:
     if missing > ROWS:
         raise InvalidSetting(
             f"Rows of the baseline differ from a sum of 1 by {missing:.3g}. In a ledger, where policies are compared "
-            f"exactly, at most {ROWS:g} is allowed: divide the rows by their sums."
+            f"exactly, at most {ROWS:g} is allowed: divide the rows by their sums, sf.normalise(policy)."
         )
     return agent
 
@@ -391,8 +416,9 @@ def _played_digest(record: Entry) -> str:
     return hashlib.sha256(canonical(played)).hexdigest()
 
 
-def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
+def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) -> Last:
     """Cut the ledger after the last plan that was made with at most so many episodes; return its state."""
+    seen = place is None or place.plans == 0
     damaged = f"{path} is not a ledger of this agent, or it is damaged"
     last, end = Last(BEFORE_THE_FIRST, 0, None), 0
     try:
@@ -405,6 +431,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
                 if record["kind"] == "end" or record.get("episodes", 0) > episodes:
                     break
                 last = _after(record, last, agent)._replace(digest=digest)
+                seen = seen or place == (last.plans, digest)
                 end += len(line)
     except InvalidFile:
         raise
@@ -413,6 +440,8 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int) -> Last:
             raise InvalidFile(
                 f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Start another one."
             ) from None
+    if not seen:
+        raise InvalidFile(f"{path} is not the ledger that this run wrote: its plans are others. Give the right one.")
     with path.open("rb+") as stream:
         stream.truncate(end)
         os.fsync(stream.fileno())

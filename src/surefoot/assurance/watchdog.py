@@ -280,6 +280,16 @@ class Alarm(NamedTuple):
             "from now on. Find out which premise is false, and start again without these counts."
         )
 
+    def sentence(self, follows: str) -> str:
+        """Return one sentence for a log; `follows` is what is played from now on."""
+        floor, recent = map(self.units.amount, (self.floor, self.mean_of_last))
+        lately = f"over the last {self.last:,} of them" if self.last < self.episodes else "over all of them"
+        return (
+            f"The watchdog raised an ALARM after {self.episodes:,} episodes: {lately} the mean return was {recent}, "
+            f"too low for a floor of {floor} per episode (alpha = {self.alpha:g}), so the promise is not supported by "
+            f"what was observed, and {follows}."
+        )
+
     @property
     def label(self) -> str:
         """A short text to print beside a promise."""

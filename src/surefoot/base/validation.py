@@ -16,6 +16,7 @@ from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 _Array = TypeVar("_Array", bound=AnyArray)
 
 ROW_SUM_TOLERANCE = 1e-9
+NEARLY = 1e-3  # so near to 1 are the sums of rows that were distributions before float32 or float16 rounded them
 VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
@@ -84,10 +85,20 @@ def require_finite(name: str, array: Floats, error: type[SurefootError]) -> None
         raise error(f"{place} is {array[tuple(bad[0])]}, expected a finite number. Remove NaN and inf at their source.")
 
 
-def require_distributions(name: str, array: Floats, meaning: str, error: type[SurefootError]) -> None:
-    """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9."""
+def require_distributions(
+    name: str,
+    array: Floats,
+    meaning: str,
+    error: type[SurefootError],
+    tolerance: float = ROW_SUM_TOLERANCE,
+    hint: str = "",
+) -> None:
+    """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9, or within `tolerance`.
+
+    The `hint` is for rows that nearly do.
+    """
     # Two quick passes for what is right, as nearly always; NaN and infinity do not get past them.
-    if array.size and array.min() >= 0.0 and np.abs(array.sum(axis=-1) - 1.0).max() <= ROW_SUM_TOLERANCE:
+    if array.size and array.min() >= 0.0 and np.abs(array.sum(axis=-1) - 1.0).max() <= tolerance:
         return
     require_finite(name, array, error)
     bad = np.argwhere(array < 0)
@@ -95,10 +106,11 @@ def require_distributions(name: str, array: Floats, meaning: str, error: type[Su
         place = where(name, bad[0])
         raise error(f"{place} is {array[tuple(bad[0])]:.6g}, expected a probability >= 0. Rows must be {meaning}.")
     sums = array.sum(axis=-1)
-    bad = np.argwhere(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    bad = np.argwhere(np.abs(sums - 1.0) > tolerance)
     if len(bad):  # the index of a single row is empty, and so is its size
         found, place = sums[tuple(bad[0])], where(name, bad[0]) if bad.size else name
-        raise error(f"{place} sums to {found:.10g}, expected 1 within {ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.")
+        nearly = hint if np.abs(sums - 1.0).max() <= NEARLY else ""
+        raise error(f"{place} sums to {found:.10g}, expected 1 within {tolerance:g}. Rows must be {meaning}.{nearly}")
 
 
 def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:

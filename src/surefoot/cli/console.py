@@ -2,7 +2,9 @@
 
 import typer
 
+# docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen from outside.
 FINE, BAD_DATA, USAGE, CERTIFICATE_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
+PROMISE_BROKEN = CERTIFICATE_FAILED
 
 
 def say(text: str) -> None:

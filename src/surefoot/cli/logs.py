@@ -1,5 +1,6 @@
 """The commands about logs: parse, call, print."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,7 @@ def logs_check(
     """Check every episode of a log, and print its size, coverage and errors. Exit code 1: the log is unusable."""
     from surefoot.offline import check_log
 
-    found = check_log(log, **_how(column, horizon, reward_range, states, actions, after_end, memory))
+    found = check_log(log, **log_options(column, horizon, reward_range, states, actions, after_end, memory))
     if as_json:
         echo_json(found.as_json())
     else:
@@ -83,7 +84,7 @@ def logs_count(
     from surefoot.offline import count_log
 
     require_place(out)
-    found = count_log(log, seed=seed, **_how(column, horizon, reward_range, states, actions, after_end, memory))
+    found = count_log(log, seed=seed, **log_options(column, horizon, reward_range, states, actions, after_end, memory))
     found.save(out)
     if as_json:
         shape = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
@@ -159,6 +160,7 @@ def baseline(
     ] = "robust",
     delta: Annotated[float, typer.Option(help="The largest probability that the certificate fails.")] = 0.05,
     out: Annotated[Path, typer.Option(help="The file for the policy (.npz).")] = Path("baseline.npz"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file for the policy if it exists.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the split into folds.")] = 0,
     rewards: Annotated[
         str | None,
@@ -200,23 +202,24 @@ def baseline(
     from surefoot.offline import LogCounts, check_log, log_returns
     from surefoot.offline.baseline_file import Baseline, learn_baseline, report
 
-    require_place(out)
+    if require_place(out).exists() and not force:
+        raise InvalidSetting(
+            f"{out} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
+        )
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}
-        option = next((name for name, value in given.items() if value is not None), None)
-        if option is not None:
-            raise InvalidSetting(f"{option} is for logs, but {log[0]} was counted before. Count the log again with it.")
+        only_for("logs", f"{log[0]} was counted before. Count the log again with it", given)
         counted, returns = LogCounts.load(log[0]), None
     else:
-        how = _how(column, horizon, reward_range, states, actions, after_end, memory)
+        how = log_options(column, horizon, reward_range, states, actions, after_end, memory)
         checked = check_log(log, seed=seed, **how)
         if checked.counted is None:
             warn(str(checked))
             raise typer.Exit(BAD_DATA)
         counted = checked.counted
         returns = log_returns(log, columns=how["columns"], horizon=horizon, after_end=after_end or 0.0, memory=memory)
-    first = _labels(start) if isinstance(counted.codebook.states[0], int) else start
+    first = parse_labels(start) if isinstance(counted.codebook.states[0], int) else start
     problem = counted.problem(rewards, start=first, support=support, stationary=stationary)
     if floor is not None:
         problem.level(floor)  # a floor that no episode can return is refused before anything is learnt
@@ -253,7 +256,7 @@ def show(
         print_baseline(found, table)
 
 
-def _how(
+def log_options(
     column: list[str] | None,
     horizon: int | None,
     reward_range: tuple[float, float] | None,
@@ -267,14 +270,21 @@ def _how(
         "columns": _columns(column),
         "horizon": horizon,
         "reward_range": reward_range,
-        "states": _labels(states),
-        "actions": _labels(actions),
+        "states": parse_labels(states),
+        "actions": parse_labels(actions),
         "after_end": after_end,
         "memory": memory,
     }
 
 
-def _labels(given: str | None) -> list[str] | list[int] | int | str | None:
+def only_for(what: str, source: str, given: Mapping[str, object]) -> None:
+    """Refuse an option that says nothing about this source."""
+    option = next((name for name, value in given.items() if value is not None), None)
+    if option is not None:
+        raise InvalidSetting(f"{option} is for {what}, but {source}.")
+
+
+def parse_labels(given: str | None) -> list[str] | list[int] | int | str | None:
     """Read `5`, `new,loyal,lost`, `10,20,30` or `as-logged`."""
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""The command: parse, call, print. Exit codes: 0 fine, 1 the data has a problem, 2 usage, 3 a certificate failed.
+"""The command: parse, call, print. docs/command.md says what the exit codes mean.
 
 A command has one parameter per option, however many there are: typer reads the options from the signature.
 """
@@ -6,20 +6,25 @@ A command has one parameter per option, however many there are: typer reads the 
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surefoot.__about__ import __version__
-from surefoot.cli.console import BAD_DATA, FINE, INTERRUPTED, USAGE, echo, echo_json, say, warn
+from surefoot.cli.console import BAD_DATA, FINE, INTERRUPTED, PROMISE_BROKEN, USAGE, echo, echo_json, say, warn
+from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
 from surefoot.cli.studies import report, results, run, studies
 from surefoot.errors import InvalidSetting, SurefootError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from surefoot.simulation.run import Run
+
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -29,7 +34,7 @@ app.add_typer(logs, name="logs")
 app.add_typer(guard, name="guard")
 app.command()(baseline)
 app.command()(show)
-for command in (studies, run, report, results):
+for command in (forecast, studies, run, report, results):
     app.command()(command)
 
 
@@ -86,6 +91,7 @@ def demo(
     if sides[-1].runs[-1].interrupted:
         warn("Interrupted: runs that had not begun were left out.")
         raise typer.Exit(INTERRUPTED)
+    _end_by_promises([run for side in sides for run in side.runs])
 
 
 @app.command()
@@ -179,54 +185,15 @@ def try_(
         echo(f"Ledger: {ledger} (check it with `surefoot certify {ledger}`)")
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)
+    _end_by_promises(runs)
 
 
-@app.command()
-def forecast(
-    name: Annotated[
-        str | None, typer.Argument(help="A world. Default: a random world of the sizes given by --set.")
-    ] = None,
-    agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
-    floor: Annotated[
-        float | None, typer.Option(help="The floor, in the units of the world. Default: the world's own.")
-    ] = None,
-    kappa: Annotated[
-        float | None,
-        typer.Option(help="Instead of a floor: the distance from the floor up to the baseline, in units of return."),
-    ] = None,
-    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
-    pooled: Annotated[bool, typer.Option(help="Pool counts over steps (in stationary worlds).")] = False,
-    returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = True,
-    out: Annotated[
-        Path | None, typer.Option(help="A picture: waiting time against the floor and against delta.")
-    ] = None,
-    size: Annotated[
-        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
-) -> None:
-    """Estimate after how many episodes an agent leaves its baseline, by three methods.
-
-    They are sharp certificates, the paper's bounds, and the paper's own lemma.
-    """
-    from dataclasses import asdict
-
-    from surefoot.simulation import by_name
-    from surefoot.simulation.figures import plot_waiting
-    from surefoot.simulation.forecast import forecast as forecast_of
-    from surefoot.simulation.forecast import waiting_times
-    from surefoot.worlds.registry import world as build_world
-
-    chosen = name or "random"
-    world = build_world(chosen, **by_name.parse_sizes(chosen, size or []))
-    built = by_name.forecast_agent(world, agent, floor, kappa, delta, pooled, returns)
-    found = forecast_of(built, world=world)
-    if out is not None:
-        plot_waiting(waiting_times(built, world=world), out)
-    if as_json:
-        echo_json({"world": world.name, **asdict(found)})
-    else:
-        echo(f"{world.name}: {found}")
+def _end_by_promises(runs: "Sequence[Run]") -> None:
+    """End with exit code 3 if a run broke its promise, or returns do not support it."""
+    broken = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
+    if broken:
+        warn(f"surefoot: {', '.join(broken)} broke the promise (or an alarm was raised). See the table.")
+        raise typer.Exit(PROMISE_BROKEN)
 
 
 @app.command()

@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surefoot.cli.console import INTERRUPTED, say
+from surefoot.cli.console import INTERRUPTED, PROMISE_BROKEN, say, warn
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from surefoot.studies.analysis.claims import Analysis
+    from surefoot.studies.analysis.summary import Row
     from surefoot.studies.run.runner import Tell
+    from surefoot.studies.run.store import Folder, Results
     from surefoot.studies.spec.study import Study
 
 REPORT = "report.html"
+ASK_ABOVE = 600.0  # seconds: longer runs are asked for at a terminal
 HEADINGS = {
     "": "At the top of the file:",
     "quick": "[quick]",
@@ -93,10 +98,16 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however long it will take.")] = False,
 ) -> None:
-    """Run studies: one file per trial, then a summary and a report. The number of workers changes no result."""
+    """Run studies: one file per trial, then a summary and a report. The number of workers changes no result.
+
+    It says beforehand how many trials there are, and about how long they take. At a terminal it asks if that is more
+    than ten minutes. Exit code 3: an agent broke its promise.
+    """
     from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.analysis.terminal import print_summary
+    from surefoot.studies.run.estimate import workers_of
     from surefoot.studies.run.runner import check_workers, run_study
     from surefoot.studies.run.store import create, prepare, read_results
     from surefoot.studies.spec.library import GROUPS, find_studies
@@ -114,12 +125,12 @@ def run(
     # What cannot be run is refused before anything is written, and all folders are there before anything is run.
     check_workers(jobs, backend, address)
     folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
+    _announce(folders, workers_of(jobs, backend, address), yes)
     for folder in folders:
         create(folder)
     known: dict[Path, Analysis] = {}
     for folder in folders:
         study = folder.study
-        typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {len(folder.missing())} to run")
         try:
             with _progress(study) as tell, _interrupted_by_sigterm():
                 run_study(folder, jobs, backend, address, tell)
@@ -137,6 +148,36 @@ def run(
     typer.echo(f"Results: {target}")
     if with_report:
         _write_report(target, target / REPORT, known)
+    _end_by_promises([(found.results, found.rows) for found in known.values()])
+
+
+def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
+    """Say what will be run and about how long it takes; at a terminal, ask whether to if that is long."""
+    from surefoot.studies.run.estimate import about, estimate
+
+    total = 0.0
+    for folder in folders:
+        study, expected = folder.study, estimate(folder)
+        seconds = expected.seconds / max(1, min(workers or 1, expected.trials))
+        total += seconds
+        on = f" on {workers} worker{'' if workers == 1 else 's'}" if workers else " of work, which its workers share"
+        long = f", {about(seconds)}{on} (an estimate)" if expected.trials else ""
+        typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
+    if len(folders) > 1:
+        typer.echo(f"In all {about(total)} (an estimate)")
+    asked = total > ASK_ABOVE and not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    if asked and not typer.confirm("Run it? (Ctrl-C keeps what is finished, --resume goes on)"):
+        typer.echo("Nothing was run.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _end_by_promises(everything: "Sequence[tuple[Results, Sequence[Row]]]") -> None:
+    """End with exit code 3 if an agent broke a promise, or a log certified what is false."""
+    from surefoot.studies.analysis.verdict import overall_verdict
+
+    if everything and overall_verdict([one for one, _ in everything], [rows for _, rows in everything]).alarms:
+        warn("surefoot: a promise was broken. See above, and the verdict of the report.")
+        raise typer.Exit(PROMISE_BROKEN)
 
 
 def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
@@ -204,17 +245,22 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of results, or a folder of such folders.")],
     out: Annotated[Path | None, typer.Option(help="Where the page goes; DIR/report.html if left out.")] = None,
 ) -> None:
-    """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions."""
-    _write_report(folder, out or folder / REPORT, {})
+    """Write the report: one HTML page that needs nothing else, with verdicts, figures, tables and assumptions.
+
+    Exit code 3: an agent broke its promise.
+    """
+    _end_by_promises(_write_report(folder, out or folder / REPORT, {}))
 
 
-def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> None:
-    """Write the report of all results in a folder; those that are known already are not read again."""
+def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "list[tuple[Results, Sequence[Row]]]":
+    """Write the report of all results in a folder, and return them; those that are known are not read again."""
+    from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.report.report import write_report
     from surefoot.studies.run.store import read_results, study_folders
 
-    everything = [known[one] if one in known else read_results(one) for one in study_folders(folder)]
+    everything = [known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)]
     typer.echo(f"Report: {write_report(everything, out)}")
+    return [(found.results, found.rows) for found in everything]
 
 
 def results(
@@ -223,7 +269,10 @@ def results(
     save: Annotated[Path | None, typer.Option(help="Write the answer: .csv, .parquet or .json.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial."""
+    """Print the results of a study: a table with a row for each cell; or ask in SQL, over every trial.
+
+    Exit code 3, where the table is printed: an agent broke its promise.
+    """
     from surefoot.studies.analysis.summary import summary
     from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.store import read_results, study_folders
@@ -248,3 +297,4 @@ def results(
         return
     for one in everything:
         print_summary(one)
+    _end_by_promises([(one, summary(one)) for one in everything])

@@ -23,11 +23,14 @@ from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
 from surefoot.guard.state import OPEN, Ticket
+from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm, tell_range_alarm
 from surefoot.live.journal import Journal, Outcome, Told
+from surefoot.live.kept_ledger import name_beside, place_beside
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
 from surefoot.live.streams import COIN, CounterStream
-from surefoot.worlds.gymnasium import Env, EnvOrId, as_action, make
+from surefoot.worlds.environments import Env, EnvOrId, make
+from surefoot.worlds.gymnasium import as_action
 
 Act = Callable[[Any], Any]
 KIND = "guarding"
@@ -61,11 +64,16 @@ class GuardedRun:
         return self.plan.promise
 
     def explain(self) -> str:
-        """Return the explanation of the next plan, after what failed."""
-        if not (self.failed or self.refused):
-            return self.plan.explain()
-        told = f"{self._trouble}: they count as the worst returns. The last one: {self.last_failure}"
-        return f"{told}\n\n{self.plan.explain()}"
+        """Return the explanation of the next plan, after an alarm and what failed."""
+        parts = [self._alarm] if self.alarm else []
+        if self.failed or self.refused:
+            parts.append(f"{self._trouble}: they count as the worst returns. The last one: {self.last_failure}")
+        return "\n\n".join([*parts, self.plan.explain()])
+
+    @property
+    def _alarm(self) -> str:
+        text = self.alarm.rstrip(".")
+        return f"{text if text.startswith('ALARM') else f'ALARM: {text}'}."
 
     @property
     def _trouble(self) -> str:
@@ -75,7 +83,8 @@ class GuardedRun:
 
     def __repr__(self) -> str:
         trouble = f", {self._trouble}" if self._trouble else ""
-        return f"GuardedRun({self.episodes:,} episodes, played {self.played}{trouble}, next: {self.plan!r})"
+        alarm = f"{self._alarm} " if self.alarm else ""
+        return f"GuardedRun({alarm}{self.episodes:,} episodes, played {self.played}{trouble}, next: {self.plan!r})"
 
 
 def guard_env(
@@ -93,6 +102,7 @@ def guard_env(
     progress: bool | None = None,
     ledger: str | Path | None = None,
     watchdog: Watchdog | None = None,
+    on_alarm: OnAlarm | None = None,
 ) -> GuardedRun:
     """Play `episodes` episodes of any Gymnasium environment under a guard.
 
@@ -104,11 +114,15 @@ def guard_env(
     The draw is recorded first: a policy that raises an error leaves its ticket open, and the episode counts as the
     worst return. A return is what an episode paid until it was terminated or truncated. With `save` a run can be
     interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
-    nothing but their observations and the seed. Each draw is on disk before its episode begins, in a journal beside
-    the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the environment) is
-    not played again, and counts as the worst return, too. `ledger` is a file for every
-    plan, which `check_ledger` re-derives. A `watchdog` holds returns against an absolute floor: after an alarm only the
-    baseline is played.
+    nothing but their observations and the seed. With more `episodes` than before, a run that was finished goes on, to
+    the bits of one that was asked for all of them at once. Each draw is on disk before its episode begins, in a journal
+    beside the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the
+    environment) is not played again, and counts as the worst return, too.
+
+    `ledger` is a file for every plan, which `check_ledger` re-derives; the file of a run remembers where it is, and
+    resume=True continues it. A `watchdog` holds returns against an absolute floor: after an alarm only the baseline is
+    played. Every alarm, also that of a return outside the declared range, is a warning in the log "surefoot", and
+    `on_alarm(alarm)` is called with an `sf.Alarm`, or with a text where a range was false: `str(alarm)` says why.
     """
     started = time.perf_counter()
     if resume and save is None:
@@ -122,21 +136,30 @@ def guard_env(
     known = dict(fingerprints or {})
     if set(known) - set(policies):
         raise InvalidSetting(f"fingerprints names {sorted(set(known) - set(policies))[0]!r}, which is no policy here.")
-    given = json.dumps([guard.fingerprint, number, seed, _names(made), list(policies), known, repr(watchdog)])
-    identity = hashlib.sha256(given.encode()).hexdigest()
+    require_on_alarm(on_alarm)
+    about = [seed, _names(made), list(policies), known, repr(watchdog)]
+    identity = _digest([guard.fingerprint, *about])
     state = guard.begin(logged, known.get(BASELINE), identity)
     for name in list(policies)[1:]:
         state = guard.admit(state, name, known.get(name))
     fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
-    file = RunFile(save, guard, identity, state)
+    file = RunFile(save, guard, identity, _digest([guard.fingerprint, number, *about]), state)
     begun = file.begin(fresh, resume)
-    written = None
-    if ledger is not None:
-        written = GuardLedger.resume(ledger, guard, begun.state) if resume else GuardLedger(ledger, guard)
+    if begun.state.tickets.n > number:
+        raise InvalidFile(
+            f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A run goes on, never back: "
+            f"resume with {begun.state.tickets.n:,} or more."
+        )
+    file.ledger = file.ledger_to_write(ledger, begun.state, resume)
     shown = {name: Actor(policy, made) for name, policy in policies.items()}
+    alarms = Alarms(on_alarm, number)
     with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
-        done, interrupted = _play(made, guard, shown, begun, file, number, seed, written, stop, report)
+        done, interrupted = _play(made, guard, shown, begun, file, number, seed, alarms, stop, report)
     return _run(guard, done, interrupted, time.perf_counter() - started)
+
+
+def _digest(about: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -150,6 +173,26 @@ class Played:
     last_failure: str = ""
 
 
+class Alarms:
+    """Tells of an alarm once, and how many episodes follow it."""
+
+    def __init__(self, on_alarm: OnAlarm | None, episodes: int) -> None:
+        """Tell it to this function, in a run of so many episodes."""
+        self._on_alarm, self._episodes, self._told = on_alarm, episodes, False
+
+    def look(self, played: Played) -> None:
+        """Tell of the alarm where there is one, and something is still to be said."""
+        if self._told or not played.state.alarm:
+            return
+        self._told = True
+        alarm = None if played.watch is None else played.watch.alarm
+        following = self._episodes - played.state.tickets.n
+        if alarm is None:
+            tell_range_alarm(played.state.alarm, self._on_alarm, following)
+        else:
+            tell_alarm(alarm, self._on_alarm, following)
+
+
 def _play(
     env: Env,
     guard: Guard,
@@ -158,14 +201,16 @@ def _play(
     file: "RunFile",
     episodes: int,
     seed: int,
-    ledger: GuardLedger | None,
+    alarms: Alarms,
     stop: Callable[[], bool],
     report: Callable[[int], None],
 ) -> tuple[Played, bool]:
     """Play episode after episode, and save now and then. Return where it ends, and whether it was interrupted."""
-    coins = CounterStream(seed)
+    coins, ledger = CounterStream(seed), file.ledger
     file.save(played)  # a folder that does not exist is refused now, not after the last episode
     try:
+        if played.state.tickets.n < episodes:
+            alarms.look(played)  # of a run that goes on
         while (k := played.state.tickets.n) < episodes and (file.tells(k) or not stop()):
             plan = guard.plan(played.state)
             if ledger is not None:
@@ -179,6 +224,7 @@ def _play(
                 file.ended(ticket, outcome)
             played = _after(guard, played, ticket, outcome)
             report(k + 1)
+            alarms.look(played)
             file.save_now_and_then(played)
         interrupted = played.state.tickets.n < episodes
         if ledger is not None and not interrupted:
@@ -286,12 +332,15 @@ class Actor:
 class RunFile:
     """The file of a run with its journal, or none."""
 
-    def __init__(self, path: str | Path | None, guard: Guard, run: str, begun: GuardState) -> None:
-        """Save the run with this fingerprint there."""
+    def __init__(self, path: str | Path | None, guard: Guard, run: str, former: str, begun: GuardState) -> None:
+        """Save the run with this fingerprint there; `former` is that of earlier versions, with the episodes."""
         self.path = None if path is None else require_place(path)
         self._guard, self._run, self._begun, self._saved = guard, run, begun, time.perf_counter()
+        self._marks = (run, former)
         self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
         self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
+        self.ledger: GuardLedger | None = None  # the one that is written
+        self._remembered: Path | None = None  # where the file says that it is
 
     def begin(self, fresh: Played, resume: bool) -> Played:
         """Return what is in the file, or the fresh one."""
@@ -309,12 +358,14 @@ class RunFile:
                 f"{self.path} exists. Continue it with resume=True, or choose another file: nothing is overwritten."
             )
         _, arrays = read_arrays(self.path, {KIND: (*ARRAYS, "run", "numbers", "failure")})
-        if str(arrays["run"]) != self._run:
+        if str(arrays["run"]) not in self._marks:
             raise InvalidFile(
                 f"{self.path} belongs to another run: the guard, its policies' names or fingerprints, the environment, "
-                "the seed, the watchdog or the number of episodes differ. Resume with what it was begun with, or "
-                "choose another file."
+                "the seed or the watchdog differ. Resume with what it was begun with, or choose another file. (One "
+                "that an earlier version wrote is first resumed with the number of episodes that it was begun with.)"
             )
+        self._run = self._journal.run = str(arrays["run"])  # until it is saved anew, with nothing left to tell
+        self._remembered = place_beside(self.path, arrays)
         guard = self._guard
         state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)
         if not np.array_equal(state_arrays(self._begun)["logged"], arrays["logged"]):
@@ -329,6 +380,15 @@ class RunFile:
         failed, refused = numbers.tolist()
         self._told = {k: told for k, told in self._journal.read().items() if k >= state.tickets.n}
         return Played(guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"]))
+
+    def ledger_to_write(self, given: str | Path | None, state: GuardState, resume: bool) -> GuardLedger | None:
+        """Return the ledger at this place, or the one that the file remembers."""
+        path = self._remembered if given is None else Path(given)
+        if path is None:
+            return None
+        if self._remembered is not None and state.tickets.n and not path.exists():
+            raise InvalidFile(f"{path} does not exist, but plans were written to it. Restore it, or say where it is.")
+        return GuardLedger.resume(path, self._guard, state) if resume else GuardLedger(path, self._guard)
 
     def tells(self, k: int) -> bool:
         """Was episode k begun by a process that was killed before it saved the run?"""
@@ -360,12 +420,17 @@ class RunFile:
         """Write where the run stands, whole or not at all. Its journal has nothing more to tell then."""
         if self.path is None or self._journal is None:
             return
+        if not self._told:
+            self._run = self._marks[0]
         watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()
         numbers = np.array([played.failed, played.refused])
         about = {"run": self._run, "numbers": numbers, "failure": played.last_failure or " "}
+        if self.ledger is not None:
+            about["plans_file"] = name_beside(self.ledger.path, self.path)
         write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **about})
         if not self._told:
             self._journal.remove()
+            self._journal.run = self._run
         self._saved = time.perf_counter()
 
     def save_now_and_then(self, played: Played) -> None:

@@ -34,7 +34,7 @@ class Journal:
 
     def __init__(self, path: Path, run: str) -> None:
         """Write to this file for the run with this fingerprint."""
-        self.path, self._run = path, run
+        self.path, self.run = path, run
         self._stream: IO[bytes] | None = None
 
     def read(self) -> dict[int, Told]:
@@ -56,7 +56,7 @@ class Journal:
 
     @property
     def _head(self) -> list[Any]:
-        return ["journal of a guarded run", FORMAT, self._run]
+        return ["journal of a guarded run", FORMAT, self.run]
 
     def drawn(self, k: int, policy: str) -> None:
         """Write that episode k was drawn, and for whom. It is on disk when this returns."""

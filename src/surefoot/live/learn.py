@@ -9,20 +9,31 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.agents.base import Agent, adapted
-from surefoot.assurance.ledger import Ledger, require_floor_agent
-from surefoot.assurance.watchdog import Watchdog
+from surefoot.assurance.ledger import require_floor_agent
+from surefoot.assurance.watchdog import Alarm, Watchdog
 from surefoot.base.arrays import Floats
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
+from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
+from surefoot.live.kept_ledger import ledger_to_write
 from surefoot.live.learner import Learner
 from surefoot.live.saved_state import RunIdentity, State, StateFile
+from surefoot.numerics import kernels
 from surefoot.simulation.run import Run, add_episode, run_from
-from surefoot.simulation.setup import Measured, RunSetup, check_setup, check_setup_without_model, new_tally
+from surefoot.simulation.setup import (
+    CURVE_POINTS,
+    Measured,
+    RunSetup,
+    check_setup,
+    check_setup_without_model,
+    new_tally,
+)
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
-from surefoot.worlds.gymnasium import Coder, Env, EnvOrId, make, require_time, true_model
+from surefoot.worlds.environments import Env, EnvOrId, make, require_time
+from surefoot.worlds.gymnasium import Coder, true_model
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 
@@ -39,6 +50,7 @@ def learn(
     progress: bool | None = None,
     ledger: str | Path | None = None,
     watchdog: Watchdog | None = None,
+    on_alarm: OnAlarm | None = None,
 ) -> Run:
     """Play `episodes` episodes in the environment and keep the same account as `simulate`.
 
@@ -46,16 +58,21 @@ def learn(
     environment shows its model, values, violations and regret are exact; else they are None and the curve shows
     observed returns. Episode k draws from (seed, k) alone, the environment included (`reset(seed=...)`), so with
     `save` a run can be interrupted at any time and continued with `resume=True`: it ends with the same bits. What the
-    agent draws is drawn by nobody else, also where the environment uses the same seed (docs/gymnasium.md).
+    agent draws is drawn by nobody else, also where the environment uses the same seed (docs/gymnasium.md). With more
+    `episodes` than before, `resume=True` goes on after a run that was finished: with the same ledger and the same
+    watch, it ends with the same bits as one that was asked for all of them at once.
 
     `counts` starts the agent warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
     then numbered on from those they hold, so that no draw comes twice.
 
-    `ledger` is a file for every plan, which `check_ledger` re-derives; with resume=True it is continued, too.
+    `ledger` is a file for every plan, which `check_ledger` re-derives. The file of a run remembers where it is, and how
+    far: with resume=True it is continued, too, also where `ledger` is left out.
 
     A `watchdog` holds every episode's return against the agent's floor. If returns are too low for the promise to be
-    true, it raises an alarm: `run.alarm` says why, and from then on the baseline alone is played. Episodes are still
-    counted, as the record of what happened: begin again without them.
+    true, it raises an alarm: from then on the baseline alone is played. It is a warning in the log "surefoot", which
+    says how many episodes follow; `on_alarm(alarm)` is called, which may raise an error to end the run (it is saved
+    first); and `run.alarm` says why. Episodes are still counted, as the record of what happened: begin again without
+    them.
 
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
     error; the episode under way is not counted. Continuing after an error is sound because the same episode is played
@@ -79,22 +96,18 @@ def learn(
     source = environment_source(where, seed)
     identity = RunIdentity(mine, where.names, setup.floor, setup.episodes, seed, begun, dynamics, watchdog, source)
     file = StateFile(save, identity)
-    fresh = State(begun, new_tally(setup, begun), watch=None if watchdog is None else watchdog.on(agent))
-    state = file.begin(fresh, resume)
-    written = None
-    if ledger is not None:
-        written = _ledger(ledger, agent, state.counts.episodes if resume else None)
+    require_on_alarm(on_alarm)
+    # Bins of the curve grow with the episodes that were played, not with those that are asked for: a run may go on.
+    tally = new_tally(setup, begun, CURVE_POINTS)
+    state = file.begin(State(begun, tally, watch=None if watchdog is None else watchdog.on(agent)), resume)
+    if ledger is not None or state.remembered is not None:
+        after = state.counts.episodes if resume else None
+        state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
     learner = Learner(
-        agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=written, watchdog=state.watch
+        agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=state.ledger, watchdog=state.watch
     )
     learner.source = source
-    return _play(where, setup, learner, state, file, progress)
-
-
-def _ledger(path: str | Path, agent: Agent, episodes: int | None) -> Ledger:
-    """Return a new ledger, or one that is continued after so many episodes."""
-    mine = require_floor_agent(agent)
-    return Ledger(path, mine) if episodes is None else Ledger.resume(path, mine, episodes)
+    return _play(where, setup, learner, state, file, progress, on_alarm)
 
 
 @dataclass(frozen=True)
@@ -202,29 +215,48 @@ def _same(one: Floats | EpisodicMixture, other: Floats | EpisodicMixture) -> boo
 
 
 def _play(
-    where: EnvironmentMap, setup: RunSetup, learner: Learner, state: State, file: StateFile, progress: bool | None
+    where: EnvironmentMap,
+    setup: RunSetup,
+    learner: Learner,
+    state: State,
+    file: StateFile,
+    progress: bool | None,
+    on_alarm: OnAlarm | None,
 ) -> Run:
     """Play, enter and save episode after episode, and close the account."""
-    problem, tally, values = where.problem, state.tally, ExactValues(setup)
+    problem, values = where.problem, ExactValues(setup)
+    raised: list[Alarm] = []  # in the episode that is being entered: told once it is
+
+    def tell(alarm: Alarm) -> None:
+        if state.complete:
+            tell_alarm(alarm, on_alarm, setup.episodes - state.tally.done)
+        else:
+            raised.append(alarm)
+
+    learner.tell = tell
     known = setup.world is not None
     level = setup.level if known else math.nan
     started = time.perf_counter()
     file.save(state)  # a folder that does not exist is refused now, not after the last episode
     try:
         with ctrl_c() as stop, progress_bar(setup.agent.name, setup.episodes, progress) as report:
-            while (done := tally.done) < setup.episodes and not stop():
+            while (done := state.tally.done) < setup.episodes and not stop():
                 earned = where.play(learner, episode_seed(learner.seed, learner.episodes))
                 plan = learner.plan
                 assert plan is not None
                 observed = problem.units.from_user(earned)
                 state.complete = False
-                add_episode(tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
+                if done == state.tally.width * len(state.tally.bin_sum):
+                    state.tally = kernels.coarser(state.tally)
+                add_episode(state.tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
                 episode = learner.end()
                 state.history.add(earned, bool(episode.baseline), plan)
                 state.watch = learner.watch
                 state.earned += earned
                 state.complete = True
                 report(done + 1)
+                while raised:
+                    tell(raised.pop())
                 file.save_now_and_then(state)
             interrupted = stop()
         if learner.ledger is not None and not interrupted:  # an interrupted run may be continued
@@ -234,12 +266,12 @@ def _play(
         file.save(state)
     return run_from(
         setup,
-        tally,
+        state.tally,
         state.counts,
         seed=learner.seed,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
-        mean_return=state.earned / tally.done if tally.done else None,
+        mean_return=state.earned / state.tally.done if state.tally.done else None,
         alarm=None if state.watch is None else state.watch.alarm,
         history=state.history.record(),
     )

@@ -4,6 +4,8 @@ import hashlib
 import math
 import operator
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -11,17 +13,18 @@ from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
-from surefoot.assurance.watchdog import Watch, Watchdog, begin_watch
+from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import either, require_integer, require_number
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
+from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
+from surefoot.live.early_ends import paid_after_end
 from surefoot.live.streams import stream_of
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
-from surefoot.task.problem import Problem
 
 
 class Learner:
@@ -52,6 +55,7 @@ class Learner:
         *,
         after_end: float | None = None,
         rest: int | None = None,
+        on_alarm: OnAlarm | None = None,
     ) -> None:
         """With saved `counts` it continues after the episodes they hold, unless `episodes` says otherwise.
 
@@ -64,8 +68,9 @@ class Learner:
         stays there to its last step, whatever is observed afterwards: what is proved is proved for that.
 
         A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) the baseline
-        alone is played, permanently; episodes are still counted, as the record of what happened. Its state is
-        `learner.watch`: save it beside the counts, and give it as `watchdog` to the learner that continues.
+        alone is played, permanently; episodes are still counted, as the record of what happened. The alarm is a warning
+        in the log "surefoot", and `on_alarm(alarm)` is called once the episode is counted (or, where the watch that was
+        given had raised it before, at the first `begin`). `save_learner` keeps counts, watch and ledger in one.
         """
         self.agent = agent
         self._agent = adapted(agent)
@@ -78,13 +83,17 @@ class Learner:
         counted = self.counts.total // problem.H
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
+        self.ends = given, after_end  # what was said about early ends
         if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
         self.absorbing_state: int | None = problem.absorbing_state if given is None else given
-        self.after_end = _after_end(problem, self.absorbing_state, after_end)
+        self.after_end = paid_after_end(problem, self.absorbing_state, after_end)
         self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
+        require_on_alarm(on_alarm)
+        self.tell: Callable[[Alarm], None] = partial(tell_alarm, on_alarm=on_alarm)
+        self._told = False  # was it told that there is an alarm?
         self.plan: Plan | None = None
         self._states: list[int] = []
         self._actions: list[int] = []
@@ -101,9 +110,15 @@ class Learner:
     rest = alias("absorbing_state")
 
     def __repr__(self) -> str:
+        alarm = "ALARM, only the baseline is played: " if self.watch is not None and self.watch.alarmed else ""
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
         unlike = f", {self.unlike_table:,} rewards observed were not those of the table" if self.unlike_table else ""
-        return f"Learner({self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
+        return f"Learner({alarm}{self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
+
+    @property
+    def under_way(self) -> bool:
+        """Has an episode begun that is not counted yet?"""
+        return self._pi is not None
 
     @property
     def step(self) -> int:
@@ -118,6 +133,7 @@ class Learner:
     def begin(self) -> Plan:
         """Replan if it is time to, toss the coin if there is one, start in s1 (or where the first `act` says)."""
         with self._lock:
+            self._tell_alarm()
             return self._begin()
 
     def _begin(self) -> Plan:
@@ -352,7 +368,16 @@ class Learner:
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
         with self._lock:
-            return self._end()
+            episode = self._end()
+            self._tell_alarm()
+            return episode
+
+    def _tell_alarm(self) -> None:
+        """Tell of an alarm, once. Whatever comes of that, the episode is counted."""
+        alarm = None if self._told or self.watch is None else self.watch.alarm
+        if alarm is not None:
+            self._told = True
+            self.tell(alarm)
 
     def _end(self) -> Episode:
         """Count the episode."""
@@ -409,57 +434,6 @@ class Learner:
         with self._lock:
             self._unmark()
             self._pi = None
-
-
-def _after_end(problem: Problem, absorbing_state: int | None, given: float | None) -> float:
-    """Return what is paid at each step after an early end, in the user's units, or refuse what nobody declared."""
-    units = problem.units
-    paid = None if given is None else require_number("after_end", given, "the reward of each step after an early end")
-    if paid is not None and not units.admits(paid):
-        raise InvalidSetting(
-            f"after_end is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). It is a reward like "
-            "the others: declare a range that holds it."
-        )
-    if absorbing_state is None:
-        if paid is not None:
-            raise InvalidSetting(
-                f"after_end is {paid:g}, but this problem has no absorbing state. Leave after_end out."
-            )
-        return units.low  # not read
-    _require_absorbing(problem, absorbing_state, paid)
-    if not problem.unknown[:, absorbing_state].any():  # the problem says what is paid
-        return units.low  # not read
-    if paid is None and not units.admits(0.0):
-        raise InvalidSetting(
-            f"After an early end nothing is paid, but 0 is not in the declared range ({units.low:g}, {units.high:g}), "
-            f"and the problem does not say what state {problem.names.state(absorbing_state)} pays. Declare a range "
-            "that holds 0, or what is paid: Learner(..., after_end=x), in your units."
-        )
-    return 0.0 if paid is None else paid
-
-
-def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> None:
-    """Refuse a state that can be left, or that pays by the problem what nobody declared to be paid after an end."""
-    if s == problem.absorbing_state:  # so says the problem
-        if after_end is not None:
-            raise InvalidSetting(f"after_end is {after_end:g}, but the problem says what is paid. Leave after_end out.")
-        return
-    if problem.knows_support and not problem.never_left(s):
-        raise InvalidSetting(
-            f"absorbing_state is {s}, but by the problem's `support` this state can be left. Expected a state of its "
-            "own for episodes that ended: a mask that leads from there to itself alone."
-        )
-    known = ~np.broadcast_to(problem.unknown[:, s], problem.paid_in(s).shape)
-    paid = problem.units.step_to_user(problem.paid_in(s)[known])
-    declared = 0.0 if after_end is None else after_end
-    wrong = paid[np.abs(paid - declared) > 1e-9 * problem.units.scale]
-    if wrong.size:
-        raise InvalidSetting(
-            f"absorbing_state is {s}, which pays {wrong[0]:g} a step by the problem, but after an early end "
-            f"{'nothing' if after_end is None else f'{after_end:g}'} is paid. Choose a state of its own for episodes "
-            "that ended; or, if that is what is paid after an end, say so: Learner(..., after_end=x), or "
-            "Problem(..., support=, ended_state=)."
-        )
 
 
 def episode_source(agent: CountingAgent, seed: int) -> str:

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import math
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,12 +21,14 @@ from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.history import Groups
+from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds import KL
 from surefoot.errors import InvalidCounts, InvalidFile
+from surefoot.live.kept_ledger import Remembered, ledger_arrays, remembered
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.fitting import check_counts
@@ -32,7 +36,8 @@ from surefoot.task.sameness import arrays_of
 from surefoot.task.transitions import Table
 
 SAVE_SECONDS = 30.0
-TALLY = ("totals", "by_h", "smallest", "surplus", "bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")
+CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")  # of these, the bins that are in use
+TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
 NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
 
 
@@ -85,6 +90,11 @@ class RunIdentity:
             digest.update(f"Watchdog(alpha={self.watchdog.alpha!r})".encode())
         return digest.hexdigest()
 
+    @cached_property
+    def however_long(self) -> "RunIdentity":
+        """The run without its number of episodes: it may go on. Files of earlier versions are of one number alone."""
+        return replace(self, episodes=0)
+
     @property
     def fingerprints_before(self) -> dict[str, str]:
         """The fingerprints of the same run with the defaults of earlier versions in place of today's, and these."""
@@ -101,6 +111,13 @@ class RunIdentity:
         return before
 
 
+class Marks(NamedTuple):
+    """By what the file of a run is recognised."""
+
+    mark: str  # with the number of episodes: all that files of earlier versions have
+    run: str  # without it
+
+
 @dataclass
 class State:
     """What a run must remember: all of it is saved."""
@@ -111,40 +128,49 @@ class State:
     watch: Watch | None = None  # what a watchdog has seen
     history: Groups = field(default_factory=Groups)  # what was observed, for people
     complete: bool = True  # False while an episode is being entered: then it is not saved
+    ledger: Ledger | None = None  # the one that is written
+    remembered: Remembered | None = None  # the one that the file speaks of
 
-    def save(self, path: str | Path, fingerprint: str) -> None:
+    def save(self, path: str | Path, marks: "Marks") -> None:
         """Write the file, complete or not at all."""
-        arrays = {name: getattr(self.tally, name) for name in TALLY}
+        bins = math.ceil(self.tally.done / self.tally.width)
+        arrays = {name: getattr(self.tally, name)[: bins if name in CURVE else None] for name in TALLY}
+        about = {"width": np.int64(self.tally.width), "earned": self.earned, **marks._asdict()}
         # What the counts are evidence about is what the run is about: its fingerprint says that of them.
         counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
         watch = {} if self.watch is None else self.watch.arrays()
-        beside = {**watch, **self.history.arrays(), "earned": self.earned, "mark": fingerprint}
+        kept = ledger_arrays(self.ledger, path)  # on disk before the state that remembers it
+        beside = {**watch, **self.history.arrays(), **kept, **about}
         write_arrays(path, "learning", {**arrays, **counts, **beside})
 
     def load(self, path: str | Path, run: RunIdentity) -> "State":
         """Return the state in this file, if it is of the same run; this one is the state before the first episode."""
         _, arrays = read_arrays(path, {"learning": NEEDED})
-        if str(arrays["mark"]) != run.fingerprint:
-            defaults = run.fingerprints_before.get(str(arrays["mark"]))
+        former = "run" not in arrays  # of a version in which the number of episodes was fixed
+        same, found = (run, str(arrays["mark"])) if former else (run.however_long, str(arrays["run"]))
+        if found != same.fingerprint:
+            defaults = same.fingerprints_before.get(found)
             if defaults is not None:
                 raise InvalidFile(
                     f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. "
                     f"Give the agent {defaults} where you left them out, and resume."
                 )
-            raise InvalidFile(
-                f"{path} belongs to another run: the agent, its problem, the seed, the watchdog or the number of "
-                "episodes differ. Resume with what it was begun with, or choose another file. After a finished run, "
-                "continue with counts=. (A run that used returns as evidence in an earlier version cannot be resumed: "
-                "they were bounded in another way.)"
+            earlier = (
+                " An earlier version wrote it, for one number of episodes: resume with that number, and then with more "
+                "if you like. (A run that used returns as evidence then cannot be resumed: they were bounded in "
+                "another way.)"
             )
-        for name in TALLY:
-            empty = getattr(self.tally, name)
-            if arrays[name].shape != empty.shape or arrays[name].dtype != empty.dtype:
-                raise InvalidFile(
-                    f"{path}: {name} has shape {arrays[name].shape}: the file is damaged. Restore a copy."
-                )
-            empty[...] = arrays[name]
-        problem, done, before = run.agent.problem, self.tally.done, self.counts.episodes
+            raise InvalidFile(
+                f"{path} belongs to another run: the agent, its problem, the environment, the seed or the watchdog "
+                f"differ. Resume with what it was begun with, or choose another file.{earlier if former else ''}"
+            )
+        tally = self._tally_from(path, arrays, run)
+        problem, done, before = run.agent.problem, tally.done, self.counts.episodes
+        if done > run.episodes and not former:
+            raise InvalidFile(
+                f"{path} holds {done:,} episodes, found episodes={run.episodes:,}. A run goes on, never back: resume "
+                f"with {done:,} or more."
+            )
         kept = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
         try:
             counts = Counts.from_arrays(path, kept)
@@ -169,7 +195,26 @@ class State:
             history = Groups.from_arrays(arrays, done)
         except ValueError as reason:
             raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
-        return State(counts, self.tally, float(earned), watch, history)
+        return State(counts, tally, float(earned), watch, history, remembered=remembered(path, arrays))
+
+    def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray], run: RunIdentity) -> "kernels.Tally":
+        """Return the tally in this file; of earlier versions it has all bins of the number of episodes."""
+        damaged = f"{path}: %s is not as it was written: the file is damaged. Restore a copy."
+        most = len(self.tally.bin_sum)
+        before = kernels.empty_tally(len(self.tally.by_h) - 1, run.episodes, most)
+        width, bins = arrays.get("width", np.int64(before.width)), len(before.bin_sum)
+        if width.ndim or width.dtype != np.int64 or width < 1:
+            raise InvalidFile(damaged % "width")
+        tally = self.tally._replace(width=int(width))
+        for name in TALLY:
+            mine, its = getattr(tally, name), arrays[name]
+            if name in CURVE and "width" in arrays:
+                bins = math.ceil(tally.done / tally.width)
+            shape = (bins, *mine.shape[1:]) if name in CURVE else mine.shape
+            if its.shape != shape or its.dtype != mine.dtype or len(its) > len(mine):
+                raise InvalidFile(damaged % name)
+            mine[: len(its)] = its
+        return tally
 
 
 def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:
@@ -201,7 +246,7 @@ class StateFile:
         self.path = path
         self.run = run
         # Computed now, because the counts that the run starts from will change.
-        self._fingerprint = None if path is None else run.fingerprint
+        self._marks = None if path is None else Marks(run.fingerprint, run.however_long.fingerprint)
         self._saved = time.perf_counter()
 
     def begin(self, fresh: State, resume: bool) -> State:
@@ -216,8 +261,8 @@ class StateFile:
 
     def save(self, state: State) -> None:
         """Save the state, unless an episode is just being entered."""
-        if self.path is not None and self._fingerprint is not None and state.complete:
-            state.save(self.path, self._fingerprint)
+        if self.path is not None and self._marks is not None and state.complete:
+            state.save(self.path, self._marks)
             self._saved = time.perf_counter()
 
     def save_now_and_then(self, state: State) -> None:

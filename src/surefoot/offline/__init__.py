@@ -2,7 +2,8 @@
 
 from surefoot.offline.logs.checking import Finding, LogReport
 from surefoot.offline.logs.codebook import Codebook
-from surefoot.offline.logs.counting import check_log, count_log
+from surefoot.offline.logs.counting import count_log
+from surefoot.offline.logs.faults import check_log
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.logs.log_returns import log_returns
 from surefoot.offline.logs.minari import from_minari, to_minari

@@ -5,12 +5,14 @@ from pathlib import Path
 
 from surefoot.agents import AGENTS, AgentByName, AgentSettings, CountingAgent
 from surefoot.agents.floor_agent import FloorAgent
+from surefoot.base.arrays import Floats
 from surefoot.bounds import BOUNDS, Bounds
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate import simulate
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import solve, worth
+from surefoot.worlds import exact
+from surefoot.worlds.exact import solve
 from surefoot.worlds.registry import FAMILIES, Family, Size, family
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -36,7 +38,7 @@ def facts(chosen: Family, world: TabularMDP) -> Facts:
     assert world.baseline is not None
     assert world.suggested_floor is not None
     problem = world.problem
-    baseline, optimum = worth(world, world.baseline), solve(world).value
+    baseline, optimum = exact.value(world, world.baseline), solve(world).value
     values = (optimum, baseline, world.suggested_floor, problem.lowest, problem.highest)
     return Facts(chosen.name, chosen.summary, world.S, world.A, world.H, *values)
 
@@ -78,23 +80,13 @@ def _kind(name: str) -> type[AgentByName]:
 
 
 def forecast_agent(
-    world: TabularMDP, name: str, floor: float | None, kappa: float | None, delta: float, pooled: bool, returns: bool
+    problem: Problem, baseline: Floats, name: str, floor: float, delta: float, pooled: bool, returns: bool
 ) -> FloorAgent:
-    """Return an agent by name to forecast for, with the world's usual baseline."""
+    """Return an agent by name to forecast for."""
     kind = _kind(name)
     if not issubclass(kind, FloorAgent) or kind.in_sum:
         raise InvalidSetting(f"There is no forecast for {name}: it is for stepmix, epsmix and step-no-mix.")
-    if floor is not None and kappa is not None:
-        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
-    assert world.baseline is not None
-    level = world.suggested_floor if floor is None else floor
-    if kappa is not None:
-        if kappa <= 0.0:
-            raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
-        level = worth(world, world.baseline) - kappa
-        world.problem.level(level, "baseline - kappa")
-    assert level is not None
-    agent = kind(world.problem, world.baseline, level, delta=delta, pooled=pooled)
+    agent = kind(problem, baseline, floor, delta=delta, pooled=pooled)
     return agent if returns else replace(agent, returns=None)
 
 
@@ -132,7 +124,7 @@ def try_agents(
     settings = AgentSettings(
         baseline=world.baseline,
         floor=level,
-        baseline_value=worth(world, world.baseline),
+        baseline_value=exact.value(world, world.baseline),
         episodes=episodes,
         delta=delta,
         bounds=bounds,

@@ -19,8 +19,10 @@ from surefoot.simulation.loops import play
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture, check_policy, uniform
 from surefoot.task.problem import Problem
-from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of, worth
-from surefoot.worlds.gymnasium import Coder, Env, TabularEnv, from_gymnasium, make, time_limit
+from surefoot.worlds import exact
+from surefoot.worlds.environments import Env, make, time_limit
+from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of
+from surefoot.worlds.gymnasium import Coder, TabularEnv, from_gymnasium
 from surefoot.worlds.tabular_mdp import TabularMDP
 
 Level = Literal["error", "warning", "note"]
@@ -104,7 +106,7 @@ def _same_dynamics(world: TabularMDP) -> bool:
 
 
 def _of_baseline(world: TabularMDP, baseline: Floats, optimum: float) -> Iterator[Finding]:
-    value = worth(world, baseline)
+    value = exact.value(world, baseline)
     if world.suggested_floor is not None and value < world.suggested_floor - VIOLATION_TOLERANCE:
         yield Finding("error", f"The baseline is worth {value:.6g}, below the floor of {world.suggested_floor:.6g}.")
     if optimum - value <= 1e-9:

@@ -182,6 +182,14 @@ def forecast(
     )
 
 
+def baseline_in(
+    problem: Problem, baseline: Floats, *, world: TabularMDP | None = None, counts: Counts | None = None
+) -> float:
+    """Return what a baseline is worth in a world, or in the one that counts suggest, in the user's units."""
+    model = _stand_in(problem, counts) if world is None else world
+    return problem.units.to_user(value_of(model, baseline))
+
+
 @dataclass(frozen=True)
 class Waiting:
     """Forecasts for other floors, and for other deltas, as (floor or delta, outlook); all else as the agent has it."""

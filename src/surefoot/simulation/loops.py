@@ -67,7 +67,7 @@ class RunContext:
         _hold_world(setup, mine)
         with_range(mine.ranges, _range(setup, seed, mine.episodes, setup.episodes))  # refused now, not at the end
         rng = np.random.default_rng(_stream(seed, mine.episodes))
-        return cls(setup, setup.world, mine, rng, new_tally(setup, mine), checkpoints, ledger)
+        return cls(setup, setup.world, mine, rng, new_tally(setup, mine, setup.episodes), checkpoints, ledger)
 
     def until_checkpoint(self, done: int) -> int:
         """Return the number of episodes from here to the next checkpoint, or to the end."""

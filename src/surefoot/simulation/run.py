@@ -12,7 +12,7 @@ from surefoot.assurance.history import History
 from surefoot.assurance.watchdog import Alarm
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import FrozenRecord, freeze
+from surefoot.base.validation import VIOLATION_TOLERANCE, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.simulation.setup import Measured, RunSetup
@@ -133,6 +133,19 @@ class Run(FrozenRecord):
         return str(self.promise) if self.optimum is None else self.promise.where_premise_is_true()
 
     @property
+    def promise_broken(self) -> bool:
+        """Did the run do what it promised not to? False where violations are not known.
+
+        An agent that keeps the sum of all episodes may be below the floor in some of them: of it the sum is judged.
+        """
+        if not self.promise.stands or self.violations is None:
+            return False
+        if self.in_sum:
+            # What rounding adds up to over so many episodes is not a loss.
+            return self.min_cumulative is not None and self.min_cumulative < -VIOLATION_TOLERANCE * self.episodes
+        return self.violations > 0
+
+    @property
     def mean_value(self) -> float:
         """Mean exact value per episode; without a true model, the mean observed return."""
         return float(np.average(self.curve.mean, weights=self.curve.episodes)) if self.episodes else math.nan
@@ -148,9 +161,15 @@ class Run(FrozenRecord):
         )
         regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
-        alarm = "" if self.alarm is None else f", {self.alarm}"
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
-        return f"Run({self.agent}{knows}, {numbers}, {self.promise}{alarm})"
+        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise})"
+
+    @property
+    def _alarm_first(self) -> str:
+        if self.alarm is None:
+            return ""
+        follow = self.episodes - self.alarm.episodes
+        return f"{self.alarm} {follow:,} episodes followed, on the baseline alone. "
 
 
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:

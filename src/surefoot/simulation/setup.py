@@ -76,10 +76,13 @@ class RunSetup:
         return Measured(value, value if self.costs is None else -cost_of(self.world, policy, self.costs.cost))
 
 
-def new_tally(setup: RunSetup, counts: Counts) -> "kernels.Tally":
-    """Return an empty tally. With warm counts the sum begins with what the agent's account proves of their episodes."""
+def new_tally(setup: RunSetup, counts: Counts, episodes: int) -> "kernels.Tally":
+    """Return an empty tally with bins for so many episodes.
+
+    With warm counts the sum begins with what the agent's account proves of their episodes.
+    """
     agent = setup.agent
-    tally = kernels.empty_tally(agent.problem.H, setup.episodes, CURVE_POINTS)
+    tally = kernels.empty_tally(agent.problem.H, episodes, CURVE_POINTS)
     if setup.baseline is not None and setup.floor == agent.floor_value(setup.baseline):
         tally.surplus[0] = agent.saved_before(counts, setup.baseline)
     return tally

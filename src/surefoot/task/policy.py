@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
+    NEARLY,
     FrozenRecord,
     as_floats,
     freeze,
@@ -25,6 +26,10 @@ from surefoot.base.validation import (
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.task.problem import Problem
 
+ROUNDED = (
+    " These nearly are: were they computed in float32? Cast to float64 and divide each row by its sum, which is what "
+    "sf.normalise(policy) does."
+)
 LARGEST_VALUE = 1e100  # of Q in boltzmann and greedy: differences stay finite
 
 
@@ -43,8 +48,21 @@ def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = 
         raise InvalidPolicy(
             f"{name} has shape {pi.shape}, expected (H, S, A) with at least one step, state and action."
         )
-    require_distributions(name, pi, "distributions over actions", InvalidPolicy)
+    require_distributions(name, pi, "distributions over actions", InvalidPolicy, hint=ROUNDED)
     return read_only(pi)
+
+
+def normalise(policy: ArrayLike) -> Floats:
+    """Return probabilities as float64 with every row (the last axis, over actions) divided by its sum.
+
+    It is for rows that were distributions before they were rounded, such as a softmax in float32. A row whose sum
+    differs from 1 by more than 0.001, or that has an entry below 0, was none, and is refused.
+    """
+    rows = as_floats("policy", policy, InvalidPolicy)
+    if rows.ndim == 0 or 0 in rows.shape:
+        raise InvalidPolicy(f"policy has shape {rows.shape}, expected rows of probabilities, such as (H, S, A).")
+    require_distributions("policy", rows, "nearly distributions over actions", InvalidPolicy, NEARLY)
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
 
 def uniform(H: int, S: int, A: int) -> Floats:

@@ -10,7 +10,8 @@ from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
 from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
 from surefoot.task.signal import signal
-from surefoot.worlds.exact import cost_of, rescaled_solve, worth
+from surefoot.worlds import exact
+from surefoot.worlds.exact import cost_of, rescaled_solve
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 
@@ -59,5 +60,7 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     answer = best_occupancy(world.P, start, world.r_rescaled, table, max(limit, cheapest))
     if answer.status == "optimal":
         policy = policy_from(answer.q, rescaled_solve(world).policy)
-        return ConstrainedOptimum(worth(world, policy), policy, cost_of(world, policy, table), limit, feasible=True)
+        return ConstrainedOptimum(
+            exact.value(world, policy), policy, cost_of(world, policy, table), limit, feasible=True
+        )
     raise InvalidSetting(f"The solver failed on this linear program: {answer.words}. Try a slightly different budget.")

@@ -39,7 +39,7 @@ class Solution(FrozenRecord):
 
 def policy_value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> Floats:
     """Return V (H+1, S) of a policy: V[h, s] is the expected return from state s at step h on; V[0, s1] is its value
-    (`world.at_start(V[0])` where there are several first states). In the user's units.
+    (`world.at_start(V[0])` where there are several first states). In the user's units. `value` returns that one number.
 
     For an EpisodicMixture, the coin-averaged values.
     """
@@ -69,8 +69,12 @@ def value_of(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
     return world.at_start(rescaled_policy_value(world, policy)[0])
 
 
-def worth(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
-    """Return the value of a policy at the start in the user's units."""
+def value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
+    """Return what a policy is worth: the expected return of an episode, in the user's units.
+
+    It is one number: averaged over the first states where there are several, and over the coin of an EpisodicMixture.
+    `policy_value` has the values of all steps and states.
+    """
     return world.problem.units.to_user(value_of(world, policy))
 
 

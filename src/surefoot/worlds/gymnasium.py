@@ -29,12 +29,11 @@ from surefoot.task.sameness import arrays_of
 from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units
 from surefoot.worlds.env_names import named, names_of
+from surefoot.worlds.environments import Env, EnvOrId, can_be_flat, make, require_time
 from surefoot.worlds.outcomes import Outcomes, rewards_by_next, structure, with_start
 from surefoot.worlds.registry import FAMILIES, Size, world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
-Env = gymnasium.Env[Any, Any]
-EnvOrId = Env | str
 Transition = tuple[float, int, float, bool]
 
 
@@ -46,9 +45,11 @@ class Coder:
         spaces = (("observation", env.observation_space), ("action", env.action_space))
         for name, space in spaces:
             if not isinstance(space, Discrete):
+                flat = name == "observation" and can_be_flat(space)
+                how = "sf.FlatDiscrete(env) does that" if flat else f"wrap the environment so that each {name} is one"
                 raise InvalidModel(
                     f"The {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many states "
-                    f"and actions: wrap the environment so that each {name} is a number."
+                    f"and actions, each a number: {how}."
                 )
         states, actions = env.observation_space, env.action_space
         assert isinstance(states, Discrete)
@@ -79,18 +80,6 @@ class Coder:
     def action(self, a: int) -> int:
         """Return the number that the environment gives to action a."""
         return a + self.first_action
-
-
-def make(env: EnvOrId) -> Env:
-    """Return the environment itself, or a new one of this id."""
-    if isinstance(env, gymnasium.Env):
-        return env
-    if not isinstance(env, str):
-        raise InvalidModel(f"Expected a Gymnasium environment or its id, found {type(env).__name__}.")
-    try:
-        return gymnasium.make(env)
-    except gymnasium.error.Error as reason:
-        raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}") from None
 
 
 # The wrappers that gymnasium.make adds to an environment, and one that only watches. Any other wrapper may change
@@ -231,27 +220,6 @@ def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
     policy = np.full((problem.H, problem.S, problem.A), 1.0 / problem.A)
     policy[extra:, :n] = given
     return policy
-
-
-def time_limit(env: Env) -> int | None:
-    """Return the number of steps after which the environment cuts an episode, if it does."""
-    limits = [env.spec.max_episode_steps] if env.spec is not None else []
-    inner: Any = env
-    while isinstance(inner, gymnasium.Wrapper):
-        if isinstance(inner, gymnasium.wrappers.TimeLimit):
-            limits.append(inner._max_episode_steps)
-        inner = inner.env
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def require_time(env: Env, H: int) -> None:
-    """Refuse a time limit below the horizon: it would cut episodes that are counted as complete."""
-    shortest = time_limit(env)
-    if shortest is not None and shortest < H:
-        raise InvalidModel(
-            f"The environment cuts episodes after {shortest} steps, before the horizon of {H}. "
-            f"Use horizon={shortest} or less, or gymnasium.make(..., max_episode_steps={H})."
-        )
 
 
 def _range(given: object) -> tuple[float, float]:

@@ -169,7 +169,8 @@ def test_it_is_said_everywhere(capsys):
     run = learnt(Coin(**BELOW))
     label = f"not supported by what was observed (alarm after {run.alarm.episodes} episodes, alpha = 0.01): certified"
     assert str(run.promise).startswith(label)
-    assert str(run.alarm) in repr(run)
+    follow = 200 - run.alarm.episodes
+    assert repr(run).startswith(f"Run({run.alarm} {follow} episodes followed, on the baseline alone. StepMix, ")
     (row,) = rows([run])
     assert row["alarm"] == str(run.alarm)
     assert row["promise"] == str(run.promise)
@@ -218,7 +219,8 @@ def test_plans_after_an_alarm(kind):
     drawn = plan.draw(np.random.default_rng(0))
     assert drawn.baseline
     np.testing.assert_array_equal(drawn.policy, learner.agent.baseline)
-    assert str(learner.watch.alarm) in plan.explain()
+    assert plan.explain().startswith(f"{learner.watch.alarm}\nNext: the baseline")
+    assert repr(learner).startswith("Learner(ALARM, only the baseline is played: ")
     assert "no promise is made" in plan.explain()
     assert "frozen after an ALARM" in repr(plan)
 
@@ -311,6 +313,30 @@ def test_resuming_across_the_alarm_is_the_same_run(kind, tmp_path, assert_same_r
             assert mine[name].tobytes() == other[name].tobytes()
     # Control: another seed has another alarm.
     assert sf.learn(Coin(changes=300), learner, **{**settings, "seed": 2}).alarm != whole.alarm
+
+
+@pytest.mark.parametrize("first", [310, 420])
+def test_a_finished_run_goes_on_with_the_same_watch_and_ledger(first, tmp_path, assert_same_run):
+    """Finished before the alarm, and after it. The ledger is of the frozen plans, too."""
+    learner, settings = agent(returns=sf.Returns()), {"seed": 1, "watchdog": sf.Watchdog()}
+    (tmp_path / "whole").mkdir()
+    files, others = (
+        {"save": folder / "run.npz", "ledger": folder / "run.ledger"} for folder in (tmp_path, tmp_path / "whole")
+    )
+    whole = sf.learn(Coin(changes=300), learner, 500, **settings, **others)
+    assert 310 < whole.alarm.episodes < 420
+    part = sf.learn(Coin(changes=300), learner, first, **settings, **files)
+    assert (part.alarm is None) == (first == 310)
+    run = sf.learn(Coin(changes=300, played=first), learner, 500, resume=True, **settings, **files)
+    assert_same_run(run, whole)
+    assert run.alarm == whole.alarm
+    for kind in files:
+        assert files[kind].read_bytes() == others[kind].read_bytes()
+    assert not sf.check_ledger(files["ledger"]).refusals
+    # Control: the process is another one from episode 310 on, and so are the bytes.
+    (tmp_path / "other").mkdir()
+    sf.learn(Coin(changes=310), learner, 500, **settings, save=tmp_path / "other" / "run.npz")
+    assert (tmp_path / "other" / "run.npz").read_bytes() != others["save"].read_bytes()
 
 
 def test_another_watchdog_is_another_run(tmp_path):

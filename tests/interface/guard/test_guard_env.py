@@ -11,6 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import surefoot as sf
+from surefoot.live import guard_env
 
 GUARD = sf.Guard(floor=0.4, low=0.0, high=1.0, stages=())
 
@@ -239,7 +240,6 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
     assert verdict.closed and not verdict.refusals and verdict.episodes == 200
     for other in (
         {"seed": 6},
-        {"episodes": 201},
         {"watchdog": None},
         {"logged": [1.0]},
         {"candidate": {"x": informed}},
@@ -247,6 +247,47 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
     ):
         with pytest.raises(sf.InvalidFile, match=r"another run.*fingerprints|other logged"):
             played(**{**settings, **other}, save=tmp_path / "b.npz", resume=True)
+
+
+@pytest.mark.parametrize("first", [1, 60, 149])
+def test_a_finished_run_goes_on_to_the_bytes_of_a_longer_one(tmp_path, first):
+    """Its file and its ledger, which it remembers; with and without an alarm on the way."""
+    for name, guard in (("fine", GUARD), ("alarmed", sf.Guard(floor=0.75, low=0.0, high=1.0))):
+        whole, parts = tmp_path / f"{name}-whole", tmp_path / f"{name}-parts"
+        for folder in (whole, parts):
+            folder.mkdir()
+        settings = {"guard": guard, "watchdog": sf.Watchdog(), "logged": [1.0, None, 0.0]}
+        longer = played(episodes=150, **settings, save=whole / "a.npz", ledger=whole / "a.ledger")
+        assert (longer.alarm != "") == (name == "alarmed")
+        played(episodes=first, **settings, save=parts / "a.npz", ledger=parts / "a.ledger")
+        run = played(episodes=150, **settings, save=parts / "a.npz", resume=True)
+        assert run.state == longer.state and run.mean_return == longer.mean_return and run.alarm == longer.alarm
+        for file in ("a.npz", "a.ledger"):
+            assert (parts / file).read_bytes() == (whole / file).read_bytes()
+        before = (parts / "a.npz").read_bytes()
+        with pytest.raises(sf.InvalidFile, match=r"holds 150 episodes, found episodes=149\..*150 or more"):
+            played(episodes=149, **settings, save=parts / "a.npz", resume=True)
+        assert (parts / "a.npz").read_bytes() == before
+        (parts / "a.ledger").unlink()
+        with pytest.raises(sf.InvalidFile, match="plans were written to it"):
+            played(episodes=151, **settings, save=parts / "a.npz", resume=True)
+
+
+def test_a_file_of_an_earlier_version_goes_on(tmp_path, monkeypatch):
+    """It was of one number of episodes, which stood in its fingerprint: resumed with that number, it may go on."""
+    now = guard_env._digest
+    monkeypatch.setattr(
+        guard_env, "_digest", lambda about: now(about if len(about) == 7 else [about[0], 60, *about[1:]])
+    )
+    settings, save = {"watchdog": sf.Watchdog()}, {"save": tmp_path / "run.npz"}
+    part = played(episodes=60, **settings, **save, env=interrupted_after(30))
+    assert part.interrupted and part.episodes == 30
+    monkeypatch.undo()
+    with pytest.raises(sf.InvalidFile, match="first resumed with the number of episodes"):
+        played(episodes=80, **settings, **save, resume=True)
+    whole = played(episodes=60, **settings)
+    assert played(episodes=60, **settings, **save, resume=True).state == whole.state
+    assert played(episodes=80, **settings, **save, resume=True).state == played(episodes=80, **settings).state
 
 
 class Fifth:

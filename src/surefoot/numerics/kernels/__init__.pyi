@@ -63,6 +63,7 @@ from .start_and_returns import start_from as start_from
 from .tally import Tally as Tally
 from .tally import add_block as add_block
 from .tally import add_episode as add_episode
+from .tally import coarser as coarser
 from .tally import empty_tally as empty_tally
 from .values import pairs_last as pairs_last
 from .values import policy_value as policy_value

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.mixing import MIXTURE, OPTIMISTIC
@@ -110,6 +110,28 @@ def add_block(tally: Tally, value: float, kept: float, source: int, h: int, floo
         k += n
         left -= n
     tally.totals[DONE] = k
+
+
+def coarser(tally: Tally) -> Tally:
+    """Return the tally with two bins of consecutive episodes in one: as many bins, of which half are in use."""
+    bins = len(tally.bin_sum)
+    half = (bins + 1) // 2
+
+    def paired(array: AnyArray, merge: np.ufunc, empty: float) -> AnyArray:
+        even = np.full((2 * half, *array.shape[1:]), empty, dtype=array.dtype)
+        even[:bins] = array
+        merged = np.full_like(array, empty)
+        merged[:half] = merge(even[::2], even[1::2])
+        return merged
+
+    return tally._replace(
+        bin_sum=paired(tally.bin_sum, np.add, 0.0),
+        bin_min=paired(tally.bin_min, np.minimum, np.inf),
+        bin_below=paired(tally.bin_below, np.add, 0),
+        bin_source=paired(tally.bin_source, np.add, 0),
+        bin_h=paired(tally.bin_h, np.add, 0),
+        width=2 * tally.width,
+    )
 
 
 def empty_tally(H: int, episodes: int, points: int) -> Tally:

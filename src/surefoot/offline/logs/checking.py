@@ -16,6 +16,13 @@ ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
 MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
     "missing": ("row", "Found {n} without {name}{some}. Fill it in, or leave out these episodes completely."),
+    "word": (
+        "row",
+        "Found {n} with a value of {name}{some}, such as {{such}}. Correct it where the log is made, or leave out "
+        "these episodes completely.",
+    ),
+    "range": ("reward", "found {n}{some}."),
+    "undeclared": ("row", "Found {n}{some} with a label that was not declared."),
     "reward": ("infinite or NaN reward", "Found {n}{some}. Remove them at their source."),
     "duplicate": (
         "repeated step",
@@ -58,6 +65,7 @@ class Finding:
     text: str
     episodes: tuple[int | str, ...] = ()  # some of those concerned
     count: int = 0  # how many rows or episodes are concerned
+    rows: tuple[int | str, ...] = ()  # the first of them, counted from 1 below a header; of several files with names
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class LogReport:
                 f"{log.mean_return:.6g}",
             ]
         for finding in self.findings:
-            lines.append(f"{finding.kind}: {finding.text}")
+            lines.append(f"{finding.kind}: {finding.text}{first_rows(finding)}")
         lines.append("The log can be used." if self.usable else "The log cannot be used as it is.")
         return "\n".join(lines)
 
@@ -126,6 +134,12 @@ def sizes(log: "LogCounts") -> str:
     added += [] if log.unseen_state is None else ["one of them for all states that were never seen"]
     states += f" ({'; '.join(added)})" if added else ""
     return f"H = {how_many(log.H, 'step')}, S = {states}, A = {how_many(log.A, 'action')}"
+
+
+def first_rows(finding: Finding) -> str:
+    """Write ` First rows: 3, 17.`, where they are known."""
+    some = ", ".join(f"{row}" for row in finding.rows)
+    return f" First rows: {some}." if some else ""
 
 
 def audit(log: OpenLog, horizon: int | None = None) -> LogReport:
@@ -149,8 +163,8 @@ def _missing(log: OpenLog) -> list[Finding]:
     names = (*COLUMNS, *(flag for flag in FLAGS if flag in log.flags))
     tests = {name: f"{name} IS NULL" for name in names}
     return [
-        Finding("error", "missing", described("missing", n, _named(some), name=name), _episodes(some), n)
-        for name, n, some in _tested(log, "log", tests)
+        Finding("error", "missing", described("missing", n, named(some), name=name), episodes_of(some), n)
+        for name, n, some in tested(log, "log", tests)
     ]
 
 
@@ -158,18 +172,31 @@ def _rewards(log: OpenLog) -> list[Finding]:
     """Find rewards that are not finite numbers."""
     # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN (duckdb#25521).
     return [
-        Finding("error", what, described(what, n, _named(some)), _episodes(some), n)
-        for what, n, some in _tested(log, "log", {"reward": "NOT isfinite(reward)"})
+        Finding("error", what, described(what, n, named(some)), episodes_of(some), n)
+        for what, n, some in tested(log, "log", {"reward": "NOT isfinite(reward)"})
     ]
 
 
 def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
     """Check steps, states and ends within each episode, by one pass in the order of steps."""
-    (first, last) = log.row("SELECT min(step), max(step) FROM log")
+    first, last = log.row("SELECT min(step), max(step) FROM log")
+    start, final = ends_of(first, last, horizon)
+    return [
+        Finding("error", what, described(what, n, named(some), final=final), episodes_of(some), n)
+        for what, n, some in tested(log, in_order(final), chain_tests(start, final))
+    ]
+
+
+def ends_of(first: int, last: int, horizon: int | None) -> tuple[int, int]:
+    """Return the numbers of the first step of an episode, and of the last."""
     start = 1 if first == 1 else 0
     H = int(last) - start + 1 if horizon is None else horizon
-    final = start + H - 1
-    tests = {
+    return start, start + H - 1
+
+
+def chain_tests(start: int, final: int) -> dict[str, str]:
+    """Return what is wrong with a row of `in_order`, and when."""
+    return {
         "duplicate": "before = step",
         "gap": f"(before IS NULL AND step <> {start}) OR before < step - 1",
         "chain": "before = step - 1 AND arrived <> state AND NOT ended",
@@ -177,18 +204,18 @@ def _chains(log: OpenLog, horizon: int | None) -> list[Finding]:
         "short": f"after IS NULL AND NOT terminated AND NOT truncated AND step < {final}",
         "truncated": f"after IS NULL AND truncated AND NOT terminated AND step < {final}",
     }
-    rows = (
+
+
+def in_order(final: int, which: str = "true") -> str:
+    """Return the rows up to the last step, each with the row before it and after it in its episode."""
+    return (
         "(SELECT *, lag(step) OVER w AS before, lead(step) OVER w AS after, "
         "lag(next_state) OVER w AS arrived, coalesce(lag(terminated) OVER w, false) AS ended "
-        f"FROM log WHERE step <= {final} WINDOW w AS (PARTITION BY episode ORDER BY step))"
+        f"FROM log WHERE step <= {final} AND {which} WINDOW w AS (PARTITION BY episode ORDER BY step))"
     )
-    return [
-        Finding("error", what, described(what, n, _named(some), final=final), _episodes(some), n)
-        for what, n, some in _tested(log, rows, tests)
-    ]
 
 
-def _tested(log: OpenLog, rows: str, tests: Mapping[str, str]) -> Iterator[tuple[str, int, Any]]:
+def tested(log: OpenLog, rows: str, tests: Mapping[str, str]) -> Iterator[tuple[str, int, Any]]:
     """For each test that some row meets, yield its name, how many rows meet it, and some of their episodes."""
     asked = [f"count(*) FILTER ({test}), min(episode, {ASKED}) FILTER ({test})" for test in tests.values()]
     answer = iter(log.row(f"SELECT {', '.join(asked)} FROM {rows}"))
@@ -239,15 +266,16 @@ def _about(counted: "LogCounts") -> list[Finding]:
     return found
 
 
-def _episodes(some: Any) -> tuple[int | str, ...]:
+def episodes_of(some: Any) -> tuple[int | str, ...]:
+    """Return the first of these episodes, each once."""
     return tuple(dict.fromkeys(some or ()))[:NAMED]
 
 
-def _named(some: Any) -> str:
+def named(some: Any) -> str:
     """Write ` (episodes 3, 17, 18, ...)`."""
-    named, all_of = _episodes(some), len(set(some or ()))
-    if not named:
+    some_of, all_of = episodes_of(some), len(set(some or ()))
+    if not some_of:
         return ""
-    noun = "episode" if len(named) == 1 else "episodes"
+    noun = "episode" if len(some_of) == 1 else "episodes"
     more = ", ..." if all_of > NAMED else ""
-    return f" ({noun} {', '.join(str(x) for x in named)}{more})"
+    return f" ({noun} {', '.join(str(x) for x in some_of)}{more})"

@@ -14,7 +14,7 @@ from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
 from surefoot.base.validation import LONGEST, REWARD_UNITS, require_integer, require_number
 from surefoot.errors import InvalidLog, InvalidSetting
-from surefoot.offline.logs.checking import LogReport, audit, first_problem
+from surefoot.offline.logs.checking import first_problem
 from surefoot.offline.logs.codebook import Codebook, Declared, coded
 from surefoot.offline.logs.folds import keys_of, mixed_in_sql
 from surefoot.offline.logs.log_counts import LogCounts
@@ -146,19 +146,24 @@ def _range(
         raise InvalidLog(source.complaint(None))
     if given is None:  # what was seen is not what is possible: this range only serves to count
         return (min(low, 0.0), max(high, 1.0)), False
-    try:
-        low_end, high_end = given
-        declared = Units(low_end, high_end)
-    except (TypeError, ValueError):
-        raise InvalidSetting(
-            f"reward_range is {given!r}, expected (low, high), the lowest and the highest possible reward."
-        ) from None
+    declared = declared_units(given)
     if not (declared.admits(low) and declared.admits(high)):
         raise InvalidLog(
             f"{source.where}: rewards lie in {low:g}..{high:g}, outside the declared range ({declared.low:g}, "
             f"{declared.high:g}). Bounds for a narrower range prove nothing: declare a wider one."
         )
     return (declared.low, declared.high), True
+
+
+def declared_units(given: object) -> Units:
+    """Return the units of the range that was declared."""
+    try:
+        low_end, high_end = given  # type: ignore[misc]
+        return Units(low_end, high_end)  # type: ignore[has-type]
+    except (TypeError, ValueError):
+        raise InvalidSetting(
+            f"reward_range is {given!r}, expected (low, high), the lowest and the highest possible reward."
+        ) from None
 
 
 def _after_end(given: float, reward_range: tuple[float, float], declared: bool) -> float:
@@ -467,34 +472,3 @@ def _places(table: Mapping[str, AnyArray], codebook: Codebook) -> tuple[Ints, In
     """Return the numbers of step, state and action of each row."""
     s, a = coded("state", table["state"], codebook.states)[1], coded("action", table["action"], codebook.actions)[1]
     return np.asarray(table["step"], dtype=np.int64), s, a
-
-
-def check_log(
-    paths: Paths,
-    *,
-    seed: int = 0,
-    columns: Mapping[str, str] | None = None,
-    horizon: int | None = None,
-    states: Declared = None,
-    actions: Declared = None,
-    reward_range: tuple[float, float] | None = None,
-    after_end: float | None = None,
-    memory: str = MEMORY,
-    threads: int | None = None,
-) -> LogReport:
-    """Look at every episode of a log: is it complete, does each state follow from the one before, what is missing?
-
-    The arguments are those of `count_log`; its result is in `report.counted`. A log that cannot be read at all raises
-    InvalidLog; everything else is a finding.
-    """
-    steps = None if horizon is None else require_horizon(horizon)
-    with open_log(paths, columns, memory, threads) as log:
-        report = audit(log, steps)
-        if not report.usable:
-            return report
-        try:
-            source, glance = glanced(log, horizon, reward_range, after_end)
-            found = counted(source, glance, seed, states, actions)
-        except InvalidLog as refusal:
-            return report.with_error(str(refusal))
-        return report.with_counts(found)

@@ -78,22 +78,11 @@ def open_log(
     threads: int | None = None,
 ) -> Iterator[OpenLog]:
     """Open one file, several files, or a glob. What does not fit into `memory` goes to a temporary folder."""
-    import duckdb
-
-    files, reader = find_files(paths)
-    patterns = [re.sub(r"[*?\[]", r"[\g<0>]", file) for file in files]  # DuckDB reads a name as a pattern again
+    _, patterns, reader, where = files_as_patterns(paths)
     names = column_names(columns)
     cores = None if threads is None else require_integer("threads", threads, 1, InvalidSetting)
-    where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, duckdb.connect() as con:
-        try:
-            con.execute(f"SET memory_limit = '{_size(memory)}'")
-        except duckdb.Error:
-            raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
-        con.execute(f"SET temp_directory = {quote_text(spill)}")
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(memory, spill) as con:
         con.execute("SET preserve_insertion_order = false")
-        con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by index, not by hash
-        con.execute("SET enable_progress_bar = false")  # a progress bar would mix with the output of a command
         if cores is not None:
             con.execute(f"SET threads = {cores}")
         with readable(where):
@@ -101,9 +90,32 @@ def open_log(
             kinds = _typed(con, patterns) if folder is None else _as_text(con, reader, patterns, names, folder)
             if con.execute("SELECT 1 FROM raw LIMIT 1").fetchone() is None:
                 raise InvalidLog(f"{where} is empty: it has no rows. Expected one row for each step of each episode.")
-            _require_columns(where, names, kinds)
+            require_columns(where, names, kinds)
             text, flags = _view(con, where, names, kinds, folder)
         yield OpenLog(con, where, text, flags)
+
+
+def files_as_patterns(paths: Paths) -> tuple[list[str], list[str], str, str]:
+    """Return the files of a log, as names and as DuckDB's patterns, their reader, and what the log is called."""
+    files, reader = find_files(paths)
+    patterns = [re.sub(r"[*?\[]", r"[\g<0>]", file) for file in files]  # DuckDB reads a name as a pattern again
+    return files, patterns, reader, files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+@contextmanager
+def connected(memory: str, spill: str) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """Open DuckDB with so much memory, and a folder for what does not fit."""
+    import duckdb
+
+    with duckdb.connect() as con:
+        try:
+            con.execute(f"SET memory_limit = '{_size(memory)}'")
+        except duckdb.Error:
+            raise InvalidSetting(f"memory is {memory!r}, expected a size such as '512MB' or '4GB'.") from None
+        con.execute(f"SET temp_directory = {quote_text(spill)}")
+        con.execute("SET perfect_ht_threshold = 18")  # bits of keys: small tables are filled by index, not by hash
+        con.execute("SET enable_progress_bar = false")  # a progress bar would mix with the output of a command
+        yield con
 
 
 @contextmanager
@@ -239,7 +251,7 @@ def _as_text(
     return kinds
 
 
-def _require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
+def require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, str]) -> None:
     """Refuse a log that lacks a column."""
     there = {name.lower() for name in kinds}
     missing = [name for name in COLUMNS if names[name].lower() not in there]

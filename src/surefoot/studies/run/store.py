@@ -327,7 +327,7 @@ def read_results(path: str | Path) -> Results:
         # The study may have got another label since.
         found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
     ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
-    return Results(target, study, about["versions"], ordered, _seconds(target))
+    return Results(target, study, about["versions"], ordered, math.fsum(noted_times(target).values()))
 
 
 def read_trials(paths: Sequence[Path], cells: Sequence[Cell] | None = None) -> list[Trial]:
@@ -433,21 +433,21 @@ def _fits(name: str, value: Any) -> bool:
     return type(value) is (list if kind.endswith("[]") else PYTHON_TYPES[kind])
 
 
-def _seconds(path: Path) -> float:
-    """Return the sum of the noted times; of each trial the last."""
+def noted_times(path: Path) -> dict[Key, float]:
+    """Return how long trials took, in seconds; of each trial the last time that was noted."""
     last: dict[Key, float] = {}
     try:
         with opened(path / TIMES, "lines of times") as stream:
             lines = stream.read(LARGEST_TIMES).decode().splitlines()
     except (OSError, ValueError):
-        return 0.0
+        return last
     for line in lines:
         try:
             entry = strict_json(line)
             last[entry["panel"], entry["learner"], entry["trial"]] = max(0.0, float(entry["seconds"]))
         except (ValueError, KeyError, TypeError):
             continue  # a line that a killed process left half written
-    return math.fsum(last.values())
+    return last
 
 
 def study_folders(path: str | Path) -> list[Path]:

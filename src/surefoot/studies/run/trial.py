@@ -6,6 +6,7 @@ workers change nothing, and more trials leave those that are there as they are.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -28,7 +29,8 @@ from surefoot.simulation.simulate import simulate
 from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
-from surefoot.worlds.exact import rescaled_solve, worth
+from surefoot.worlds import exact
+from surefoot.worlds.exact import rescaled_solve
 from surefoot.worlds.registry import world as build_world
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -137,8 +139,8 @@ class Trial(FrozenRecord):
         return self.violations > 0
 
 
-def run_trial(cell: Cell, trial: int) -> Trial:
-    """Run trial number `trial` of this cell."""
+def run_trial(cell: Cell, trial: int, recorded: Sequence[int] | None = None) -> Trial:
+    """Run trial number `trial` of this cell. Certificates are `recorded` at its checkpoints, or at these episodes."""
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     problem = built.world.problem
     with warnings.catch_warnings():
@@ -165,7 +167,7 @@ def run_trial(cell: Cell, trial: int) -> Trial:
             child(cell.seed, trial, RUN),
             floor=built.floor,
             progress=False,
-            checkpoints=checkpoints(cell.episodes),
+            checkpoints=checkpoints(cell.episodes) if recorded is None else recorded,
         )
     if run.interrupted:
         raise KeyboardInterrupt
@@ -213,7 +215,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
         given = scenario.world_of(trial)
         world = build_world(given["name"], **{size: value for size, value in given.items() if size != "name"})
         policy = policy_of(world, scenario.baseline if scenario.log is None else scenario.log.behaviour)
-        value = worth(world, policy)
+        value = exact.value(world, policy)
         floor = _floor_of(world, scenario, value)
     except SurefootError as reason:
         raise InvalidStudy(f"Scenario {scenario.id!r}: {reason}") from None
@@ -223,7 +225,7 @@ def build_scenario(scenario: Scenario, delta: float, seed: int, trial: int) -> B
     return BuiltScenario(
         world,
         learnt.policy,
-        worth(world, learnt.policy),
+        exact.value(world, learnt.policy),
         floor,
         delta / 2,
         certificate=learnt.certificate if learnt.certified else None,

@@ -1,0 +1,249 @@
+"""The command `forecast`: for a world, for a log or counts of one's own, for an environment. Parse, call, print."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from surefoot.cli.console import echo, echo_json
+from surefoot.cli.logs import Actions, AfterEnd, Column, Horizon, Range, States, log_options, only_for, parse_labels
+from surefoot.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from surefoot.base.arrays import Floats
+    from surefoot.task.counts import Counts
+    from surefoot.task.problem import Problem
+    from surefoot.worlds.tabular_mdp import TabularMDP
+
+COUNTS = ("log-counts", "counts", "learner", "learning")  # kinds of .npz files that hold counts
+
+
+class Grounds(NamedTuple):
+    """What a forecast is made from, and what it is called."""
+
+    called: str
+    problem: "Problem"
+    baseline: "Floats"
+    world: "TabularMDP | None" = None
+    counts: "Counts | None" = None
+    floor: float | None = None  # the world's own
+
+
+def forecast(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[WORLD|LOG|COUNTS|ENVIRONMENT]",
+            help="A world; a log (Parquet, CSV or JSON); counts (.npz: of `logs count`, of a learner or of a run); or "
+            "the id of a Gymnasium environment. Default: a random world of the sizes given by --set.",
+        ),
+    ] = None,
+    agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
+    floor: Annotated[
+        float | None, typer.Option(help="The floor, in the units of the rewards. Default: the world's own.")
+    ] = None,
+    kappa: Annotated[
+        float | None,
+        typer.Option(help="Instead of a floor: the distance from the floor up to the baseline, in units of return."),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The largest probability that the promise fails.")] = 0.05,
+    pooled: Annotated[bool, typer.Option(help="Pool counts over steps (where all steps are alike).")] = False,
+    returns: Annotated[bool, typer.Option(help="Use the returns of baseline episodes as evidence, too.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="A picture: waiting time against the floor and against delta.")
+    ] = None,
+    size: Annotated[
+        list[str] | None, typer.Option("--set", help="A size of the world, such as S=8; repeatable.")
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="A policy file, of `surefoot baseline` or `save_policy`. Default: the world's own; what the log "
+            "played; in an environment, actions drawn uniformly."
+        ),
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(help="Of a log: as-logged, or as-logged-by-next-state. Default: unknown.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Of a log: where every episode starts, or as-logged. Default: unknown.")
+    ] = None,
+    support: Annotated[
+        str | None, typer.Option(help="Of a log: as-logged, only transitions that were seen are possible.")
+    ] = None,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
+    ] = False,
+    column: Column = None,
+    horizon: Horizon = None,
+    reward_range: Range = None,
+    states: States = None,
+    actions: Actions = None,
+    after_end: AfterEnd = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Estimate after how many episodes an agent leaves its baseline, by three methods.
+
+    They are sharp certificates, the paper's bounds, and the paper's own lemma. Of a log the frequencies are taken for
+    the world, and the forecast is for an agent that goes on from it. It proves nothing.
+    """
+    from dataclasses import asdict
+
+    from surefoot.simulation.by_name import forecast_agent
+    from surefoot.simulation.figures import plot_waiting
+    from surefoot.simulation.forecast import forecast as forecast_of
+    from surefoot.simulation.forecast import waiting_times
+    from surefoot.worlds.registry import FAMILIES
+
+    of_log = {"--column": column, "--states": states, "--actions": actions, "--after-end": after_end}
+    of_log |= {"--rewards": rewards, "--start": start, "--support": support}
+    of_both = {"--horizon": horizon, "--reward-range": reward_range, "--stationary": stationary or None}
+    if source is None or source in FAMILIES:
+        only_for("logs and environments", source or "random", {**of_log, **of_both})
+        grounds = _world(source or "random", size, baseline)
+    elif _is_file(source):
+        only_for("worlds", source, {"--set": size})
+        how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB")
+        known = {"rewards": rewards, "start": start, "support": support, "stationary": stationary}
+        given = {**of_log, **of_both}
+        grounds = _counted(source, how, known, given, baseline, pooled)
+    else:
+        only_for("logs", source, of_log)
+        only_for("worlds", source, {"--set": size})
+        grounds = _environment(source, horizon, reward_range, stationary, baseline)
+    level, guess = _level(grounds, floor, kappa)
+    built = forecast_agent(grounds.problem, grounds.baseline, agent, level, delta, pooled, returns)
+    found = forecast_of(built, world=grounds.world, counts=grounds.counts, kappa=guess)
+    if out is not None:
+        if guess is not None:
+            raise InvalidSetting("A picture needs a model or counts: leave --out out, or give a log.")
+        plot_waiting(waiting_times(built, world=grounds.world, counts=grounds.counts), out)
+    if as_json:
+        echo_json({"world": grounds.called, **asdict(found)})
+    else:
+        echo(f"{grounds.called}: {found}")
+
+
+def _is_file(source: str) -> bool:
+    """Is this a log or a file of counts, or meant to be one?"""
+    from surefoot.offline.logs.reading import READERS
+
+    endings = (".npz", *(ending for some in READERS.values() for ending in some))
+    return source.lower().endswith(endings) or Path(source).exists()
+
+
+def _world(name: str, size: list[str] | None, baseline: Path | None) -> Grounds:
+    """Return a world by its name, with its usual baseline or another one."""
+    from surefoot.simulation import by_name
+    from surefoot.worlds.registry import world as build_world
+
+    built = build_world(name, **by_name.parse_sizes(name, size or []))
+    assert built.baseline is not None
+    policy = built.baseline if baseline is None else _policy(baseline, built.problem)
+    return Grounds(built.name, built.problem, policy, built, floor=built.suggested_floor)
+
+
+def _counted(
+    source: str,
+    how: dict[str, Any],
+    known: dict[str, Any],
+    given: Mapping[str, object],
+    baseline: Path | None,
+    pooled: bool,
+) -> Grounds:
+    """Return what a log, or counts that were saved, suggest."""
+    from surefoot.base.files import read_arrays
+    from surefoot.offline import LogCounts, count_log
+    from surefoot.offline.methods.robust import cloned
+    from surefoot.task.counts import Counts
+
+    kind = ""
+    if source.endswith(".npz"):
+        kind, arrays = read_arrays(source, dict.fromkeys(COUNTS, ()))
+        of_counts = {name: value for name, value in given.items() if name not in DECLARED}
+        only_for("logs", source, of_counts if kind == "log-counts" else given)
+    if kind in ("", "log-counts"):
+        log = LogCounts.load(source) if kind else count_log(source, **how)
+        first = parse_labels(known["start"]) if isinstance(log.codebook.states[0], int) else known["start"]
+        problem = log.problem(known["rewards"], start=first, support=known["support"], stationary=known["stationary"])
+        counts = log.counts.pool() if pooled else log.counts
+        policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
+        return Grounds(source, problem, policy, counts=counts)
+    if baseline is None:
+        raise InvalidSetting(
+            f"{source} holds counts, and does not say what they are of. Give --baseline FILE, written by `surefoot "
+            "baseline`, which has the problem with it."
+        )
+    from surefoot.offline.baseline_file import load_baseline
+
+    made = load_baseline(baseline)
+    mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+    counts = Counts.load(source) if kind == "counts" else Counts.from_arrays(source, mine)
+    counts.adopt(made.problem)
+    return Grounds(source, made.problem, made.policy, counts=counts)
+
+
+DECLARED = ("--rewards", "--start", "--support", "--stationary")  # about counts of a log, after they were counted
+
+
+def _environment(
+    source: str,
+    horizon: int | None,
+    reward_range: tuple[float, float] | None,
+    stationary: bool,
+    baseline: Path | None,
+) -> Grounds:
+    """Return what a Gymnasium environment shows: its model, or only its sizes."""
+    from surefoot.errors import InvalidModel
+    from surefoot.task.policy import uniform
+    from surefoot.worlds.gymnasium import from_gymnasium
+    from surefoot.worlds.tabular_mdp import TabularMDP
+
+    if horizon is None:
+        raise InvalidSetting(
+            f"{source} is no world of ours (`surefoot worlds` lists them) and no file. If it is a Gymnasium "
+            "environment, give the steps of an episode: --horizon."
+        )
+    try:
+        made = from_gymnasium(source, horizon=horizon, reward_range=reward_range, stationary=stationary)
+    except InvalidModel as refusal:
+        raise InvalidSetting(str(refusal)) from None
+    problem = made.problem if isinstance(made, TabularMDP) else made
+    policy = uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
+    return Grounds(source, problem, policy, made if isinstance(made, TabularMDP) else None)
+
+
+def _policy(path: Path, problem: "Problem") -> "Floats":
+    """Return the policy in a file, for this problem."""
+    from surefoot.errors import InvalidFile
+    from surefoot.task.policy import EpisodicMixture, check_policy, load_policy
+
+    policy = load_policy(path)
+    if isinstance(policy, EpisodicMixture):
+        raise InvalidFile(f"{path} holds a coin between two policies, expected one policy.")
+    return check_policy(policy, problem, f"policy in {path}")
+
+
+def _level(grounds: Grounds, floor: float | None, kappa: float | None) -> tuple[float, float | None]:
+    """Return the floor, and kappa where nothing but a guess is known of the process."""
+    from surefoot.simulation.forecast import baseline_in
+
+    if floor is not None and kappa is not None:
+        raise InvalidSetting("Give either --floor or --kappa: the floor is the baseline's value minus kappa.")
+    if kappa is not None and kappa <= 0.0:
+        raise InvalidSetting(f"kappa is {kappa:g}, expected how far the baseline is above the floor, > 0.")
+    if grounds.world is None and grounds.counts is None:
+        if kappa is None:
+            raise InvalidSetting(
+                f"{grounds.called} shows no model: nobody knows what a baseline is worth there. Give --kappa, a guess "
+                "of how far it is above the floor."
+            )
+        return grounds.problem.lowest, kappa
+    if kappa is not None:
+        level = baseline_in(grounds.problem, grounds.baseline, world=grounds.world, counts=grounds.counts) - kappa
+        grounds.problem.level(level, "baseline - kappa")
+        return level, None
+    if floor is None and grounds.floor is None:
+        raise InvalidSetting("Give --floor, in the units of the rewards, or --kappa.")
+    return floor if floor is not None else float(grounds.floor or 0.0), None

@@ -1,0 +1,112 @@
+"""A learner in one file: its counts, its watch and its place in its ledger, written together, whole or not at all."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.agents.base import Agent, adapted
+from surefoot.assurance.ledger import require_floor_agent
+from surefoot.assurance.watchdog import Watchdog
+from surefoot.base.files import read_arrays, write_arrays
+from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidSetting
+from surefoot.live.alarms import OnAlarm
+from surefoot.live.kept_ledger import ledger_arrays, ledger_to_write, remembered
+from surefoot.live.learner import Learner
+from surefoot.live.saved_state import RunIdentity
+from surefoot.task.counts import Counts
+
+KIND = "learner"
+NUMBERS = ("episodes", "unlike_table", "absorbing_state")  # the last: -1, none was given
+WATCH = ("watch_about", "watch_state")
+NEEDED = ("learner_of", "seed", "numbers", "after_end", "counts_n_sas")
+
+
+def save_learner(learner: Learner, path: str | Path) -> None:
+    """Write all that a learner has to remember between two episodes; `load_learner` goes on from it.
+
+    The file is written whole or not at all, and what it says of the ledger is on disk before: after a crash at any
+    moment the last file that was written, and the ledger, go on together.
+    """
+    if learner.under_way:
+        raise InvalidEpisode("An episode is under way: nothing was saved. Call end() or abandon() first.")
+    given, after_end = learner.ends
+    alpha = None if learner.watch is None else learner.watch.bet.alpha
+    numbers = [learner.episodes, learner.unlike_table, -1 if given is None else given]
+    about = {
+        "learner_of": _fingerprint(learner.agent, learner.seed, alpha),
+        "seed": f"{learner.seed:x}",
+        "numbers": np.array(numbers, dtype=np.int64),
+        "after_end": np.float64(np.nan if after_end is None else after_end),
+    }
+    counts = {f"counts_{name}": array for name, array in learner.counts.arrays().items()}
+    watch: dict[str, Any] = {} if learner.watch is None else dict(learner.watch.arrays())
+    write_arrays(path, KIND, {**counts, **watch, **ledger_arrays(learner.ledger, path), **about})
+
+
+def load_learner(
+    path: str | Path, agent: Agent, *, ledger: str | Path | None = None, on_alarm: OnAlarm | None = None
+) -> Learner:
+    """Return the learner that `save_learner` wrote, with the same seed, counts, watch and ledger: it acts as if it had
+    never stopped.
+
+    The agent must be the one that it had. Plans that were written to the ledger after the file are removed: they are
+    made again. `ledger` says where the ledger is now, if it was moved without the file; `on_alarm` is as in `Learner`.
+    """
+    _, arrays = read_arrays(path, {KIND: NEEDED})
+    damaged = f"{path}: its content is not as it was written: the file is damaged. Restore a copy."
+    numbers, after_end, seed = arrays["numbers"], arrays["after_end"], _seed(str(arrays["seed"]))
+    shapes = (numbers.shape, numbers.dtype.kind, after_end.shape, after_end.dtype.kind)
+    if shapes != ((len(NUMBERS),), "i", (), "f") or seed is None or min(numbers[:2]) < 0:
+        raise InvalidFile(damaged)
+    watched = "watch_about" in arrays
+    alpha = float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
+    if str(arrays["learner_of"]) != _fingerprint(agent, seed, alpha):
+        raise InvalidFile(
+            f"{path} belongs to another learner: the agent, its problem, floor, delta or settings differ. Give the "
+            "agent that it was saved with."
+        )
+    episodes, unlike, given = numbers.tolist()
+    try:
+        mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
+        counts = Counts.from_arrays(path, mine)
+    except InvalidCounts as reason:
+        raise InvalidFile(f"{damaged} ({reason})") from None
+    watch = None
+    if alpha is not None:
+        watch = Watchdog(alpha).on(agent).restored(path, *(arrays.get(n, np.zeros(0)) for n in WATCH))
+    known = remembered(path, arrays)
+    written = None
+    if ledger is not None or known is not None:
+        written = ledger_to_write(ledger, known, require_floor_agent(agent), counts.episodes)
+    learner = Learner(
+        agent,
+        seed,
+        counts,
+        episodes,
+        None if given < 0 else given,
+        written,
+        watch,
+        after_end=None if np.isnan(after_end) else float(after_end),
+        on_alarm=on_alarm,
+    )
+    learner.unlike_table = unlike
+    return learner
+
+
+def _seed(text: str) -> int | None:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return None
+
+
+def _fingerprint(agent: Agent, seed: int, alpha: float | None) -> str:
+    """Return a digest of all that decides how a learner goes on, its counts aside."""
+    mine = adapted(agent)
+    none = Counts.zeros(mine.problem, mine.pooled)
+    try:
+        watchdog = None if alpha is None else Watchdog(alpha)
+    except InvalidSetting:
+        return ""  # no watchdog has this alpha
+    return RunIdentity(mine, ("", "Learner"), None, 0, seed, none, None, watchdog).fingerprint
