@@ -384,6 +384,8 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     guard, state = run.guard, run.state
     columns, names = state.tickets.columns, [policy.name for policy in state.policies]
     settled = (columns.code != OPEN) & ~np.isnan(columns.ret)
+    if not settled.any():
+        raise InvalidSetting("No episode of this run has a return yet: there is nothing to draw.")
     one = Sample(settled.astype(np.int64), columns.ret, np.zeros(len(settled)), columns.ret, columns.ret)
     starts = group_starts(np.ones(len(settled), dtype=np.int64))
     size = np.diff([*starts, len(settled)])
@@ -409,7 +411,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
             f"{state.open_tickets:,} episodes without a return are in no mean; in lower values they count as the worst."
         )
     returns = columns.ret[settled]
-    mean = f"{returns.mean():.4g} {guard.unit}".rstrip() if returns.size else "no return yet"
+    mean = f"{returns.mean():.4g} {guard.unit}".rstrip()
     return Scene(
         heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
         course=course,

@@ -309,6 +309,9 @@ class TestRun:
             sf.plot_run({})
         with pytest.raises(sf.InvalidSetting, match="no episode"):
             sf.plot_run(replace(run, episodes=0))
+        guard, silent = sf.Guard(floor=0.3, low=0.0, high=1.0), sf.Outcomes([1.0], [1.0], lost=1.0)
+        with pytest.raises(sf.InvalidSetting, match="No episode of this run has a return yet"):
+            sf.plot_run(sf.simulate_guard(guard, silent, silent, 10, seed=0))
         with pytest.raises(sf.InvalidSetting, match=r"expected one of \.png"):
             sf.plot_run(run, tmp_path / "run.xyz")
 
@@ -383,6 +386,17 @@ class TestPlan:
         if len(changes) < 10:
             assert len(heads) <= len(changes) + 1
         assert len(heads) <= 10
+
+    def test_agents_without_a_baseline_are_compared_with_none(self):
+        world = sf.world("trap")
+        agent = sf.BPIUCBVI(world.problem)
+        figure = sf.plot_plan(agent.plan(sf.Counts.zeros(world.problem)))
+        assert len(figure.axes) == 1  # no colours to read
+        assert not any("baseline" in text.get_text() for text in figure.axes[0].texts)
+        rival = sf.DOPE(world.problem, world.baseline, world.suggested_floor, baseline_value=0.685, episodes=100)
+        figure = sf.plot_plan(rival.plan(sf.Counts.zeros(world.problem)))
+        assert len(figure.axes) == 2
+        assert "Every decision is the baseline's." in figure.axes[0].get_xlabel()
 
     def test_refusals(self, played):
         _, agent, _ = played
