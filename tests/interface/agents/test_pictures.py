@@ -196,6 +196,7 @@ class TestRun:
         assert labelled(above, "certified lower value").get_ydata()[-1] == run.history.lower[last].min()
         assert set(labelled(above, "first mixture").get_xdata()) == {run.first_mixture}
         assert set(labelled(above, "first optimistic").get_xdata()) == {run.first_optimistic}
+        assert "while the plan is trusted\n(begins at -15)" in labelled(above, "trusted").get_label()
         text = below.get_xlabel().replace("\n", " ")
         assert str(run.promise) in text
         assert "about 95 % for one mean at a time, and no certificate" in text
@@ -270,6 +271,9 @@ class TestRun:
         assert "sampling" not in below.get_xlabel()
         lower = labelled(above, "certified lower value")
         assert lower.get_ydata()[-1] == run.trace.lower[-1]
+        bare = sf.simulate(world, sf.BPIUCBVI(world.problem), 300, seed=0, checkpoints=[100, 300])
+        above, _ = sf.plot_run(bare).axes
+        assert "no floor is promised" in labelled(above, "lower value").get_label()
         scaled = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1))
         above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
         assert "NOT CERTIFIED" in above.get_title()
