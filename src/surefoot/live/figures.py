@@ -36,6 +36,9 @@ HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
 MOST_POLICIES, LEAST_SHARE = 4, 0.02  # whose lower values are drawn: of those that played so many episodes
 
 
+TRUSTED = "while the plan is trusted"
+
+
 class Sample(NamedTuple):
     """Groups of returns: how many, their means, the sums of squared differences from them, the lowest, the highest."""
 
@@ -104,7 +107,8 @@ class Lower(NamedTuple):
     name: str
     episode: Floats
     value: Floats
-    certified: Bools  # or only trusted
+    certified: Bools
+    other: str = TRUSTED  # what is said of the others
 
 
 class Scene(NamedTuple):
@@ -233,7 +237,7 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
             lw=1.4,
             ls=(0, (1.2, 1.0)),
             zorder=4,
-            label=f"{name}lower value, not yet the floor\n(trusted; from {start:.4g})",
+            label=f"{name}lower value, {line.other}\n(begins at {start:.4g})",
         )
     known = line.value[np.isfinite(line.value)]
     return np.array([known[-1]]) if known.size else np.zeros(0)
@@ -317,6 +321,10 @@ def _scene_of_agent(run: Run) -> Scene:
         )
         if k is not None
     ]
+    if run.promise.scope is None:
+        lower = [line._replace(other="no floor is promised") for line in lower]
+    elif run.in_sum:
+        lower = [line._replace(other="certified in the sum alone") for line in lower]
     mean = run.mean_value if run.mean_return is None else run.mean_return
     earned = f"{run.units.amount(float(f'{mean:.4g}'))} per episode {'on average' if run.history else 'expected'}"
     notes = [f"{run.agent}: {run.promise_in_words}"]
@@ -384,6 +392,8 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     guard, state = run.guard, run.state
     columns, names = state.tickets.columns, [policy.name for policy in state.policies]
     settled = (columns.code != OPEN) & ~np.isnan(columns.ret)
+    if not settled.any():
+        raise InvalidSetting("No episode of this run has a return yet: there is nothing to draw.")
     one = Sample(settled.astype(np.int64), columns.ret, np.zeros(len(settled)), columns.ret, columns.ret)
     starts = group_starts(np.ones(len(settled), dtype=np.int64))
     size = np.diff([*starts, len(settled)])
@@ -409,7 +419,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
             f"{state.open_tickets:,} episodes without a return are in no mean; in lower values they count as the worst."
         )
     returns = columns.ret[settled]
-    mean = f"{returns.mean():.4g} {guard.unit}".rstrip() if returns.size else "no return yet"
+    mean = f"{returns.mean():.4g} {guard.unit}".rstrip()
     return Scene(
         heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
         course=course,

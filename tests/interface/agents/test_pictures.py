@@ -196,6 +196,7 @@ class TestRun:
         assert labelled(above, "certified lower value").get_ydata()[-1] == run.history.lower[last].min()
         assert set(labelled(above, "first mixture").get_xdata()) == {run.first_mixture}
         assert set(labelled(above, "first optimistic").get_xdata()) == {run.first_optimistic}
+        assert "while the plan is trusted\n(begins at -15)" in labelled(above, "trusted").get_label()
         text = below.get_xlabel().replace("\n", " ")
         assert str(run.promise) in text
         assert "about 95 % for one mean at a time, and no certificate" in text
@@ -270,6 +271,9 @@ class TestRun:
         assert "sampling" not in below.get_xlabel()
         lower = labelled(above, "certified lower value")
         assert lower.get_ydata()[-1] == run.trace.lower[-1]
+        bare = sf.simulate(world, sf.BPIUCBVI(world.problem), 300, seed=0, checkpoints=[100, 300])
+        above, _ = sf.plot_run(bare).axes
+        assert "no floor is promised" in labelled(above, "lower value").get_label()
         scaled = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1))
         above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
         assert "NOT CERTIFIED" in above.get_title()
@@ -309,6 +313,9 @@ class TestRun:
             sf.plot_run({})
         with pytest.raises(sf.InvalidSetting, match="no episode"):
             sf.plot_run(replace(run, episodes=0))
+        guard, silent = sf.Guard(floor=0.3, low=0.0, high=1.0), sf.Outcomes([1.0], [1.0], lost=1.0)
+        with pytest.raises(sf.InvalidSetting, match="No episode of this run has a return yet"):
+            sf.plot_run(sf.simulate_guard(guard, silent, silent, 10, seed=0))
         with pytest.raises(sf.InvalidSetting, match=r"expected one of \.png"):
             sf.plot_run(run, tmp_path / "run.xyz")
 
@@ -383,6 +390,17 @@ class TestPlan:
         if len(changes) < 10:
             assert len(heads) <= len(changes) + 1
         assert len(heads) <= 10
+
+    def test_agents_without_a_baseline_are_compared_with_none(self):
+        world = sf.world("trap")
+        agent = sf.BPIUCBVI(world.problem)
+        figure = sf.plot_plan(agent.plan(sf.Counts.zeros(world.problem)))
+        assert len(figure.axes) == 1  # no colours to read
+        assert not any("baseline" in text.get_text() for text in figure.axes[0].texts)
+        rival = sf.DOPE(world.problem, world.baseline, world.suggested_floor, baseline_value=0.685, episodes=100)
+        figure = sf.plot_plan(rival.plan(sf.Counts.zeros(world.problem)))
+        assert len(figure.axes) == 2
+        assert "Every decision is the baseline's." in figure.axes[0].get_xlabel()
 
     def test_refusals(self, played):
         _, agent, _ = played
