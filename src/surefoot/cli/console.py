@@ -1,5 +1,7 @@
 """What all commands share: exit codes, and how they print."""
 
+import sys
+
 import typer
 
 # docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen from outside.
@@ -17,6 +19,11 @@ def say(text: str) -> None:
 def echo(text: str) -> None:
     """Print a line as it is."""
     typer.echo(text)
+
+
+def at_terminal() -> bool:
+    """Is there somebody who can be asked?"""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def warn(text: str) -> None:

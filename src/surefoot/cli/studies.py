@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surefoot.cli.console import INTERRUPTED, PROMISE_BROKEN, say, warn
+from surefoot.cli.console import INTERRUPTED, PROMISE_BROKEN, at_terminal, say, warn
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -165,8 +165,12 @@ def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
     if len(folders) > 1:
         typer.echo(f"In all {about(total)} (an estimate)")
-    asked = total > ASK_ABOVE and not yes and sys.stdin.isatty() and sys.stdout.isatty()
-    if asked and not typer.confirm("Run it? (Ctrl-C keeps what is finished, --resume goes on)"):
+    if (
+        total > ASK_ABOVE
+        and not yes
+        and at_terminal()
+        and not typer.confirm("Run it? (Ctrl-C keeps what is finished, --resume goes on)")
+    ):
         typer.echo("Nothing was run.")
         raise typer.Exit(INTERRUPTED)
 

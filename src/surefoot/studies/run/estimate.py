@@ -10,6 +10,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,26 +41,21 @@ def estimate(folder: Folder) -> Estimate:
     for (scenario, agent, _), seconds in noted_times(folder.path).items():
         noted.setdefault(f"{scenario}/{agent}", []).append(seconds)
     each = {cell: sum(times) / len(times) for cell, times in noted.items()}
-    started, of_weight = time.perf_counter(), 0.0
+    started, of_plan = time.perf_counter(), 0.0
     for cell in {cell.id: cell for cell in left}.values():
         if cell.id in each:
             continue
         if time.perf_counter() - started < AT_MOST:
             each[cell.id] = seconds_of(cell)
-            of_weight = max(of_weight, each[cell.id] / weight(cell))
+            of_plan = max(of_plan, each[cell.id] / plans_of(cell))
         else:
-            each[cell.id] = of_weight * weight(cell)
+            each[cell.id] = of_plan * plans_of(cell)
     return Estimate(len(left), sum(each[cell.id] for cell in left))
-
-
-def weight(cell: Cell) -> float:
-    """Return about how long a trial takes, relative to others: replanning every episode takes some 30 times as long."""
-    return cell.episodes * (1.0 if cell.replan == "every episode" else 0.03)
 
 
 def seconds_of(cell: Cell) -> float:
     """Return about how long one trial of this cell takes."""
-    plans, between = plans_of(cell) + len(checkpoints(cell.episodes)), 0.0
+    plans, between = plans_of(cell), 0.0
     if cell.replan[0] == "blocks":  # whole blocks are drawn at once: what a plan takes, with its block
         few, many = (replace(cell, episodes=min(size, cell.episodes)) for size in BLOCKS)
         rate, constant = _rate(cell, BLOCKS)
@@ -68,7 +64,15 @@ def seconds_of(cell: Cell) -> float:
         planned, constant = _rate(replace(cell, replan="every episode"), PLANNED)
     if cell.replan[0] == "growth":
         between = _rate(replace(cell, replan=RARELY), BETWEEN)[0]
-    return constant + planned * plans + between * cell.episodes
+    return constant + planned * plans + between * cell.episodes + _recording(cell)
+
+
+def _recording(cell: Cell) -> float:
+    """Return what the certificates take that are recorded at checkpoints."""
+    few = min(PLANNED[0], cell.episodes)
+    at = checkpoints(few)
+    with_them, without = _timed(cell, few, at), _timed(cell, few)
+    return max(0.0, with_them - without) / len(at) * len(checkpoints(cell.episodes))
 
 
 def plans_of(cell: Cell) -> float:
@@ -95,12 +99,12 @@ def _rate(cell: Cell, sizes: tuple[int, int]) -> tuple[float, float]:
     return rate, max(0.0, first - rate * few)
 
 
-def _timed(cell: Cell, episodes: int) -> float:
+def _timed(cell: Cell, episodes: int, recorded: Sequence[int] = (1,)) -> float:
     """Return how long a trial of so many episodes takes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the study itself will warn
         started = time.process_time()
-        run_trial(replace(cell, episodes=episodes), 0, (1,))
+        run_trial(replace(cell, episodes=episodes), 0, recorded)
         return time.process_time() - started
 
 

@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
-from surefoot.studies.run.estimate import weight
 from surefoot.studies.run.store import Folder, Key
 from surefoot.studies.run.trial import Trial, run_trial
 from surefoot.studies.spec.study import Cell
@@ -69,7 +68,7 @@ def run_study(
     check_workers(jobs, backend, address)
     missing = folder.missing()
     cells = {(cell.scenario.id, cell.agent.id): cell for cell in folder.study.cells}
-    progress = Progress(0, len(missing), "", None, sum(weight(cells[key[:2]]) for key in missing))
+    progress = Progress(0, len(missing), "", None, sum(_weight(cells[key[:2]]) for key in missing))
     if tell is not None:
         tell(progress)
     if not missing:
@@ -80,7 +79,7 @@ def run_study(
             folder.write(done.trial)
             folder.note_time(key, done.seconds, done.worker)
             cell = cells[key[:2]]
-            progress = progress.after(cell.id, weight(cell))
+            progress = progress.after(cell.id, _weight(cell))
             if tell is not None:
                 tell(progress)
     return len(missing)
@@ -168,3 +167,8 @@ def _cluster(address: str, jobs: int) -> Iterator[None]:
                 "with `dask worker ADDRESS` where surefoot is installed."
             ) from None
         yield
+
+
+def _weight(cell: Cell) -> float:
+    """Return about how long a trial takes, relative to others: replanning every episode takes some 30 times as long."""
+    return cell.episodes * (1.0 if cell.replan == "every episode" else 0.03)
