@@ -1,4 +1,4 @@
-"""Your own Gymnasium environment, paid in euros: learn in it live, with a save file, a watchdog and a ledger."""
+"""Your own Gymnasium environment, paid in euros: learn in it live, with a saved run, a ledger and a picture."""
 
 import gymnasium
 import numpy as np
@@ -11,6 +11,7 @@ class Shop(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Discrete(3)
     action_space = gymnasium.spaces.Discrete(2)
+    state_names, action_names = ("few", "some", "many"), ("no discount", "discount")  # answers speak of these
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)  # obey the seed: then a run that was stopped goes on with the same bits
@@ -34,8 +35,8 @@ baseline = sf.embed_policy(problem, never)
 
 agent = sf.EpsMix(problem, baseline, floor=sf.Below(15.0), delta=0.05, pooled=True)  # at most 15 EUR a week less
 files = {"save": "shop.npz", "ledger": "shop.ledger"}
-run = sf.learn(Shop(), agent, episodes=300, seed=0, **files)
+sf.learn(Shop(), agent, episodes=300, seed=0, **files)
+run = sf.learn(Shop(), agent, episodes=600, seed=0, resume=True, **files)  # it goes on, also after a stop
 print(run)
-again = sf.learn(Shop(), agent, episodes=300, seed=0, resume=True, **files)  # after a stop: the same bits
-assert again.counts == run.counts
 print(agent.plan(run.counts).explain())
+sf.plot_run(run, "shop.png")
