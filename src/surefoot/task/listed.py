@@ -54,15 +54,18 @@ def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors:
 
 
 def mask_of_lists(
-    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int]
+    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int], at_least: bool
 ) -> tuple[Any, Successors | None]:
-    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H."""
+    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H.
+
+    `at_least`: are the rewards lower bounds of what is paid? Then those that are not stored may be the lowest.
+    """
     S, A, H = sizes
     lists = mask_lists_of(given, S, A, H) if as_lists(given) else None
-    if sized is not None:
+    if sized is not None and not at_least:
         require_all_paid(sized, lists, units)
     if lists is None or S <= MOST_IN_A_TABLE:
-        return (given, None) if lists is None else (dense_mask(lists, S, A), None)
+        return (given, None) if lists is None else (_mask_array(lists, S, A), None)
     return None, read_only_lists(lists)
 
 
@@ -131,9 +134,10 @@ def require_all_paid(sized: SizedLists, mask: Successors | None, units: Units) -
     if units.admits(0.0):
         return
     stored = Successors(paid.first, paid.state)
-    every = (np.diff(paid.first) == S).all()
-    listed = mask is not None and (np.diff(mask.first) > 0).all() and first_outside(mask, stored, S, S * A) is None
-    if not every and not listed:
+    every = (np.diff(paid.first) == S).reshape(-1, S * A)
+    if mask is not None and first_outside(mask, stored, S, S * A) is None:
+        every = every | (np.diff(mask.first) > 0).reshape(-1, S * A)
+    if not every.all():
         raise InvalidModel(
             f"r_next does not store a reward for every next state that is possible, and those left out cannot pay 0, "
             f"which is outside the units' range of {units.low:g} to {units.amount(units.high)} a step. Store them all, "
@@ -214,7 +218,11 @@ def dense_mask(lists: Successors, S: int, A: int) -> Bools:
     """Return the mask (S, A, S) of lists, or (H, S, A, S), if it is small."""
     shape = (rows_of(lists, S * A), S * A, S)
     require_small("The mask", shape, "problem.mask_lists")
-    mask = masked(lists, shape).reshape(-1, S, A, S)
+    return _mask_array(lists, S, A)
+
+
+def _mask_array(lists: Successors, S: int, A: int) -> Bools:
+    mask = masked(lists, (rows_of(lists, S * A), S * A, S)).reshape(-1, S, A, S)
     return np.asarray(mask[0] if len(mask) == 1 else mask)
 
 

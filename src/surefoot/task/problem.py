@@ -133,7 +133,7 @@ class Problem(FrozenRecord):
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
         mask_lists: Successors | None = None
         if support is not None or sized is not None:
-            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
+            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps), rewards_at_least)
         support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
