@@ -40,7 +40,7 @@ def binding_pairs(
     H, S, A = problem.H, problem.S, problem.A
     if (evidence.n_fresh < 0).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
         kernels.refresh_all(evidence)
-    seen = Frequencies.of(counts)
+    seen = Frequencies.of(counts.transitions)
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
     losses = np.zeros((H, S, A))

@@ -8,25 +8,26 @@ from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import Table
+from surefoot.task.transitions import Table, Transitions
 
 UNSEEN = 0.5  # what a pair pays that was never visited, and of which nothing is known: the middle of the range
 
 
 class Frequencies(NamedTuple):
-    """The frequencies of next states in one row of counts. Where a pair was never visited, nothing is said."""
+    """The frequencies of next states in one row of counts, or of other weights. Where a pair was never visited, nothing
+    is said."""
 
     pair: Ints  # s * A + a of each transition that was seen
     state: Ints
-    n: AnyArray  # how often; expected counts, in a forecast, are floats
+    n: AnyArray  # how often
     n_sa: Ints  # (S, A)
     table: AnyArray | None  # (S, A, S): the counts again, where they are a table, which is summed as a whole
 
     @classmethod
-    def of(cls, counts: Counts) -> "list[Frequencies]":
+    def of(cls, transitions: Transitions) -> "list[Frequencies]":
         """Those of each row."""
-        visits, (place, state, n) = counts.n_sa, counts.entries
-        tables = counts.n_sas if isinstance(counts.transitions, Table) else [None] * len(visits)
+        visits, (place, state, n) = transitions.n_sa, transitions.entries
+        tables = transitions.n_sas if isinstance(transitions, Table) else [None] * len(visits)
         pairs, found = visits[0].size, list[Frequencies]()
         ends = np.searchsorted(place, np.arange(len(visits) + 1) * pairs)
         for row, (n_sa, table) in enumerate(zip(visits, tables, strict=True)):
@@ -89,7 +90,8 @@ class Frequencies(NamedTuple):
 
     def _total(self, values: Floats) -> Floats:
         """The sum of these values over the transitions of each pair, (S, A)."""
-        return np.asarray(np.bincount(self.pair, values, minlength=self.n_sa.size)).reshape(self.n_sa.shape)
+        total = np.bincount(self.pair, values, minlength=self.n_sa.size)
+        return np.asarray(total.reshape(self.n_sa.shape), dtype=np.float64)
 
 
 def rewards_of_pairs(problem: Problem, counts: Counts, h: int, n_sa: Ints, unseen: float) -> Floats:

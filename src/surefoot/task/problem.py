@@ -292,7 +292,7 @@ class Problem(FrozenRecord):
         """Do rewards depend on the next state, by an array or by lists?"""
         return self.r_next_rows is not None or self.paid_lists is not None
 
-    @property
+    @cached_property
     def absorbing_state(self) -> int | None:
         """The absorbing state in which an episode remains after an early end: `ended_state`, or, if just one state can
         be it, that one: by the mask it leads nowhere else, and it pays nothing in the user's units."""

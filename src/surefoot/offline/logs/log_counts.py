@@ -275,7 +275,8 @@ class LogCounts(LogTables):
         none = np.argwhere(~mask.any(axis=-1))
         if none.size and size == self.S:
             raise InvalidModel(f"{where('support', none[0][-2:])} allows no next state, expected at least one.")
-        return *np.nonzero(mask.reshape(-1, size)), size, mask.size // (size * A * size)
+        place, state = np.nonzero(mask.reshape(-1, size))
+        return place, state, size, mask.size // (size * A * size)
 
     def _table(self, rewards: ArrayLike) -> Floats:
         """Return the user's table, rescaled. The absorbing and the unseen state may be left out of it."""
@@ -319,8 +320,8 @@ class LogCounts(LogTables):
             )
 
     def _seen(self, place: Ints, each: int, stationary: bool) -> tuple[Ints, Floats, bool]:
-        """Return which places occurred, of `each` for every pair, what they paid, rescaled, and whether some place never
-        occurred: it counts as 0, the lowest reward. Unseen pairs of the absorbing state do not matter: it is known."""
+        """Return which places occurred, of `each` for every pair, what they paid, rescaled, and whether some place
+        never occurred: it counts as 0, the lowest reward. Those of the absorbing state do not matter: it is known."""
         S, A, paid = self.occurring, self.A, self.units.of_a_step(self.low)
         size = S * A * each
         places, at = np.unique(place % size if stationary else place, return_inverse=True)

@@ -79,7 +79,7 @@ class Learnt(FrozenRecord):
         Where nothing was seen, the worst is assumed.
         """
         problem = self.problem
-        V, seen = np.zeros(problem.S), Frequencies.of(self.counts)
+        V, seen = np.zeros(problem.S), Frequencies.of(self.counts.transitions)
         for h in reversed(range(problem.H)):
             there = seen[self.counts.row(h)]
             ahead = np.where(there.n_sa > 0, there.ahead(V), V.min())
@@ -214,7 +214,7 @@ def logged_value(problem: Problem, counts: Counts) -> float:
     if rows == 1 and by_step:
         return math.nan
     total = 0.0
-    for row, there in enumerate(Frequencies.of(counts)):
+    for row, there in enumerate(Frequencies.of(counts.transitions)):
         n = max(1, int(there.n_sa.sum()))
         at = range(problem.H) if rows == 1 else (row,)
         total += sum(float(there.paid(problem, counts, h).sum()) for h in at) / n
@@ -310,7 +310,14 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
         most = x_sa * (1.0 - x_sa / np.maximum(n_sa, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
         sums = {"x_sa": x_sa, "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64)}
     more_often = Counts(
-        seen, counts.H, counts.s1, x_sa=sums.get("x_sa"), z_sa=sums.get("z_sa"), n_start=n_start, logged=True
+        seen,
+        counts.H,
+        counts.s1,
+        x_sa=sums.get("x_sa"),
+        z_sa=sums.get("z_sa"),
+        n_start=n_start,
+        logged=True,
+        copy=False,
     )
     more_often.origin, more_often.pooled, more_often.H = counts.origin, counts.pooled, counts.H
     return more_often

@@ -130,7 +130,7 @@ def spibb(
 def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Floats:
     """Return the policy of Pi_b-SPIBB, computed backwards in h."""
     H, S, A = problem.H, problem.S, problem.A
-    pi, V, seen = np.zeros((H, S, A)), np.zeros(S), Frequencies.of(counts)
+    pi, V, seen = np.zeros((H, S, A)), np.zeros(S), Frequencies.of(counts.transitions)
     for h in reversed(range(H)):
         there = seen[counts.row(h)]
         n_sa = there.n_sa

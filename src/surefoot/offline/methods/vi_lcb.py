@@ -111,13 +111,13 @@ def backward(
     best = first_best if ties == "first" else most_visited_best
     iota = math.log(_events(problem) / delta)
     policy, V, b = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros((H, S, A))
-    seen = Frequencies.of(counts)
+    seen = Frequencies.of(counts.transitions)
     for h in reversed(range(H)):
         n_sa = seen[h].n_sa
         sure, s_next = _sure(problem, h)
         b[h] = np.where(sure, 0.0, c * np.sqrt(H**2 * iota / np.maximum(1, n_sa)))
         r = seen[h].rewards(problem, counts, h, by_next=0.0, unknown=0.0)
-        r = np.where(sure, problem.reward_of(h, *np.ogrid[:S, :A], s_next), r)
+        r = np.where(sure, problem.reward_of(h, np.arange(S)[:, None], np.arange(A), s_next), r)
         Q = np.maximum(0.0, r + np.where(sure, V[h + 1][s_next], seen[h].ahead(V[h + 1])) - b[h])
         a = best(Q, n_sa)
         policy[h, np.arange(S), a] = 1.0
@@ -177,7 +177,7 @@ def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tup
     H, S, A = problem.H, problem.S, problem.A
     reach = np.asarray(problem.start) if problem.start is not None else counts.n_start / max(1, counts.n_start.sum())
     costs = np.zeros((H, S, A))
-    for h, there in enumerate(Frequencies.of(counts)):
+    for h, there in enumerate(Frequencies.of(counts.transitions)):
         taken = reach[:, None] * policy[h]
         costs[h] = taken * np.minimum(b[h], float(H))
         reach = there.reached(taken)
