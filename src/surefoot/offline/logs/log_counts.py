@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
-from surefoot.base.sparse import is_sparse
+from surefoot.base.sparse import is_sparse, sparse_table
 from surefoot.base.successors import PaidLists, Successors, list_of, offsets
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats, where
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED, Codebook, Label, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_tables import LATER, MOST_STEPS, TABLES, LogTables, Sums, fits
-from surefoot.task.listed import SizedLists, first_outside, mask_lists_of, rows_of
+from surefoot.task.listed import SizedLists, first_outside
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
 
@@ -241,7 +241,12 @@ class LogCounts(LogTables):
         place, state, size, rows = self._mask(support)
         place = place // (size * A) * S * A + place % (size * A)
         sizes = np.bincount(place, minlength=rows * S * A)
-        limited = (sizes < size) & (np.arange(len(sizes)) // A % S < size)
+        own = np.arange(len(sizes)) // A % S < size
+        none = np.flatnonzero(own & (sizes == 0))
+        if none.size and size == S:
+            pair = divmod(int(none[0]) % (S * A), A)
+            raise InvalidModel(f"{where('support', pair)} allows no next state, expected at least one.")
+        limited = own & (sizes < size)
         others = np.flatnonzero(limited)[:, None] * S + np.arange(size, S)
         keys = np.union1d((place * S + state)[limited[place]], others)
         bad = first_outside(_lists(seen, seen_rows * S * A, S), _lists(keys, rows * S * A, S), S, S * A)
@@ -261,22 +266,19 @@ class LogCounts(LogTables):
         """
         S, A, n = len(self.codebook.states), self.A, self.occurring
         if is_sparse(support):
-            one = support[0] if isinstance(support, list | tuple) else support
-            size = n if one.shape[-1] == n else S
-            lists = mask_lists_of(support, size, A, self.H)
-            return list_of(lists), lists.state, size, rows_of(lists, size * A)
-        mask = as_array("support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel)
-        if mask.shape not in ((S, A, S), (n, A, n), (self.H, S, A, S), (self.H, n, A, n)):
+            table, _ = sparse_table("support", support, self.H)
+            found = (*(() if table.rows == 1 else (table.rows,)), table.S, table.A, table.S)
+            place, state = list_of(table.lists), table.lists.state
+        else:
+            mask = as_array("support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel)
+            found = mask.shape
+            place, state = np.nonzero(mask.reshape(-1, mask.shape[-1] if mask.ndim else 1))
+        if found not in ((S, A, S), (n, A, n), (self.H, S, A, S), (self.H, n, A, n)):
             raise InvalidModel(
-                f"support has shape {mask.shape}, expected ({S}, {A}, {S}), or ({self.H}, {S}, {A}, {S}) step by step, "
+                f"support has shape {found}, expected ({S}, {A}, {S}), or ({self.H}, {S}, {A}, {S}) step by step, "
                 "in the order of the codebook."
             )
-        size = mask.shape[-1]
-        none = np.argwhere(~mask.any(axis=-1))
-        if none.size and size == self.S:
-            raise InvalidModel(f"{where('support', none[0][-2:])} allows no next state, expected at least one.")
-        place, state = np.nonzero(mask.reshape(-1, size))
-        return place, state, size, mask.size // (size * A * size)
+        return place, state, found[-1], 1 if len(found) == 3 else self.H
 
     def _table(self, rewards: ArrayLike) -> Floats:
         """Return the user's table, rescaled. The absorbing and the unseen state may be left out of it."""

@@ -38,7 +38,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     are broken as in VI-LCB. Counts may be pooled if the problem is stationary.
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
-    actions, V_low = kernels.pessimistic(evidence, problem.H, problem.A)
+    actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
     policy = np.eye(problem.A)[actions]
     return _learnt(
         "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
@@ -48,7 +48,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
     """Return the lower value only."""
     evidence, level = _evidence(counts, problem, delta, bounds)
-    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H, problem.A)[1][0])
+    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0])
 
 
 def robust_reference(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:

@@ -115,7 +115,8 @@ def backward(
     for h in reversed(range(H)):
         n_sa = seen[h].n_sa
         sure, s_next = _sure(problem, h)
-        b[h] = np.where(sure, 0.0, c * np.sqrt(H**2 * iota / np.maximum(1, n_sa)))
+        b[h] = c * np.sqrt(H**2 * iota / np.maximum(1, n_sa))
+        b[h][sure] = 0.0
         r = seen[h].rewards(problem, counts, h, by_next=0.0, unknown=0.0)
         r = np.where(sure, problem.reward_of(h, np.arange(S)[:, None], np.arange(A), s_next), r)
         Q = np.maximum(0.0, r + np.where(sure, V[h + 1][s_next], seen[h].ahead(V[h + 1])) - b[h])
