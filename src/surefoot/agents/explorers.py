@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
+from surefoot.base.count_lists import Entries
+from surefoot.base.sparse import SMALL
+from surefoot.base.successors import list_of, looked_up
 from surefoot.base.validation import REWARD_UNITS, freeze, require_number
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
+from surefoot.task.listed import allowed, filled
 from surefoot.task.policy import greedy
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Table
 
 Explorer = Callable[[Counts, np.random.Generator], ArrayLike]
 
@@ -35,24 +41,46 @@ class Thompson:
         if not 0.0 < prior < np.inf:
             raise InvalidSetting(f"prior is {prior:g}, expected {meaning}.")
         freeze(self, prior=prior)
+        self._require_few(1 if self.problem.stationary else self.problem.H)
+
+    def _require_few(self, rows: int) -> None:
+        """Refuse a problem in which too many next states are possible to draw a weight for each of them."""
+        S, A = self.problem.S, self.problem.A
+        weights = int(allowed(self.problem.as_mask, rows * S * A, S).sum())
+        if S > MOST_IN_A_TABLE and weights > SMALL:
+            raise InvalidSetting(
+                f"Thompson draws a weight for each possible next state of each pair: {weights:.3g} for a plan in "
+                f"{self.problem}, expected at most {SMALL:,}. Say which next states are possible (support=...), or "
+                "leave the explorer out: the optimistic policy needs only those that were seen."
+            )
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""
         p = self.problem
-        S, A = p.S, p.A
-        weights = np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0)
-        # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
-        P = (weights + 1e-300) / (weights + 1e-300).sum(axis=-1, keepdims=True)
-        r = self._rewards(counts, rng)
-        Q, V = np.zeros((p.H, S, A)), np.zeros(S)
+        drawn, r = self._drawn(counts, rng), self._rewards(counts, rng)
+        Q, V = np.zeros((p.H, p.S, p.A)), np.zeros(p.S)
         for h in reversed(range(p.H)):
-            row = P[counts.row(h)]
-            after = 0.0
-            if p.pays_by_next:
-                after = (row * p.r_next_at(h)).sum(axis=-1)
-            Q[h] = r[h] + after + row @ V
+            there = drawn[counts.row(h)]
+            paid = there.rewards(p, counts, h) if p.pays_by_next else r[h]
+            Q[h] = paid + there.ahead(V)
             V = Q[h].max(axis=1)
         return greedy(Q)
+
+    def _drawn(self, counts: Counts, rng: np.random.Generator) -> list[Frequencies]:
+        """Return a weight for each possible next state of each pair, row by row: in place of the counts."""
+        p, (rows, S, A) = self.problem, counts.shape
+        # Gamma(0.05) may underflow to 0 everywhere; then any row is as good
+        if isinstance(counts.transitions, Table):
+            weights = np.where(p.support, rng.standard_gamma(counts.n_sas + self.prior), 0.0) + 1e-300
+            return Frequencies.of(Table(weights))
+        self._require_few(rows)
+        place, state, n = counts.entries
+        possible = filled(p.as_mask, rows * S * A, S, S)
+        lists = list_of(possible)
+        at, seen = looked_up(place * S + state, lists * S + possible.state)
+        visits = np.where(seen, n[at], 0) if len(n) else np.zeros(len(lists))
+        weights = rng.standard_gamma(visits + self.prior) + 1e-300
+        return Frequencies.of(Lists.of(Entries(lists, possible.state, weights), (rows, S, A)))
 
     def _rewards(self, counts: Counts, rng: np.random.Generator) -> Floats:
         p = self.problem

@@ -9,6 +9,7 @@ import json
 import math
 import os
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, NamedTuple, Self
@@ -26,14 +27,17 @@ from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.files import require_place
 from surefoot.base.sparse import require_small
+from surefoot.base.successors import list_of
 from surefoot.bounds import KL
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
-from surefoot.task.listed import rows_of
+from surefoot.task.listed import allowed, filled, rows_of
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import more_than, none_yet, same_counts
 
 FORMAT = 3  # of new ledgers; one of an earlier format is continued in that format
+OF_LISTS = 4  # of new ledgers of problems that keep next states as lists
+NUMBER = 24  # bytes of a float in a record, at most
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
 NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
@@ -58,7 +62,7 @@ class Ledger:
         self.agent = require_floor_agent(agent)
         if self.path.exists():
             raise InvalidFile(f"{self.path} exists. Choose another file for the ledger: nothing is overwritten.")
-        self._last = Last(BEFORE_THE_FIRST, 0, None)
+        self._last = Last(BEFORE_THE_FIRST, 0, None, format_of(self.agent.problem))
         self._closed = False
 
     @classmethod
@@ -107,7 +111,8 @@ class Ledger:
             grounds = grounds._replace(counts=_without_spread(grounds.counts))
         before, counts = self._last.counts, grounds.counts
         if before is None:
-            self._append(first_record(self.agent, counts), self._last._replace(counts=_none_of(counts)), "xb")
+            head = first_record(self.agent, counts, self._last.format)
+            self._append(head, self._last._replace(counts=_none_of(counts)), "xb")
             before = _none_of(counts)
         fewer = (more_than(counts.transitions, before.transitions).n < 0).any()
         if fewer or any((now < then).any() for then, now in _counted(before, counts)):
@@ -191,6 +196,14 @@ def require_floor_agent(agent: object) -> SpliceAgent:
             f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps per plan, expected at "
             f"most {verifier.MOST_WORK:.0e}. Leave the ledger out."
         )
+    if problem.pays_by_next and format_of(problem) == OF_LISTS:
+        rewards = int(allowed(problem.as_mask, _rows(problem) * problem.S * problem.A, problem.S).sum())
+        if NUMBER * rewards > verifier.LONGEST:
+            raise InvalidSetting(
+                f"A ledger of this problem would begin with {rewards:.3g} rewards by next state, expected at most "
+                f"{verifier.LONGEST // NUMBER:,}. Say which next states are possible (support=...), so that only their "
+                "rewards are written, or leave the ledger out."
+            )
     missing = float(np.abs(agent.pi_b.sum(axis=-1) - 1.0).max())
     if missing > ROWS:
         raise InvalidSetting(
@@ -233,7 +246,8 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
 
     The format fixes the names of the fields: `learner` is the agent, `vouched` the value asserted by the user
     (`baseline_at_least`), `give` and `below` the largest loss of a relative floor, `mark` the fingerprint of a
-    certificate. Format 1 has no `below`, and no returns; formats 1 and 2 have no bets on unknown rewards.
+    certificate. Format 1 has no `below`, and no returns; formats 1 and 2 have no bets on unknown rewards. Format 4 is
+    of problems that keep next states as lists.
     """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
@@ -245,7 +259,7 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         possible = agent.possible_returns
         ends = {name: hexes(getattr(possible, name)) for name in ("lowest", "span", "rounding")}
         evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
-    after, unknown = _by_next(problem), problem.unknown_rows
+    unknown = problem.unknown_rows
     relative = None
     if isinstance(agent.floor, BaselineFloor):
         relative = {"give": hexes(agent.rule.max_loss), "offset": hexes(agent.rule.offset)}
@@ -262,9 +276,9 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "pooled": agent.pooled,
         "stationary": problem.stationary,
         "rewards": hexes(problem.r_rows),
-        "rewards_by_next": None if after is None else hexes(after),
+        "rewards_by_next": _by_next(problem, form),
         "unknown_rewards": None if unknown is None else unknown.astype(int).tolist(),
-        "support": _possible(problem),
+        "support": _possible(problem, form),
         "start": None if problem.start is None else hexes(problem.start),
         "units": {
             "low": hexes(problem.units.low),
@@ -292,24 +306,45 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
     }
 
 
-def _by_next(problem: Problem) -> Floats | None:
-    """Return rewards by next state (rows, S*A, S), or None."""
-    if problem.paid_lists is None:
-        return problem.r_next_rows
-    rows = rows_of(problem.paid_lists, problem.S * problem.A)
-    require_small("r_next", (rows, problem.S * problem.A, problem.S), "problem.paid_lists (a ledger holds them all)")
-    return np.array([problem.r_next_at(h).reshape(problem.S * problem.A, problem.S) for h in range(rows)])
+def format_of(problem: Problem) -> int:
+    """Return the format of a new ledger: of lists, if the problem keeps next states as such."""
+    return FORMAT if problem.mask_lists is None and problem.paid_lists is None else OF_LISTS
 
 
-def _possible(problem: Problem) -> list[list[list[int]]] | None:
-    """Return the possible next states of each pair, row by row; None without a mask."""
+def _rows(problem: Problem) -> int:
+    """Return how many steps have a mask or rewards by next state of their own: H, or 1."""
+    lists = (problem.as_mask, problem.as_paid)
+    return max(1 if one is None else rows_of(one, problem.S * problem.A) for one in lists)
+
+
+def _by_next(problem: Problem, form: int) -> list[list[list[str]]] | None:
+    """Return rewards by next state, rows x pairs: of all next states; since OF_LISTS, of those that are possible."""
+    if not problem.pays_by_next:
+        return None
+    S, A, pairs = problem.S, problem.A, problem.S * problem.A
+    if form < OF_LISTS:
+        rows = 1 if problem.as_paid is None else rows_of(problem.as_paid, pairs)
+        require_small("r_next", (rows, pairs, S), "problem.paid_lists (a ledger holds them all)")
+        return list(hexes(np.array([problem.r_next_at(h).reshape(pairs, S) for h in range(rows)])))
+    lists = filled(problem.as_mask, _rows(problem) * pairs, S, S)
+    h, pair = np.divmod(list_of(lists), pairs)
+    paid = hexes(problem.reward_of(h, pair // A, pair % A, lists.state))
+    ends = lists.first.tolist()
+    each = [paid[first:last] for first, last in pairwise(ends)]
+    return [each[i : i + pairs] for i in range(0, len(each), pairs)]
+
+
+def _possible(problem: Problem, form: int) -> list[list[list[int]]] | None:
+    """Return the possible next states of each pair, row by row; None without a mask. Since OF_LISTS, none are named
+    where all are possible."""
     lists, support, pairs = problem.mask_lists, problem.support_rows, problem.S * problem.A
     if lists is None:
         return None if support is None else [[np.flatnonzero(pair).tolist() for pair in row] for row in support]
-    free = int((np.diff(lists.first) == 0).sum())
-    require_small("The mask", (free, problem.S), "problem.mask_lists (a ledger holds every possible next state)")
-    every = list(range(problem.S))
-    found = [lists.of(i).tolist() or every for i in range(len(lists.first) - 1)]
+    if form < OF_LISTS:
+        free = int((np.diff(lists.first) == 0).sum())
+        require_small("The mask", (free, problem.S), "problem.mask_lists (a ledger holds every possible next state)")
+        lists = filled(lists, len(lists.first) - 1, problem.S, problem.S)
+    found = [lists.of(i).tolist() for i in range(len(lists.first) - 1)]
     return [found[i : i + pairs] for i in range(0, len(found), pairs)]
 
 

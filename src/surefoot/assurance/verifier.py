@@ -20,6 +20,7 @@ import math
 import os
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter, defaultdict, namedtuple
 from collections.abc import Callable, Generator, Iterable
 from decimal import Decimal
@@ -30,7 +31,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-FORMATS = (1, 2, 3)
+FORMATS = (1, 2, 3, 4)
 LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole number; steps of the proof of a plan
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
 TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
@@ -178,13 +179,18 @@ class Head:
         return policy
 
     def check_support(self) -> Any:
-        """Return the possible next states of each pair, ascending: all of them unless the ledger knows better."""
+        """Return the possible next states of each pair, ascending: all of them unless the ledger knows better.
+
+        Since format 4 an empty list knows nothing.
+        """
+        every = tuple(range(self.S))
         if not self.given.support:
-            return [[tuple(range(self.S))] * self.pairs]
+            return [[every] * self.pairs]
         for states in (states for row in self.given.support for states in row):
             ascending = all(0 <= a < b < self.S for a, b in pairwise(states))
-            require(states and ascending and 0 <= states[0] < self.S, "support: not ascending states")
-        return [[tuple(states) for states in row] for row in self.given.support]
+            some = states or self.given.format > 3
+            require(some and ascending and all(0 <= s < self.S for s in states[:1]), "support: not ascending states")
+        return [[tuple(states) or every for states in row] for row in self.given.support]
 
     def table(self, given: Any) -> Any:
         """Return a table with a row for each row of counts: one row is for all of them."""
@@ -198,16 +204,25 @@ class Head:
             require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
         require({mark for row in self.unknown for mark in row} <= {0, 1}, "unknown_rewards: neither 0 nor 1")
         require(len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H), "rewards: neither one row nor H")
-        require(all(len(entry) == self.S for row in after for entry in row), "rewards_by_next: other sizes")
+        by_step = given.format > 3 and len(given.support or [0]) > len(after) > 0
+        require(not by_step, "rewards_by_next: one row for all steps, and several of support")
+        for h, row in enumerate(after):
+            for pair, entry in enumerate(row):
+                require(len(entry) == len(self.paid_states(h, pair)), "rewards_by_next: not one for each next state")
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
             require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
 
     def reward(self, h: int, pair: int, s_next: int) -> float:
         """Return the known reward of a transition; 0 where it is unknown."""
         table = self.given.rewards_by_next or self.given.rewards
-        entry = table[h % len(table)][pair]
-        known = entry[s_next] if self.given.rewards_by_next else entry
+        known = table[h % len(table)][pair]
+        if self.given.rewards_by_next:
+            known = known[bisect_left(self.paid_states(h, pair), s_next)]
         return 0.0 if self.unknown[h % self.rows][pair] else float(known)
+
+    def paid_states(self, h: int, pair: int) -> Any:
+        """Return the next states whose rewards are given: all of them; since format 4, those that are possible."""
+        return self.support[h % self.rows][pair] if self.given.format > 3 else range(self.S)
 
     def check_start(self) -> list[int]:
         """Return the states in which an episode may start: those of positive probability, or all if it is unknown."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surefoot.base.arrays import Floats, Ints
-from surefoot.bounds.frequencies import Frequencies, rewards_of_pairs
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.listed import mean_over_lists, spread_over_lists
@@ -44,7 +44,7 @@ def binding_pairs(
     H, S, A = problem.H, problem.S, problem.A
     if (evidence.n_fresh < 0).any():  # else it is up to date, perhaps with balls of its own (undeclared.py)
         kernels.refresh_all(evidence)
-    seen = [Frequencies.of(counts, row) for row in range(counts.shape[0])]
+    seen = Frequencies.of(counts.transitions)
     scratch = np.zeros((5, S * A))
     reach = counts.n_start / max(1, counts.n_start.sum()) if problem.start is None else np.asarray(problem.start)
     losses = np.zeros((H, S, A))
@@ -97,10 +97,3 @@ def possible_next(problem: Problem, h: int, taken: Floats) -> Floats:
     if problem.as_mask is None:
         return np.full(problem.S, taken.sum() / problem.S)
     return spread_over_lists(problem.as_mask, h, taken.reshape(-1), problem.S)
-
-
-def estimated_rewards(problem: Problem, counts: Counts, h: int, estimate: Floats) -> Floats:
-    """Return mean rewards (S, A) as known or as seen, by an estimate (S, A, S) of the transition probabilities."""
-    if problem.pays_by_next:
-        return np.asarray((estimate * problem.r_next_at(h)).sum(axis=-1))
-    return rewards_of_pairs(problem, counts, h)

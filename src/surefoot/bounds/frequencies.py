@@ -4,54 +4,101 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Table, Transitions
+
+UNSEEN = 0.5  # what a pair pays that was never visited, and of which nothing is known: the middle of the range
 
 
 class Frequencies(NamedTuple):
-    """The frequencies of next states in one row of counts. Where a pair was never visited, nothing is said."""
+    """The frequencies of next states in one row of counts, or of other weights. Where a pair was never visited, nothing
+    is said."""
 
     pair: Ints  # s * A + a of each transition that was seen
     state: Ints
-    p: Floats
+    n: AnyArray  # how often
     n_sa: Ints  # (S, A)
+    table: AnyArray | None  # (S, A, S): the counts again, where they are a table, which is summed as a whole
 
     @classmethod
-    def of(cls, counts: Counts, row: int) -> "Frequencies":
-        """Those of this row."""
-        n_sa = counts.n_sa[row]
-        first, last = np.searchsorted(counts.entries.place, [row * n_sa.size, (row + 1) * n_sa.size])
-        place, state, n = (part[first:last] for part in counts.entries)
-        pair = place - row * n_sa.size
-        return cls(pair, state, n / n_sa.reshape(-1)[pair], n_sa)
+    def of(cls, transitions: Transitions) -> "list[Frequencies]":
+        """Those of each row."""
+        visits, (place, state, n) = transitions.n_sa, transitions.entries
+        tables = transitions.n_sas if isinstance(transitions, Table) else [None] * len(visits)
+        pairs, found = visits[0].size, list[Frequencies]()
+        ends = np.searchsorted(place, np.arange(len(visits) + 1) * pairs)
+        for row, (n_sa, table) in enumerate(zip(visits, tables, strict=True)):
+            here = slice(ends[row], ends[row + 1])
+            found.append(cls(place[here] - row * pairs, state[here], n[here], n_sa, table))
+        return found
+
+    @property
+    def p(self) -> Floats:
+        """The frequency of each transition that was seen."""
+        return np.asarray(self.n / self.n_sa.reshape(-1)[self.pair])
 
     def mean(self, values: Floats, without: Floats | float) -> Floats:
         """Return the mean (S, A) of a value for each transition that was seen; `without` where nothing was."""
-        total = np.bincount(self.pair, self.p * values, minlength=self.n_sa.size).reshape(self.n_sa.shape)
-        return np.where(self.n_sa > 0, total, without)
+        return np.where(self.n_sa > 0, self._total(self.p * values), without)
+
+    def ahead(self, V: Floats) -> Floats:
+        """Return the mean of V(s') after each pair (S, A); 0 where nothing was seen."""
+        if self.table is not None:
+            return np.asarray(self._p_table() @ V)
+        return self.mean(V[self.state], 0.0)
 
     def reached(self, taken: Floats) -> Floats:
         """Return how likely each state comes next after visited pairs, if pairs are taken like this (S, A)."""
         weights = taken.reshape(-1)[self.pair] * self.p
         return np.asarray(np.bincount(self.state, weights, minlength=len(self.n_sa)), dtype=np.float64)
 
-    def rewards(self, problem: Problem, counts: Counts, h: int) -> Floats:
-        """Return mean rewards (S, A) of step h as known or as seen; the middle of the range where nothing was seen."""
+    def rewards(
+        self, problem: Problem, counts: Counts, h: int, by_next: float = UNSEEN, unknown: float = UNSEEN
+    ) -> Floats:
+        """Return mean rewards (S, A) of step h as known or as seen.
+
+        Where a pair was never visited: `by_next` if its reward depends on the next state, `unknown` if it is unknown.
+        """
+        if not problem.pays_by_next:
+            return rewards_of_pairs(problem, counts, h, self.n_sa, unknown)
+        if self.table is not None:
+            return np.where(self.n_sa > 0, (self._p_table() * problem.r_next_at(h)).sum(axis=-1), by_next)
+        return self.mean(self._paid(problem, h), by_next)
+
+    def paid(self, problem: Problem, counts: Counts, h: int) -> Floats:
+        """Return the total rewards of the pairs (S, A), by the rewards of step h."""
         if problem.pays_by_next:
-            s, a = np.divmod(self.pair, problem.A)
-            return self.mean(problem.reward_of(h, s, a, self.state), 0.5)
-        return rewards_of_pairs(problem, counts, h)
+            if self.table is not None:
+                return np.asarray((self.table * problem.r_next_at(h)).sum(axis=-1))
+            return self._total(self.n * self._paid(problem, h))
+        paid = self.n_sa * problem.r_rescaled[h]
+        if problem.unknown_rows is not None and counts.x_sa is not None:
+            paid = np.where(problem.unknown_at(h), counts.x_sa[counts.row(h)] / REWARD_UNITS, paid)
+        return np.asarray(paid)
+
+    def _p_table(self) -> Floats:
+        """The frequencies (S, A, S); 0 where nothing was seen."""
+        return np.asarray(self.table / np.where(self.n_sa > 0, self.n_sa, 1)[..., None])
+
+    def _paid(self, problem: Problem, h: int) -> Floats:
+        """What each transition that was seen pays at step h."""
+        s, a = np.divmod(self.pair, problem.A)
+        return problem.reward_of(h, s, a, self.state)
+
+    def _total(self, values: Floats) -> Floats:
+        """The sum of these values over the transitions of each pair, (S, A)."""
+        total = np.bincount(self.pair, values, minlength=self.n_sa.size)
+        return np.asarray(total.reshape(self.n_sa.shape), dtype=np.float64)
 
 
-def rewards_of_pairs(problem: Problem, counts: Counts, h: int) -> Floats:
-    """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of those seen; the
-    middle of the range where nothing was seen."""
+def rewards_of_pairs(problem: Problem, counts: Counts, h: int, n_sa: Ints, unseen: float) -> Floats:
+    """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of those seen; `unseen`
+    where nothing was seen."""
     r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None or counts.x_sa is None:
         return r
-    row = counts.row(h)
-    n = counts.n_sa[row]
-    seen = np.where(n > 0, counts.x_sa[row] / REWARD_UNITS / np.maximum(n, 1), 0.5)
+    seen = np.where(n_sa > 0, counts.x_sa[counts.row(h)] / REWARD_UNITS / np.maximum(n_sa, 1), unseen)
     return np.asarray(np.where(problem.unknown_at(h), seen, r))

@@ -77,12 +77,10 @@ def _without_unseen(balls: "kernels.SparseBalls", unseen: int, log_union: float)
     place, state, n = entries_of(lists)
     sizes = np.diff(balls.mask.first)  # a pair with one possible next state keeps its list
     alone = sizes[np.arange(lists.at.size) % len(sizes)] == 1 if len(sizes) else np.zeros(lists.at.size, dtype=np.bool_)
-    first = np.searchsorted(place, np.arange(lists.at.size + 1))
-    for i in np.flatnonzero((lists.visits.reshape(-1) > 0) & ~alone).tolist():
-        part = slice(first[i], first[i + 1])
-        eps.reshape(-1)[i] = balls.scale * undeclared_radius(n[part], state[part] == unseen, log_union)
     kept = (state != unseen) | alone[place]
     others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
+    radius = balls.scale * undeclared_radii(place, n, state == unseen, lists.visits.reshape(-1), log_union)
+    eps.reshape(-1)[~alone] = radius[~alone]
     return balls._replace(n_sas=others, n_sa=others.visits.copy(), n_fresh=others.visits.copy(), eps=eps)
 
 
@@ -96,3 +94,18 @@ def undeclared_radius(n_i: Ints, is_unseen: Bools, log_union: float) -> float:
     log_Q = sum(math.lgamma(k + 1.0) for k in seen) - math.lgamma(n + 1.0)
     size = abs(log_union) + abs(log_p) + math.lgamma(n + 1.0) + sum(math.lgamma(k + 1.0) for k in seen)
     return float(max(log_union + log_p - log_Q + (len(seen) + 8) * SLACK * size, 0.0) / m)
+
+
+def undeclared_radii(place: Ints, n_i: Ints, is_unseen: Bools, visits: Ints, log_union: float) -> Floats:
+    """Return `undeclared_radius` of all pairs at once: `place` says to which of them each count belongs, `visits` are
+    the sums n. The error of a sum of d logarithms is covered as there."""
+    seen = (n_i > 0) & ~is_unseen
+    place, k = place[seen], n_i[seen].astype(np.float64)
+    d, m = (np.bincount(place, weights, minlength=len(visits)) for weights in (None, k))
+    whole = np.maximum(m, 1.0)
+    log_p = np.bincount(place, k * np.log(k / whole[place]), minlength=len(visits))
+    sizes, which = np.unique(np.append(k, visits), return_inverse=True)  # few numbers occur: lgamma once for each
+    log_factorial = np.array([math.lgamma(x + 1.0) for x in sizes.tolist()])[which]
+    log_n, log_k = log_factorial[len(k) :], np.bincount(place, log_factorial[: len(k)], minlength=len(visits))
+    slack = (d + 8) * SLACK * (abs(log_union) + np.abs(log_p) + log_n + log_k)
+    return np.where(m > 0, np.maximum(log_union + log_p - (log_k - log_n) + slack, 0.0) / whole, np.inf)

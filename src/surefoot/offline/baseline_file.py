@@ -9,9 +9,10 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.successors import PaidLists, Successors, list_of, offsets
 from surefoot.base.validation import FrozenRecord, at_least, freeze
 from surefoot.bounds import Certificate
-from surefoot.errors import InvalidFile, InvalidSetting
+from surefoot.errors import InvalidFile, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods import METHODS
@@ -19,6 +20,7 @@ from surefoot.offline.methods.learnt import Learnt, logged_lower, returns_lower
 from surefoot.offline.methods.savings import Saving
 from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
+from surefoot.task.listed import SizedLists, anything_follows, rows_of
 from surefoot.task.names import NO_NAMES
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
@@ -76,8 +78,13 @@ class Baseline(FrozenRecord):
         about |= {name: known[name] for name in ADDED if known[name] is not None}
         if problem.names not in (NO_NAMES, self.codebook.names):  # names of one's own
             about["names"] = list(problem.names)
+        pairs = problem.S * problem.A
+        if problem.mask_lists is not None:
+            about["support_steps"] = rows_of(problem.mask_lists, pairs)
+        if problem.paid_lists is not None:
+            about |= {"r_next_steps": rows_of(problem.paid_lists, pairs), "elsewhere": problem.paid_lists.elsewhere}
         arrays: dict[str, AnyArray] = {
-            f"problem_{name}": np.asarray(known[name])
+            f"problem_{name}": _stored(known[name])
             for name in PROBLEM
             if known[name] is not None and not isinstance(known[name], str)
         }
@@ -110,6 +117,7 @@ def load_baseline(path: str | Path) -> Baseline:
         about = json.loads(str(arrays["learnt"]))
         given: dict[str, Any] = {name: arrays[f"problem_{name}"] for name in PROBLEM if f"problem_{name}" in arrays}
         given.setdefault("start", "unknown")
+        given |= _read_lists(given, arrays["policy"].shape, about)
         low, high, steps = about["units"]
         units = Units(float(low), float(high), int(steps), str(about.get("unit", "")))
         claims: dict[str, Any] = {name: bool(about[name]) for name in ("stationary", "rewards_at_least")}
@@ -127,6 +135,35 @@ def load_baseline(path: str | Path) -> Baseline:
         if isinstance(reason, InvalidFile):
             raise
         raise InvalidFile(f"{path}: what it says about the baseline is damaged ({reason}). Restore a copy.") from None
+
+
+def _stored(given: Any) -> AnyArray:
+    """Return an argument of a problem as one array; lists as one column for each entry: list, next state, reward."""
+    if isinstance(given, Successors):
+        return np.stack([list_of(given), given.state])
+    if isinstance(given, SizedLists):
+        paid = given.paid
+        return np.stack([list_of(Successors(paid.first, paid.state)), paid.state, paid.paid])
+    return np.asarray(given)
+
+
+def _read_lists(given: dict[str, Any], shape: tuple[int, ...], about: dict[str, Any]) -> dict[str, Any]:
+    """Return those arguments that were stored as lists, for a policy of this shape."""
+    H, S, A = shape
+    read: dict[str, Any] = {}
+    for name, columns in (("support", 2), ("r_next", 3)):
+        if f"{name}_steps" not in about:
+            continue
+        table, steps = given[name], about[f"{name}_steps"]
+        if steps not in (1, H) or table.ndim != 2 or len(table) != columns or (table[:2] != np.floor(table[:2])).any():
+            raise InvalidModel(f"{name} has lists in an array of shape {table.shape}, for {steps} steps")
+        (place, state), lists = table[:2].astype(np.int64), steps * S * A
+        if not ((place >= 0) & (place < lists)).all() or (np.diff(place * S + state) <= 0).any():
+            raise InvalidModel(f"{name} has lists that are out of order")
+        found = Successors(offsets(np.bincount(place, minlength=lists)), state)
+        paid = SizedLists(PaidLists(*found, table[2], float(about["elsewhere"])), S, A) if columns == 3 else None
+        read[name] = found if paid is None else paid
+    return read
 
 
 def rules(baseline: Baseline) -> list[dict[str, Any]]:
@@ -213,7 +250,7 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
         lines.append("the start is unknown: all that is used is that first states are drawn from a fixed distribution")
     else:
         lines.append("first states are drawn with the probabilities you gave (declared by you)")
-    if not problem.support[:, : len(log.codebook.states)].all():
+    if not anything_follows(problem.as_mask, problem.S, problem.A, len(log.codebook.states)):
         lines.append("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
         lines.append("dynamics and rewards do not depend on the step (declared by you)")

@@ -12,13 +12,17 @@ from surefoot.agents.base import CountingAgent, adapted, promise_of
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Floats
-from surefoot.base.sparse import require_small
+from surefoot.base.sparse import SparseTable
+from surefoot.base.successors import list_of
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import SurefootError
 from surefoot.simulation.loops import play
 from surefoot.task.counts import Counts
+from surefoot.task.listed import filled, rows_of
 from surefoot.task.policy import EpisodicMixture, check_policy, uniform
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import MOST_IN_A_TABLE
+from surefoot.task.units import Rescaled
 from surefoot.worlds import exact
 from surefoot.worlds.environments import Env, make, time_limit
 from surefoot.worlds.exact import cost_of, occupancy, rescaled_solve, solve, value_of
@@ -27,6 +31,7 @@ from surefoot.worlds.tabular_mdp import TabularMDP
 
 Level = Literal["error", "warning", "note"]
 ROLLOUT_STEPS = 2000
+SUCCESSORS = 3  # of a pair, where any state may follow
 SURE = 1e-9  # how likely a sound environment may be called faulty, all its outcomes together
 
 
@@ -294,19 +299,27 @@ def _of_proof(agent: CountingAgent, plan: Plan, when: str, world: TabularMDP, wo
 
 def _stand_in(problem: Problem, rng: np.random.Generator) -> TabularMDP:
     """Return a world that this problem could be about."""
-    S, A = problem.S, problem.A
-    require_small("A world to try the agent in", (S, A, S), "a problem with fewer states")
-    weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
-    weights = weights[0] if len(weights) == 1 else weights
-    P = weights / weights.sum(axis=-1, keepdims=True)
+    S, A, P = problem.S, problem.A, _some_dynamics(problem, rng)
     r = problem.r_rescaled
     if problem.unknown_rows is not None:
         r = np.where(problem.unknown, rng.random((S, A)), r)
     start = rng.dirichlet(np.ones(S)) if problem.start is None else problem.start
     if not problem.pays_by_next:
         return TabularMDP(P, r, H=problem.H, start=start)
-    by_next = np.array([problem.r_next_at(h) for h in range(problem.H)])
-    return TabularMDP(P, r_next=by_next, H=problem.H, start=start)
+    return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=start)
+
+
+def _some_dynamics(problem: Problem, rng: np.random.Generator) -> Floats | SparseTable:
+    """Return transition probabilities that the mask allows: of many states, a few successors where any may follow."""
+    S, A = problem.S, problem.A
+    if S <= MOST_IN_A_TABLE:
+        weights = np.where(problem.support, rng.standard_gamma(1.0, size=(S, A, S)), 0.0)
+        weights = weights[0] if len(weights) == 1 else weights
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+    rows = 1 if problem.as_mask is None else rows_of(problem.as_mask, S * A)
+    lists = filled(problem.as_mask, rows * S * A, S, SUCCESSORS)
+    drawn = rng.standard_gamma(1.0, size=len(lists.state))
+    return SparseTable(lists, drawn / np.add.reduceat(drawn, lists.first[:-1])[list_of(lists)], S, A)
 
 
 def _fields(plan: Plan) -> tuple[object, ...]:

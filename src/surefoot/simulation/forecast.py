@@ -16,9 +16,10 @@ from surefoot.agents.plan import exit_taken
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
-from surefoot.base.count_lists import Entries, added
+from surefoot.base.count_lists import Entries, added, joined
 from surefoot.base.nodes import OUTSIDE, PLACES
-from surefoot.base.sparse import require_small
+from surefoot.base.sparse import SMALL, SparseTable
+from surefoot.base.successors import Successors, list_of, offsets
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
 from surefoot.bounds.binding import Binding, binding_pairs
@@ -26,9 +27,11 @@ from surefoot.errors import InvalidSetting
 from surefoot.simulation.loops import draw_baseline
 from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
+from surefoot.task.listed import filled
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import Lists, Shape, as_floats, none_yet
+from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Shape, as_floats, none_yet
+from surefoot.task.units import Rescaled
 from surefoot.worlds.exact import occupancy, value_of
 from surefoot.worlds.tabular_mdp import TabularMDP
 
@@ -36,6 +39,7 @@ MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
 GROWTH = 0.05  # of a block, in episodes so far
 SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
+ALIKE = 64  # states that stand for all, where there are more
 ENOUGH = 50  # returns seen, from which it is taken instead
 # Half of all runs have proved the floor before the typical returns have: a random walk that must gain some 5 nats, with
 # twice as much variance as drift, has done so after 0.83 of that time in the median. Measured in 12 worlds: 0.7 to 1.
@@ -242,27 +246,48 @@ def lemma_finite(problem: Problem, kappa: float) -> float:
 def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     """Return what is taken for the world: the frequencies seen; where nothing was seen, all next states alike."""
     S, A = problem.S, problem.A
-    require_small("The world to forecast in", (S, A, S), "the forecast for a world that you give, world=...,")
-    P = problem.support / problem.support.sum(axis=-1, keepdims=True)
+    P = _table_suggested(problem, counts) if S <= MOST_IN_A_TABLE else _lists_suggested(problem, counts)
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
     if counts is not None:
         n = counts.n_sa
-        P = np.where(n[..., None] > 0, counts.n_sas / np.maximum(n, 1)[..., None], P)
         if counts.x_sa is not None:
             seen = np.where(n > 0, counts.x_sa / REWARD_UNITS / np.maximum(n, 1), seen)
         if problem.start is None and counts.n_start.any():
             start = counts.n_start / counts.n_start.sum()
-    P = P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, (problem.H, S, A, S))
     if problem.pays_by_next:
-        after = problem.r_next_rows
-        if after is None:
-            after = np.array([problem.r_next_at(h) for h in range(problem.H)])
-        after = after.reshape(-1, S, A, S)
-        return TabularMDP(P, r_next=np.broadcast_to(after, (problem.H, S, A, S)), H=problem.H, start=start)
+        return TabularMDP(P, r_next=Rescaled(problem.arguments()["r_next"]), H=problem.H, start=start)
     r = np.where(problem.unknown, np.clip(seen, 0.0, 1.0), problem.r_rescaled)
     # Nobody knows how much unknown rewards vary: as much as rewards of 0 and 1, which is the most.
     return TabularMDP(P, r, H=problem.H, start=start, random_rewards=problem.unknown_rows is not None)
+
+
+def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
+    """Return these transition probabilities of a few states, for all steps or for each."""
+    P = problem.support / problem.support.sum(axis=-1, keepdims=True)
+    if counts is not None:
+        n = counts.n_sa
+        P = np.where(n[..., None] > 0, counts.n_sas / np.maximum(n, 1)[..., None], P)
+    shape = (problem.H, problem.S, problem.A, problem.S)
+    return np.asarray(P[0] if problem.stationary and len(P) == 1 else np.broadcast_to(P, shape))
+
+
+def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
+    """Return the same of many states, as lists. Where nothing was seen, and all next states are possible, a few of them
+    stand for all: ALIKE, or as many as fit."""
+    S, A = problem.S, problem.A
+    rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
+    lists = rows * S * A
+    alike = filled(problem.as_mask, lists, S, max(1, min(ALIKE, SMALL // lists)))
+    place, p = list_of(alike), np.repeat(1.0 / np.diff(alike.first), np.diff(alike.first))
+    parts = Entries(place, alike.state, p)
+    if counts is not None:
+        n_sa, (seen, state, n) = counts.n_sa.reshape(-1), counts.entries
+        never = n_sa[place] == 0
+        parts = joined(Entries(*(part[never] for part in parts)), Entries(seen, state, n / n_sa[seen]))
+    order = np.argsort(parts.place, kind="stable")
+    first = offsets(np.bincount(parts.place, minlength=lists))
+    return SparseTable(Successors(first, parts.state[order]), parts.n[order], S, A)
 
 
 class _Expected:

@@ -202,7 +202,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         n = min(setup.episodes - done, max(1, STRETCH // problem.H), context.until_checkpoint(done))
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
-        arrays = with_room(arrays, counts, problem.H)
+        arrays = ready_to_count(arrays, counts, problem.H)
         done += kernels.play_on(
             true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
         )
@@ -230,7 +230,7 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
     )
 
 
-def with_room(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
+def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
     """Return the arrays of these counts with room for another episode of H steps."""
     if isinstance(counts.transitions, Lists):
         counts.transitions.make_room(H)
@@ -347,7 +347,7 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:
-        arrays = with_room(arrays, counts, problem.H)
+        arrays = ready_to_count(arrays, counts, problem.H)
         done += kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Indices, Ints
 from surefoot.base.sparse import SparseTable, is_sparse, require_room, require_small, sparse_table
-from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked
-from surefoot.base.validation import read_only
+from surefoot.base.successors import PaidLists, Successors, keys_of, list_of, looked_up, masked, offsets
+from surefoot.base.validation import read_only, require_rewards
 from surefoot.errors import InvalidModel
 from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units, rescaled_rewards
@@ -54,22 +54,26 @@ def mask_lists_of(given: Any, S: int, A: int, H: int) -> Successors:
 
 
 def mask_of_lists(
-    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int]
+    given: Any, sized: SizedLists | None, units: Units, sizes: tuple[int, int, int], at_least: bool
 ) -> tuple[Any, Successors | None]:
-    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H."""
+    """Return a mask as an array, if it is given so or has few states, and as lists, if it has many; sizes: S, A, H.
+
+    `at_least`: are the rewards lower bounds of what is paid? Then those that are not stored may be the lowest.
+    """
     S, A, H = sizes
     lists = mask_lists_of(given, S, A, H) if as_lists(given) else None
-    if sized is not None:
+    if sized is not None and not at_least:
         require_all_paid(sized, lists, units)
     if lists is None or S <= MOST_IN_A_TABLE:
-        return (given, None) if lists is None else (dense_mask(lists, S, A), None)
+        return (given, None) if lists is None else (_mask_array(lists, S, A), None)
     return None, read_only_lists(lists)
 
 
 def _checked(name: str, lists: Successors, S: int, A: int, H: int) -> Successors:
     """Return a copy of lists that fit these sizes; refuse others."""
+    whole = all(np.asarray(part).dtype.kind in "iu" for part in lists)
     first, state = (np.array(part, dtype=np.int64) for part in lists)
-    whole = first.ndim == state.ndim == 1 and len(first) - 1 in (S * A, H * S * A) and first[0] == 0
+    whole = whole and first.ndim == state.ndim == 1 and len(first) - 1 in (S * A, H * S * A) and first[0] == 0
     if not (whole and first[-1] == len(state) and (np.diff(first) >= 0).all()):
         raise InvalidModel(f"{name} has lists that do not fit, expected S*A = {S * A} of them, or H times as many.")
     keys = keys_of(first, state, S)
@@ -90,6 +94,9 @@ def paid_lists_of(given: Any, units: Units, H: int | None) -> tuple[SizedLists, 
         paid, S, A = table
         require_room(H, S, A)
         lists = _checked("r_next", Successors(paid.first, paid.state), S, A, H)
+        require_rewards("r_next, as lists,", np.append(paid.paid, paid.elsewhere), 1)
+        if paid.paid.shape != lists.state.shape:
+            raise InvalidModel(f"r_next has {paid.paid.shape} rewards in lists, expected {lists.state.shape}.")
         return SizedLists(read_only_lists(PaidLists(*lists, paid.paid.copy(), paid.elsewhere)), S, A), H
     found, steps = sparse_table("r_next", table, H, keep_zeros=True)
     values, elsewhere = found.value, 0.0
@@ -131,9 +138,10 @@ def require_all_paid(sized: SizedLists, mask: Successors | None, units: Units) -
     if units.admits(0.0):
         return
     stored = Successors(paid.first, paid.state)
-    every = (np.diff(paid.first) == S).all()
-    listed = mask is not None and (np.diff(mask.first) > 0).all() and first_outside(mask, stored, S, S * A) is None
-    if not every and not listed:
+    every = (np.diff(paid.first) == S).reshape(-1, S * A)
+    if mask is not None and first_outside(mask, stored, S, S * A) is None:
+        every = every | (np.diff(mask.first) > 0).reshape(-1, S * A)
+    if not every.all():
         raise InvalidModel(
             f"r_next does not store a reward for every next state that is possible, and those left out cannot pay 0, "
             f"which is outside the units' range of {units.low:g} to {units.amount(units.high)} a step. Store them all, "
@@ -182,10 +190,54 @@ def _paid_row(paid: PaidLists, lists: Successors, h: int, S: int, pairs: int, st
 
 def left_never(lists: Successors, S: int, A: int) -> Iterator[int]:
     """Yield the states from which the lists of every step and action lead to the state itself alone."""
-    alone = np.diff(lists.first) == 1
-    only = np.where(alone, lists.state[np.minimum(lists.first[:-1], max(len(lists.state) - 1, 0))], -1)
+    only, alone = np.full(len(lists.first) - 1, -1), np.diff(lists.first) == 1
+    only[alone] = lists.state[lists.first[:-1][alone]]
     same = only.reshape(-1, S, A) == np.arange(S)[:, None]
     yield from (int(s) for s in np.flatnonzero(same.all(axis=(0, 2))))
+
+
+def anything_follows(lists: Successors | None, S: int, A: int, states: int) -> bool:
+    """May every state follow each pair of the first so many states, at each step?"""
+    if lists is None:
+        return True
+    sizes = np.diff(lists.first).reshape(-1, S, A)[:, :states]
+    return bool(((sizes == 0) | (sizes == S)).all())
+
+
+def allowed(mask: Successors | None, lists: int, S: int) -> Ints:
+    """Return how many next states each of so many lists allows: one that is empty allows all."""
+    if mask is None:
+        return np.full(lists, S)
+    sizes = np.tile(np.diff(mask.first), lists // (len(mask.first) - 1))
+    return np.where(sizes == 0, S, sizes)
+
+
+def filled(mask: Successors | None, lists: int, S: int, most: int) -> Successors:
+    """Return so many lists of possible next states, in which none is empty: one that allows every state holds them all,
+    or, if these are more than `most`, so many of them, evenly spread from another state on in each list."""
+    if mask is None:
+        mask = Successors(np.zeros(lists + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    times, most = lists // (len(mask.first) - 1), min(most, S)
+    sizes = np.tile(np.diff(mask.first), times)
+    free = sizes == 0
+    first = offsets(np.where(free, most, sizes))
+    state, spread = np.empty(first[-1], dtype=np.int64), np.repeat(free, np.diff(first))
+    state[~spread] = np.tile(mask.state, times)
+    state[spread] = np.sort((np.flatnonzero(free)[:, None] + np.arange(most) * S // most) % S, axis=1).reshape(-1)
+    return Successors(first, state)
+
+
+def without_last(given: Successors | SizedLists, S: int, A: int) -> Successors | SizedLists:
+    """Return what these lists say of all states but the last one, which no list holds alone but its own."""
+    lists = given.paid if isinstance(given, SizedLists) else given
+    place, state = list_of(Successors(lists.first, lists.state)), lists.state
+    kept = (place // A % S < S - 1) & (state < S - 1)
+    rows = rows_of(lists, S * A)
+    place = place[kept] - place[kept] // (S * A) * A  # each row has A lists less
+    others = Successors(offsets(np.bincount(place, minlength=rows * (S - 1) * A)), state[kept])
+    if isinstance(given, SizedLists):
+        return SizedLists(PaidLists(*others, given.paid.paid[kept], given.paid.elsewhere), S - 1, A)
+    return others
 
 
 def mean_over_lists(lists: Successors, h: int, V: Floats, pairs: int) -> Floats:
@@ -214,7 +266,11 @@ def dense_mask(lists: Successors, S: int, A: int) -> Bools:
     """Return the mask (S, A, S) of lists, or (H, S, A, S), if it is small."""
     shape = (rows_of(lists, S * A), S * A, S)
     require_small("The mask", shape, "problem.mask_lists")
-    mask = masked(lists, shape).reshape(-1, S, A, S)
+    return _mask_array(lists, S, A)
+
+
+def _mask_array(lists: Successors, S: int, A: int) -> Bools:
+    mask = masked(lists, (rows_of(lists, S * A), S * A, S)).reshape(-1, S, A, S)
     return np.asarray(mask[0] if len(mask) == 1 else mask)
 
 

@@ -139,7 +139,7 @@ class Problem(FrozenRecord, InUserUnits):
         unknown_mask = mask_of("unknown", unknown, (S, A), steps)
         mask_lists: Successors | None = None
         if support is not None or sized is not None:
-            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps))
+            support, mask_lists = listed.mask_of_lists(support, sized, units, (S, A, steps), rewards_at_least)
         support_mask = mask_of("support", support, (S, A, S), steps)
         if support_mask is not None and not support_mask.any(axis=-1).all():
             place = np.argwhere(~support_mask.any(axis=-1))[0][-2:]
@@ -290,7 +290,7 @@ class Problem(FrozenRecord, InUserUnits):
         """Do rewards depend on the next state, by an array or by lists?"""
         return self.r_next_rows is not None or self.paid_lists is not None
 
-    @property
+    @cached_property
     def absorbing_state(self) -> int | None:
         """The absorbing state in which an episode remains after an early end: `ended_state`, or, if just one state can
         be it, that one: by the mask it leads nowhere else, and it pays nothing in the user's units."""

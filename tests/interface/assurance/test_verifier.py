@@ -768,7 +768,7 @@ def sizes_without_end(records):
 
 @each("step")
 def another_format(records):
-    records[0]["format"] = 4
+    records[0]["format"] = 5
 
 
 @each("step", "step relative", "eps supports unknown nostart pooled")

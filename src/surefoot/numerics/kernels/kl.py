@@ -365,17 +365,11 @@ def balls_from(
     alpha = 0 stands for one over the number of possible next states, alpha = SUPPORTS for a mixture over supports.
     """
     rows, S, A, _ = n_sas.shape
-    known, after, unknown = rewards.known, rewards.by_next, rewards.unknown
-    r_rows = H if unknown is not None and rows == H else len(known)
+    after = rewards.by_next
     succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
     if support is not None:
         succ = np.argsort(~support, axis=-1, kind="stable")
         m = support.sum(axis=-1)
-    nothing = np.zeros((0 if unknown is None else rows, 0 if unknown is None else S * A), dtype=np.int64)
-    x_sa, z_sa = (
-        nothing.copy() if unknown is None or sums is None else sums.reshape(rows, S * A)
-        for sums in (rewards.x_sa, rewards.z_sa)
-    )
     return Balls(
         n_sas=n_sas.reshape(rows, S * A, S),
         n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
@@ -384,18 +378,32 @@ def balls_from(
         eps=np.zeros((rows, S * A)),
         succ=np.ascontiguousarray(succ, dtype=np.int64),
         m=np.ascontiguousarray(m, dtype=np.int64),
-        r_low=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),  # another order would be compiled anew
-        r_up=np.array(np.broadcast_to(known, (r_rows, S * A)), order="C"),
         r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
-        x_sa=x_sa,
-        z_sa=z_sa,
-        unknown=np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
         gathered=np.zeros(max(S, 4)),
         log_union=log_union,
         alpha=alpha,
         scale=scale,
         tie=tie,
         margin=margin,
-        bets=rewards.bets,
         uppers=uppers,
+        **reward_fields(rewards, H, rows, S * A),
     )
+
+
+def reward_fields(rewards: RewardArrays, H: int, rows: int, pairs: int) -> dict[str, Any]:
+    """The fields of Balls, or of SparseBalls, about the rewards of pairs. Sums are the counts' own."""
+    known, unknown = rewards.known, rewards.unknown
+    r_rows = H if unknown is not None and rows == H else len(known)
+    nothing = np.zeros((0 if unknown is None else rows, 0 if unknown is None else pairs), dtype=np.int64)
+    x_sa, z_sa = (
+        nothing.copy() if unknown is None or sums is None else sums.reshape(rows, pairs)
+        for sums in (rewards.x_sa, rewards.z_sa)
+    )
+    return {
+        "r_low": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),  # another order would be compiled anew
+        "r_up": np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
+        "x_sa": x_sa,
+        "z_sa": z_sa,
+        "unknown": np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
+        "bets": rewards.bets,
+    }

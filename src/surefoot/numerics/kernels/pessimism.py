@@ -28,11 +28,14 @@ def read_pessimistic(
 
 
 @compiled
-def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, V_up: Floats, scratch: Floats) -> None:
+def worst_values(
+    evidence: Evidence, n_sa: Ints, pi: Floats, pi_hat: Ints, V_low: Floats, V_up: Floats, scratch: Floats
+) -> None:
     """One backward pass of lower values V_low (H+1, S): of the policy pi, or, if that is (H, 0, 0), of the best pi_hat.
 
-    It is not for evidence whose lower values depend on upper ones: V_up (S,) is only written, never read. `scratch` is
-    as for the splices.
+    n_sa (rows, S*A) are all visits of the pairs, of which the evidence may leave some out (undeclared.py). It is not
+    for evidence whose lower values depend on upper ones: V_up (S,) is only written, never read. `scratch` is as for the
+    splices.
     """
     H, S = V_low.shape[0] - 1, V_low.shape[1]
     A = evidence.n_sa.shape[1] // S
@@ -50,23 +53,23 @@ def worst_values(evidence: Evidence, pi: Floats, pi_hat: Ints, V_low: Floats, V_
             if pi.shape[1] > 0:
                 read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, V_up, V_low[h])
             else:
-                read_pessimistic(scratch[1], evidence.n_sa[row], A, evidence.tie, s, end, pi_hat[h], V_low[h])
+                read_pessimistic(scratch[1], n_sa[row], A, evidence.tie, s, end, pi_hat[h], V_low[h])
 
 
-def pessimistic(evidence: Evidence, H: int, A: int) -> tuple[Ints, Floats]:
-    """The actions (H, S) with the largest certified value, and their lower values (H+1, S)."""
-    pi_hat = np.zeros((H, evidence.n_sa.shape[1] // A), dtype=np.int64)
-    return pi_hat, _values(evidence, np.zeros((H, 0, 0)), pi_hat)
+def pessimistic(evidence: Evidence, n_sa: Ints, H: int) -> tuple[Ints, Floats]:
+    """The actions (H, S) with the largest certified value, and their lower values (H+1, S); n_sa (rows, S, A)."""
+    pi_hat = np.zeros((H, n_sa.shape[1]), dtype=np.int64)
+    return pi_hat, _values(evidence, n_sa.reshape(evidence.n_sa.shape), np.zeros((H, 0, 0)), pi_hat)
 
 
 def lower_values(evidence: Evidence, pi: Floats) -> Floats:
     """The lower values (H+1, S) of a policy (H, S, A)."""
-    return _values(evidence, np.array(pi, order="C"), np.zeros(pi.shape[:2], dtype=np.int64))
+    return _values(evidence, evidence.n_sa, np.array(pi, order="C"), np.zeros(pi.shape[:2], dtype=np.int64))
 
 
-def _values(evidence: Evidence, pi: Floats, pi_hat: Ints) -> Floats:
+def _values(evidence: Evidence, n_sa: Ints, pi: Floats, pi_hat: Ints) -> Floats:
     H, S = pi_hat.shape
     V_low = np.zeros((H + 1, S))
     scratch = cache_aligned(5, max(BLOCK, evidence.n_sa.shape[1] // S))
-    worst_values(evidence, pi, pi_hat, V_low, np.zeros(S), scratch)
+    worst_values(evidence, n_sa, pi, pi_hat, V_low, np.zeros(S), scratch)
     return V_low

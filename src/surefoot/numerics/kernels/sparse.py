@@ -14,7 +14,15 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.kl import FAR, RewardArrays, add, mixture_radius, refresh_reward, worst_mean_within
+from surefoot.numerics.kernels.kl import (
+    FAR,
+    RewardArrays,
+    add,
+    mixture_radius,
+    refresh_reward,
+    reward_fields,
+    worst_mean_within,
+)
 
 LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of SparseBalls.ahead
 
@@ -315,13 +323,6 @@ def sparse_balls_from(
 ) -> SparseBalls:
     """The balls for these counts, whose memory they share; `refresh_all` fills them."""
     rows, pairs = lists.at.shape
-    known, unknown = rewards.known, rewards.unknown
-    r_rows = H if unknown is not None and rows == H else len(known)
-    nothing = np.zeros((0 if unknown is None else rows, 0 if unknown is None else pairs), dtype=np.int64)
-    x_sa, z_sa = (
-        nothing.copy() if unknown is None or sums is None else sums.reshape(rows, pairs)
-        for sums in (rewards.x_sa, rewards.z_sa)
-    )
     none = np.zeros(0, dtype=np.int64)
     return SparseBalls(
         n_sas=lists,
@@ -329,23 +330,13 @@ def sparse_balls_from(
         n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),
         eps=np.zeros((rows, pairs)),
         mask=Successors(none, none) if mask is None else mask,
-        r_low=np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
-        r_up=np.array(np.broadcast_to(known, (r_rows, pairs)), order="C"),
         paid=PaidLists(none, none, np.zeros(0), 0.0) if paid is None else paid,
-        x_sa=x_sa,
-        z_sa=z_sa,
-        unknown=np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
         gathered=np.zeros(max(lists.S, 4)),
         p_hat=np.zeros(max(lists.S, 4)),
         places=np.arange(lists.S),
         ahead=np.zeros(4),
-        log_union=settings.log_union,
-        alpha=settings.alpha,
-        scale=settings.scale,
-        tie=settings.tie,
-        margin=settings.margin,
-        bets=rewards.bets,
-        uppers=settings.uppers,
+        **settings._asdict(),
+        **reward_fields(rewards, H, rows, pairs),
     )
 
 

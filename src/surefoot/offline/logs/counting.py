@@ -358,7 +358,7 @@ def assemble(
     action_labels, a = coded("action", np.asarray(table["action"]), actions)
     early, last_ends = ended & (h < H - 1), int(n[ended & (h == H - 1)].sum())
     codebook = Codebook(labels, action_labels, absorbing=bool(early.any()), unseen=states is None)
-    require_size((H, codebook.S, codebook.A, codebook.S), {"H": H, "S": codebook.S, "A": codebook.A})
+    require_size(H, codebook.S, codebook.A)
     S = codebook.S - codebook.unseen  # the unseen state never occurs
     if paid is None:
         low, high = (np.asarray(table[name], dtype=np.float64) for name in ("low", "high"))

@@ -9,12 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.files import read_arrays, strict_json, write_arrays
-from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats
+from surefoot.base.sparse import is_sparse, sparse_table
+from surefoot.base.successors import PaidLists, Successors, list_of, offsets
+from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, as_floats, where
 from surefoot.errors import InvalidFile, InvalidLog, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED, Codebook, Label, codebook_from, codebook_text, coding_of
-from surefoot.offline.logs.log_tables import LARGEST, LATER, MOST_STEPS, TABLES, LogTables, Sums
+from surefoot.offline.logs.log_tables import LATER, MOST_STEPS, TABLES, LogTables, Sums, fits
+from surefoot.task.listed import SizedLists, first_outside
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
 
@@ -51,8 +54,9 @@ class LogCounts(LogTables):
         - start: the label of the state in which every episode starts (or its number, where labels are text); the
           probabilities of the first states; or "as logged": you assert that the one first state of the log is the only
           one.
-        - support: a mask (S, A, S) or (H, S, A, S) of the transitions that are possible. Or "as logged": you assert
-          that of the pairs in the log only the transitions seen are possible.
+        - support: a mask (S, A, S) or (H, S, A, S) of the transitions that are possible; for many states a sparse
+          matrix of scipy (S*A, S), or one for each step. Or "as logged": you assert that of the pairs in the log only
+          the transitions seen are possible.
         - stationary: neither dynamics nor rewards depend on the step.
 
         The set of states is declared when the log is counted: `count_log(..., states=)`. If it was not, the problem has
@@ -78,20 +82,11 @@ class LogCounts(LogTables):
                 'range that holds 0, or the states: count_log(..., states=[...]) or states="as logged".'
             )
         known = self._rewards(rewards, stationary)
-        S, A = self.S, self.A
-        mask = self._support(support, stationary)
         for state, paid in ((self.absorbing_state, self.zero_reward), (self.unseen_state, 0.0)):
-            if state is None:
-                continue
-            if "r" in known:
+            if state is not None and "r" in known:
                 known["r"][..., state, :] = paid
-            else:
-                known["r_next"][..., state, :, :] = paid
-            if "unknown" in known:
+            if state is not None and "unknown" in known:
                 known["unknown"][state] = False
-            mask = np.ones((S, A, S), dtype=np.bool_) if mask is None else mask
-            mask[..., state, :, :] = False
-            mask[..., state, :, state] = True
         if self.unseen_state is not None:
             known["rewards_at_least"] = True
         # Where the absorbing state pays nothing, `Problem.absorbing_state` finds it, as in files of earlier versions.
@@ -103,7 +98,7 @@ class LogCounts(LogTables):
             stationary=stationary,
             H=self.H,
             units=self.units,
-            support=mask,
+            support=self._support(support, stationary),
             ended_state=ended,
             unseen_state=self.unseen_state,
         )
@@ -124,15 +119,30 @@ class LogCounts(LogTables):
         word = _word("rewards", rewards, (AS_LOGGED, BY_NEXT_STATE))
         if word == AS_LOGGED:
             self._require_constant()
-            r, at_least = self._seen(self.place // self.occurring, (self.occurring, A), stationary)
-            return {"r": self._widened(r, r.ndim - 2), "rewards_at_least": at_least}
+            pair, paid, at_least = self._seen(self.place // self.occurring, 1, stationary)
+            r = np.zeros((1 if stationary else self.H, self.occurring, A))
+            r.reshape(-1)[pair] = paid
+            r = self._widened(r, 1)
+            return {"r": r[0] if stationary else r, "rewards_at_least": at_least}
         if self.sums is not None:
             raise InvalidLog(
                 f"rewards is {rewards!r}, but the same transition paid differently at the same step: rewards are "
                 "random. Leave `rewards` out, and they are unknown, or give a table of their means."
             )
-        r_next, at_least = self._seen(self.place, (self.occurring, A, self.occurring), stationary)
-        return {"r_next": self._widened(r_next, r_next.ndim - 3, r_next.ndim - 1), "rewards_at_least": at_least}
+        place, paid, at_least = self._seen(self.place, self.occurring, stationary)
+        keys, rows = self.keys(place), 1 if stationary else self.H
+        if self.absorbing_state is not None:  # it always pays the same, wherever it leads
+            own = keys // (A * S) % S != self.absorbing_state
+            every = self._from(self.absorbing_state, rows)[:, None] * S + np.arange(S if self.zero_reward else 0)
+            keys = np.append(keys[own], every)
+            order, paid = np.argsort(keys), np.append(paid[own], np.full(every.size, self.zero_reward))
+            keys, paid = keys[order], paid[order]
+        lists = _lists(keys, rows * S * A, S)
+        return {"r_next": SizedLists(PaidLists(*lists, paid, 0.0), S, A), "rewards_at_least": at_least}
+
+    def _from(self, state: int, rows: int) -> Ints:
+        """Return the numbers of the lists of a state: one for each row and action."""
+        return np.asarray(((np.arange(rows)[:, None] * self.S + state) * self.A + np.arange(self.A)).reshape(-1))
 
     def _require_constant(self) -> None:
         """Refuse the claim that each pair always pays the same where the log shows that it does not."""
@@ -194,41 +204,81 @@ class LogCounts(LogTables):
             f"{AS_LOGGED!r}."
         )
 
-    def _support(self, support: ArrayLike | str | None, stationary: bool) -> Bools | None:
-        """Return the mask of possible transitions, without what is known of the added states."""
-        if support is None:
+    def _support(self, support: Any, stationary: bool) -> Successors | None:
+        """Return the lists of possible next states, in which an added state leads to itself alone; None: all are."""
+        S, A = self.S, self.A
+        added = [state for state in (self.absorbing_state, self.unseen_state) if state is not None]
+        keys, rows = np.zeros(0, dtype=np.int64), 1
+        if support is None and not added:
             return None
-        at = np.zeros(math.prod(self.shape), dtype=np.bool_)
-        at[self.place] = True
-        seen: Bools = at.reshape(self.shape)
-        if stationary:
-            seen = np.asarray(seen.any(axis=0))
-        if isinstance(support, str):
-            _word("support", support, (AS_LOGGED,))
-            if self.codebook.unseen:
-                raise InvalidSetting(
-                    f"support is {support!r}, which says that nothing else can happen, but the states were not "
-                    f'declared. Count the log with states="{AS_LOGGED}", or with a list of all of them.'
-                )
-            return np.asarray(seen | ~seen.any(axis=-1, keepdims=True))
-        S, A, n = len(self.codebook.states), self.A, self.occurring
-        mask = as_array("support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel)
-        if mask.shape not in ((S, A, S), (n, A, n), (self.H, S, A, S), (self.H, n, A, n)):
-            raise InvalidModel(
-                f"support has shape {mask.shape}, expected ({S}, {A}, {S}), or ({self.H}, {S}, {A}, {S}) step by step, "
-                "in the order of the codebook."
+        if support is not None:
+            place = np.unique(self.place % (self.occurring * A * self.occurring)) if stationary else self.place
+            seen, rows = self.keys(place), 1 if stationary else self.H
+            keys, rows = (seen, rows) if self._as_logged(support) else self._declared(support, seen, rows)
+        for state in added:
+            own = self._from(state, rows) * S + state
+            keys = np.union1d(keys[keys // (A * S) % S != state], own)
+        return _lists(keys, rows * S * A, S)
+
+    def _as_logged(self, support: Any) -> bool:
+        """Is the mask what the log shows? A pair that it does not show may lead anywhere."""
+        if not isinstance(support, str):
+            return False
+        _word("support", support, (AS_LOGGED,))
+        if self.codebook.unseen:
+            raise InvalidSetting(
+                f"support is {support!r}, which says that nothing else can happen, but the states were not "
+                f'declared. Count the log with states="{AS_LOGGED}", or with a list of all of them.'
             )
-        full = np.ones((*mask.shape[:-3], self.S, A, self.S), dtype=np.bool_)
-        full[..., : mask.shape[-3], :, : mask.shape[-1]] = mask
-        bad = np.argwhere(np.broadcast_to(seen, self.shape) & ~np.broadcast_to(full[..., :n, :, :n], self.shape))
-        if bad.size:
-            h, s, a, s_next = (int(i) for i in bad[0])
-            label = self.codebook.state_label
+        return True
+
+    def _declared(self, support: Any, seen: Ints, seen_rows: int) -> tuple[Ints, int]:
+        """Return the keys of the user's mask, and how many steps it is for; refuse one that the log contradicts.
+
+        A pair that may lead anywhere has none. Added states, if the mask leaves them out, may follow every pair.
+        """
+        S, A = self.S, self.A
+        place, state, size, rows = self._mask(support)
+        place = place // (size * A) * S * A + place % (size * A)
+        sizes = np.bincount(place, minlength=rows * S * A)
+        own = np.arange(len(sizes)) // A % S < size
+        none = np.flatnonzero(own & (sizes == 0))
+        if none.size and size == S:
+            pair = divmod(int(none[0]) % (S * A), A)
+            raise InvalidModel(f"{where('support', pair)} allows no next state, expected at least one.")
+        limited = own & (sizes < size)
+        others = np.flatnonzero(limited)[:, None] * S + np.arange(size, S)
+        keys = np.union1d((place * S + state)[limited[place]], others)
+        bad = first_outside(_lists(seen, seen_rows * S * A, S), _lists(keys, rows * S * A, S), S, S * A)
+        if bad is not None:
+            h, key = bad[0], int(seen[bad[1]])
+            s, a, label = key // (A * S) % S, key // S % A, self.codebook.state_label
             raise InvalidLog(
                 f"By `support` action {self.codebook.actions[a]!r} in state {label(s)!r} cannot lead to state "
-                f"{label(s_next)!r} (step {h}), but in the log it did. Correct the mask, or leave it out."
+                f"{label(key % S)!r} (step {h}), but in the log it did. Correct the mask, or leave it out."
             )
-        return full
+        return keys, rows
+
+    def _mask(self, support: Any) -> tuple[Ints, Ints, int, int]:
+        """Return the entries of the user's mask, as list and next state; for how many states it is, and how many steps.
+
+        The absorbing state may be left out of it.
+        """
+        S, A, n = len(self.codebook.states), self.A, self.occurring
+        if is_sparse(support):
+            table, _ = sparse_table("support", support, self.H)
+            found = (*(() if table.rows == 1 else (table.rows,)), table.S, table.A, table.S)
+            place, state = list_of(table.lists), table.lists.state
+        else:
+            mask = as_array("support", support, "b", f"True or False for each of ({S}, {A}, {S})", InvalidModel)
+            found = mask.shape
+            place, state = np.nonzero(mask.reshape(-1, mask.shape[-1] if mask.ndim else 1))
+        if found not in ((S, A, S), (n, A, n), (self.H, S, A, S), (self.H, n, A, n)):
+            raise InvalidModel(
+                f"support has shape {found}, expected ({S}, {A}, {S}), or ({self.H}, {S}, {A}, {S}) step by step, "
+                "in the order of the codebook."
+            )
+        return place, state, found[-1], 1 if len(found) == 3 else self.H
 
     def _table(self, rewards: ArrayLike) -> Floats:
         """Return the user's table, rescaled. The absorbing and the unseen state may be left out of it."""
@@ -271,33 +321,25 @@ class LogCounts(LogTables):
                 f"{paid.mean[h, s, a]:g} ({paid.n[h, s, a]:,} times). Is the table in the order of the codebook?"
             )
 
-    def _seen(self, place: Ints, shape: tuple[int, ...], stationary: bool) -> tuple[Floats, bool]:
-        """Return the rewards (H, *shape), rescaled; 0, the lowest one, where nothing was seen; and whether that occurs.
-
-        Unseen pairs of the absorbing state do not matter: its reward is known.
-        """
-        size = int(np.prod(shape))
-        paid = self.units.of_a_step(self.low)
-        if not stationary:
-            full = np.full(self.H * size, np.nan)
-            full[place] = paid
-            return self._filled(full.reshape(self.H, *shape), 1)
-        low, high = np.full(size, np.inf), np.full(size, -np.inf)
-        np.minimum.at(low, place % size, paid)
-        np.maximum.at(high, place % size, paid)
+    def _seen(self, place: Ints, each: int, stationary: bool) -> tuple[Ints, Floats, bool]:
+        """Return which places occurred, of `each` for every pair, what they paid, rescaled, and whether some place
+        never occurred: it counts as 0, the lowest reward. Those of the absorbing state do not matter: it is known."""
+        S, A, paid = self.occurring, self.A, self.units.of_a_step(self.low)
+        size = S * A * each
+        places, at = np.unique(place % size if stationary else place, return_inverse=True)
+        low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
+        np.minimum.at(low, at, paid)
+        np.maximum.at(high, at, paid)
         differs = np.flatnonzero(low < high)
         if differs.size:
-            s, a = np.unravel_index(int(differs[0]), shape)[:2]
+            s, a = divmod(int(places[differs[0]]) // each % (S * A), A)
             raise InvalidLog(
-                f"Action {self.codebook.actions[a]!r} in state {self.codebook.state_label(int(s))!r} paid differently "
+                f"Action {self.codebook.actions[a]!r} in state {self.codebook.state_label(s)!r} paid differently "
                 "at different steps: the rewards are not stationary. Leave stationary out."
             )
-        return self._filled(np.where(np.isfinite(low), low, np.nan).reshape(shape), 0)
-
-    def _filled(self, paid: Floats, states: int) -> tuple[Floats, bool]:
-        """Put 0 for NaN, and return whether any NaN is in a state that is not absorbing. `states` is their axis."""
-        own = paid if self.absorbing_state is None else np.delete(paid, self.absorbing_state, axis=states)
-        return np.nan_to_num(paid, nan=0.0), bool(np.isnan(own).any())
+        known = 0 if self.absorbing_state is None else 1
+        own = (places // each // A % S != self.absorbing_state).sum()
+        return places, low, bool(own < (1 if stationary else self.H) * (S - known) * A * each)
 
     def save(self, path: str | Path) -> None:
         """Write the counts as .npz: plain arrays and JSON, with a version and a content hash."""
@@ -358,7 +400,7 @@ class LogCounts(LogTables):
         sums = () if self.sums is None else self.sums
         sound = (
             1 <= self.H <= LONGEST
-            and size <= LARGEST
+            and fits(self.H, self.S, self.A)
             and self.n.ndim == 1
             and all(
                 table.dtype == kind and table.shape == (len(self.n),) for table, kind in zip(tables, kinds, strict=True)
@@ -403,3 +445,8 @@ def _word(name: str, given: str, allowed: tuple[str, ...]) -> str:
         some = " or ".join(repr(each) for each in allowed)
         raise InvalidSetting(f"{name} is {given!r}, expected an array, or {some}.")
     return word
+
+
+def _lists(keys: Ints, lists: int, S: int) -> Successors:
+    """Return so many lists of these transitions, each given as list * S + next state, in order."""
+    return Successors(offsets(np.bincount(keys // S, minlength=lists)), keys % S)

@@ -1,6 +1,5 @@
 """LogTables: what was counted in a log, as tables, and what follows from them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -10,15 +9,17 @@ import numpy as np
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
+from surefoot.base.count_lists import Entries
+from surefoot.base.sparse import TABLES as ARRAYS
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze, read_only
 from surefoot.errors import InvalidLog
 from surefoot.offline.logs.codebook import Codebook, coding_of
 from surefoot.task.counts import Counts
 from surefoot.task.origin import TAKEN_OFF, UNKNOWN, Origin
-from surefoot.task.transitions import transitions_of
+from surefoot.task.transitions import MOST_IN_A_TABLE, none_yet
 from surefoot.task.units import Units
 
-LARGEST = 2**28  # entries of a dense array (H, S, A, S): 2 GiB
+LARGEST = 2**28  # numbers: 2 GiB
 MOST_STEPS = 2**42  # up to so many steps of a log, sums of rewards in units of 2^-20 are exact
 TABLES = ("place", "n", "n_fold", "low", "high")
 LATER = ("z_sa", "z_fold")  # of the sums: files of earlier versions do not have them
@@ -47,7 +48,7 @@ class Sums(NamedTuple):
 class LogTables(FrozenRecord):
     """The tables of a log. `LogCounts` is made of them; it can be saved, and makes a problem.
 
-    They have no row for the unseen state, which has no transitions of its own: it is added where arrays are dense.
+    They have no row for the unseen state, which has no transitions of its own: it is added where counts are made.
     """
 
     H: int
@@ -123,9 +124,11 @@ class LogTables(FrozenRecord):
         """
         found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
-            table = found.n_sas.copy()
-            _take_first_off(table[:, : len(self.codebook.states)], self.unseen_state)
-            found.transitions = transitions_of(table)
+            place, state, _ = found.entries
+            first = (place // self.A) % self.S < len(self.codebook.states)  # an absorbing state leads nowhere else
+            once = first.astype(np.int64)
+            found.transitions.add_entries(Entries(place, state, -once))
+            found.transitions.add_entries(Entries(place, np.full_like(state, self.unseen_state), once))
             found.origin = replace(self.origin, first_visits=TAKEN_OFF)
         found.number_as_log()
         return found
@@ -140,7 +143,8 @@ class LogTables(FrozenRecord):
 
     @property
     def folds(self) -> Ints:
-        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only."""
+        """The array (H, S, A, S) of `fold_counts`: step h counted in the episodes of fold h only. With very many states
+        it is refused: use `fold_counts`."""
         return self.fold_counts.n_sas
 
     def _counts(self, n: Ints, *sums: str) -> Counts:
@@ -150,8 +154,12 @@ class LogTables(FrozenRecord):
         s1 = None if self.codebook.unseen else s1  # where states are unknown, so is the start
         n_start = self.starts.copy()
         if self.unseen_state is not None:
-            _take_first_off(n_start, self.unseen_state)
-        counts = Counts(self._dense(n), x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False)
+            first = n_start > 0
+            n_start -= first
+            n_start[self.unseen_state] += first.sum()
+        seen = none_yet((self.H, self.S, self.A))
+        seen.add_entries(Entries(*np.divmod(self.keys(self.place), self.S), n))
+        counts = Counts(seen, self.H, x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False)
         counts.origin = self.origin
         return counts
 
@@ -166,10 +174,12 @@ class LogTables(FrozenRecord):
             rewards=UNKNOWN,
         )
 
-    def _dense(self, values: Ints) -> Ints:
-        full = np.zeros(int(np.prod(self.shape)), dtype=np.int64)
-        full[self.place] = values
-        return self._widened(full.reshape(self.shape), 1, 3)
+    def keys(self, place: Ints) -> Ints:
+        """Return the numbers of these transitions among all states, the unseen one too: flat indices into (H, S, A, S),
+        as `place` is one without it."""
+        pair, s_next = np.divmod(place, self.occurring)
+        h, pair = np.divmod(pair, self.occurring * self.A)
+        return np.asarray((h * self.S * self.A + pair) * self.S + s_next)
 
     def _widened(self, table: AnyArray, *axes: int, fill: float = 0) -> AnyArray:
         """Add the unseen state at these axes, if there is one."""
@@ -259,18 +269,16 @@ def _repeated(n: Ints) -> bool:
     return 2 * int(n[n > 1].sum()) >= int(n.sum())
 
 
-def require_size(shape: tuple[int, ...], labels: Mapping[str, int]) -> None:
+def fits(H: int, S: int, A: int) -> bool:
+    """Do counts fit into memory: a table of a few states, or arrays over the pairs of many?"""
+    return H * S * A * (S if S <= MOST_IN_A_TABLE else ARRAYS) <= LARGEST
+
+
+def require_size(H: int, S: int, A: int) -> None:
     """Refuse counts that would not fit into memory."""
-    if int(np.prod([int(x) for x in shape], dtype=object)) > LARGEST:
-        sizes = ", ".join(f"{name} = {size:,}" for name, size in labels.items())
+    if not fits(H, S, A):
+        sizes = ", ".join(f"{name} = {size:,}" for name, size in {"H": H, "S": S, "A": A}.items())
         raise InvalidLog(
             f"Counts of ({sizes}) would take more than {LARGEST * 8 / 2**30:.0f} GiB. Use coarser states, or a shorter "
             "horizon."
         )
-
-
-def _take_first_off(n: Ints, unseen: int) -> None:
-    """Count, in place, the first visit of each next state (last axis) as one of the unseen state, which is the last."""
-    first = n[..., :unseen] > 0
-    n[..., :unseen] -= first
-    n[..., unseen] += first.sum(axis=-1)

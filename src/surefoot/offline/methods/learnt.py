@@ -9,11 +9,13 @@ import numpy as np
 
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
 from surefoot.bounds import portfolio
-from surefoot.bounds.binding import Binding, estimated_rewards
+from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.kl import mean_bounds
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook
@@ -24,7 +26,7 @@ from surefoot.task.fitting import check_counts
 from surefoot.task.listed import rows_of
 from surefoot.task.names import Names
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import LARGEST_COUNT
+from surefoot.task.transitions import LARGEST_COUNT, none_yet
 
 MOST = 2.0**30  # the search for the episodes needed stops at so many times the data
 CLOSE = 1.02  # the precision of that search, as a factor
@@ -78,15 +80,14 @@ class Learnt(FrozenRecord):
         Where nothing was seen, the worst is assumed.
         """
         problem = self.problem
-        V = np.zeros(problem.S)
+        V, seen = np.zeros(problem.S), Frequencies.of(self.counts.transitions)
         for h in reversed(range(problem.H)):
-            n_sas = self.counts.n_sas[self.counts.row(h)]
-            n = n_sas.sum(axis=-1)
-            P_hat = n_sas / np.maximum(1, n)[..., None]
-            Q = estimated_rewards(problem, self.counts, h, P_hat) + np.where(n > 0, P_hat @ V, V.min())
+            there = seen[self.counts.row(h)]
+            ahead = np.where(there.n_sa > 0, there.ahead(V), V.min())
+            Q = there.rewards(problem, self.counts, h, by_next=0.0) + ahead
             V = (self.policy[h] * Q).sum(axis=-1)
-        seen = self.counts.n_start / max(1, int(self.counts.n_start.sum()))
-        return problem.units.to_user(float((seen if problem.start is None else problem.start) @ V))
+        first = self.counts.n_start / max(1, int(self.counts.n_start.sum()))
+        return problem.units.to_user(float((first if problem.start is None else problem.start) @ V))
 
     def clears(self, floor: float) -> bool:
         """Return whether the policy is certified to be worth the floor."""
@@ -205,30 +206,18 @@ def logged_value(problem: Problem, counts: Counts) -> float:
 
     It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
     """
-    n_sa, rows = counts.n_sa, counts.shape[0]
+    rows, lists = counts.shape[0], problem.paid_lists
     known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
-    lists = problem.paid_lists
     by_step = any(some is not None and len(some) > 1 for some in known)
     by_step |= lists is not None and rows_of(lists, problem.S * problem.A) > 1
     if rows == 1 and by_step:
         return math.nan
     total = 0.0
-    for row in range(rows):
-        n = max(1, int(n_sa[row].sum()))
+    for row, there in enumerate(Frequencies.of(counts.transitions)):
+        n = max(1, int(there.n_sa.sum()))
         at = range(problem.H) if rows == 1 else (row,)
-        total += sum(float(paid_in(problem, counts, h, row).sum()) for h in at) / n
+        total += sum(float(there.paid(problem, counts, h).sum()) for h in at) / n
     return total
-
-
-def paid_in(problem: Problem, counts: Counts, h: int, row: int) -> Floats:
-    """Return the total rewards of the pairs (S, A) in this row of the counts, by the rewards of step h."""
-    n_sas, n_sa = counts.n_sas[row], counts.n_sas[row].sum(axis=-1)
-    if problem.pays_by_next:
-        return np.asarray((n_sas * problem.r_next_at(h)).sum(axis=-1))
-    paid = n_sa * problem.r_rescaled[h]
-    if problem.unknown_rows is not None and counts.x_sa is not None:
-        paid = np.where(problem.unknown_at(h), counts.x_sa[row] / REWARD_UNITS, paid)
-    return np.asarray(paid)
 
 
 def logged_lower(problem: Problem, counts: Counts, delta: float) -> float:
@@ -308,20 +297,28 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
     def more(n: Ints) -> Ints:
         return np.asarray(np.rint(n * factor), dtype=np.int64)
 
-    n_sas, n_start = more(counts.n_sas), more(counts.n_start)
+    place, state, n = counts.entries
+    seen, n_start = none_yet(counts.shape), more(counts.n_start)
     if unseen is not None:
-        n_sas[..., unseen], n_start[unseen] = counts.n_sas[..., unseen], counts.n_start[unseen]
+        n_start[unseen] = counts.n_start[unseen]
+    seen.add_entries(Entries(place, state, more(n) if unseen is None else np.where(state == unseen, n, more(n))))
     sums: dict[str, Ints] = {}
     if counts.x_sa is not None and counts.z_sa is not None:
-        n, x_sa = n_sas.sum(-1), np.minimum(more(counts.x_sa), n_sas.sum(-1) * REWARD_UNITS)
-        most = x_sa * (1.0 - x_sa / np.maximum(n, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
+        n_sa = seen.n_sa
+        x_sa = np.minimum(more(counts.x_sa), n_sa * REWARD_UNITS)
+        most = x_sa * (1.0 - x_sa / np.maximum(n_sa, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
         sums = {"x_sa": x_sa, "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64)}
-    if counts.pooled:
-        n_sas, sums = n_sas[0], {name: x[0] for name, x in sums.items()}
     more_often = Counts(
-        n_sas, counts.H, counts.s1, x_sa=sums.get("x_sa"), z_sa=sums.get("z_sa"), n_start=n_start, logged=True
+        seen,
+        counts.H,
+        counts.s1,
+        x_sa=sums.get("x_sa"),
+        z_sa=sums.get("z_sa"),
+        n_start=n_start,
+        logged=True,
+        copy=False,
     )
-    more_often.origin = counts.origin
+    more_often.origin, more_often.pooled, more_often.H = counts.origin, counts.pooled, counts.H
     return more_often
 
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_delta, require_integer
 from surefoot.bounds import KL, Model
-from surefoot.bounds.binding import binding_pairs, estimated_rewards
+from surefoot.bounds.binding import binding_pairs
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.model import margin
 from surefoot.bounds.undeclared import more_events, set_undeclared
 from surefoot.errors import InvalidCounts, InvalidSetting
@@ -37,7 +38,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     are broken as in VI-LCB. Counts may be pooled if the problem is stationary.
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
-    actions, V_low = kernels.pessimistic(evidence, problem.H, problem.A)
+    actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
     policy = np.eye(problem.A)[actions]
     return _learnt(
         "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
@@ -47,7 +48,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
 def robust_vi_lower(counts: Counts, problem: Problem, delta: float, bounds: KL) -> float:
     """Return the lower value only."""
     evidence, level = _evidence(counts, problem, delta, bounds)
-    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, problem.H, problem.A)[1][0])
+    return _at_start(counts, problem, level, bounds, kernels.pessimistic(evidence, counts.n_sa, problem.H)[1][0])
 
 
 def robust_reference(counts: Counts, problem: Problem, delta: float, bounds: KL) -> tuple[Floats, Floats]:
@@ -129,12 +130,11 @@ def spibb(
 def improved(counts: Counts, problem: Problem, pi_b: Floats, n_wedge: int) -> Floats:
     """Return the policy of Pi_b-SPIBB, computed backwards in h."""
     H, S, A = problem.H, problem.S, problem.A
-    pi, V = np.zeros((H, S, A)), np.zeros(S)
+    pi, V, seen = np.zeros((H, S, A)), np.zeros(S), Frequencies.of(counts.transitions)
     for h in reversed(range(H)):
-        n_sas = counts.n_sas[counts.row(h)]
-        n_sa = n_sas.sum(axis=-1)
-        p_hat = n_sas / np.maximum(1, n_sa)[..., None]
-        Q = estimated_rewards(problem, counts, h, p_hat) + p_hat @ V
+        there = seen[counts.row(h)]
+        n_sa = there.n_sa
+        Q = there.rewards(problem, counts, h, by_next=0.0) + there.ahead(V)
         known = n_sa >= n_wedge
         pi[h] = np.where(known, 0.0, pi_b[h])  # bootstrapped
         best = most_visited_best(np.where(known, Q, -np.inf), n_sa)

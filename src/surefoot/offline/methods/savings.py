@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surefoot.base.successors import Successors
 from surefoot.base.validation import at_least
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED
 from surefoot.offline.logs.log_counts import BY_NEXT_STATE, LogCounts
 from surefoot.task.counts import Counts
+from surefoot.task.listed import SizedLists, anything_follows, rows_of, without_last
 from surefoot.task.problem import Problem
 from surefoot.task.units import with_rescaled
 
@@ -56,16 +58,15 @@ def savings(
         yield _start(known, counts, log, lower_with)
     if problem.unknown_rows is not None and problem.unknown[:, : len(log.codebook.states)].any():
         yield _rewards(known, counts, log, lower_with)
-    free = problem.support[:, : len(log.codebook.states)]
-    if problem.unseen_state is None and bool(free.all()):
-        mask = log.problem(support=AS_LOGGED, stationary=problem.stationary).support
-        mask = mask[0] if len(mask) == 1 else mask
-        masked = with_rescaled({**known, "support": mask, "ended_state": log.absorbing_state})
+    own, mask = len(log.codebook.states), problem.as_mask
+    if problem.unseen_state is None and anything_follows(mask, problem.S, problem.A, own):
+        seen = log.problem(support=AS_LOGGED, stationary=problem.stationary).arguments()["support"]
+        masked = with_rescaled({**known, "support": seen, "ended_state": log.absorbing_state})
         more = lower_with(counts, Problem(**masked))
         yield Saving("which transitions are possible", f'problem(support="{AS_LOGGED}")', "--support as-logged", more)
-    masks = [rows for rows in (problem.support_rows, problem.unknown_rows) if rows is not None]
     steady = not (problem.stationary or log.last_ends or _of_folds(counts, log)) and problem.H > 1
-    if steady and all(len(rows) == 1 for rows in masks):
+    one_mask = mask is None or rows_of(mask, problem.S * problem.A) == 1
+    if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
         more = lower_with(counts.pool(), Problem(**with_rescaled({**known, "stationary": True})))
         if more > now:
             yield Saving("that nothing depends on the step", "problem(stationary=True)", "--stationary", more)
@@ -120,6 +121,9 @@ def _all_seen(problem: Problem) -> Problem:
     for name, axes in OF_STATES.items():
         given = known[name]
         if given is None or isinstance(given, str):
+            continue
+        if isinstance(given, Successors | SizedLists):
+            known[name] = without_last(given, problem.S, problem.A)
             continue
         for axis in axes:
             given = np.delete(given, problem.S - 1, axis=axis)

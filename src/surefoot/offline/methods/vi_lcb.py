@@ -6,15 +6,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import Floats, Ints
-from surefoot.base.validation import REWARD_UNITS, require_delta, require_number
+from surefoot.base.arrays import Bools, Floats, Ints
+from surefoot.base.validation import require_delta, require_number
 from surefoot.bounds.binding import Binding, largest
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.kl import KL
 from surefoot.bounds.model import MARGIN
 from surefoot.bounds.undeclared import more_events
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.offline.methods.learnt import Learnt, require_log
 from surefoot.task.counts import Counts
+from surefoot.task.listed import rows_of
 from surefoot.task.problem import Problem
 
 VI_LCB = {
@@ -109,12 +111,15 @@ def backward(
     best = first_best if ties == "first" else most_visited_best
     iota = math.log(_events(problem) / delta)
     policy, V, b = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.zeros((H, S, A))
+    seen = Frequencies.of(counts.transitions)
     for h in reversed(range(H)):
-        n_sas, n_sa = counts.n_sas[h], counts.n_sas[h].sum(axis=-1)
+        n_sa = seen[h].n_sa
+        sure, s_next = _sure(problem, h)
         b[h] = c * np.sqrt(H**2 * iota / np.maximum(1, n_sa))
-        p_hat = n_sas / np.maximum(1, n_sa)[..., None]
-        p_hat, b[h] = _sure(problem, h, p_hat, b[h])
-        Q = np.maximum(0.0, _reward(problem, counts, h, p_hat, n_sa) + p_hat @ V[h + 1] - b[h])
+        b[h][sure] = 0.0
+        r = seen[h].rewards(problem, counts, h, by_next=0.0, unknown=0.0)
+        r = np.where(sure, problem.reward_of(h, np.arange(S)[:, None], np.arange(A), s_next), r)
+        Q = np.maximum(0.0, r + np.where(sure, V[h + 1][s_next], seen[h].ahead(V[h + 1])) - b[h])
         a = best(Q, n_sa)
         policy[h, np.arange(S), a] = 1.0
         V[h] = Q[np.arange(S), a]
@@ -131,30 +136,23 @@ def _events(problem: Problem) -> int:
     return events if problem.unseen_state is None else events * more_events(problem)
 
 
-def _sure(problem: Problem, h: int, p_hat: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Estimate nothing where only one next state is possible and the reward is known: p_hat is sure, and b is 0.
+def _sure(problem: Problem, h: int) -> tuple[Bools, Ints]:
+    """Return for which pairs (S, A) nothing is estimated, because one next state alone is possible and the reward is
+    known; and that next state. There p_hat is sure, and b is 0.
 
     Known means before the log: rewards read from it would carry other folds into V. With such rewards only the
     absorbing state is sure.
     """
-    if not problem.knows_support:
-        return p_hat, b
-    here = problem.support_at(h)
-    sure = (here.sum(axis=-1) == 1) & ~problem.unknown_at(h)
+    S, A, mask = problem.S, problem.A, problem.as_mask
+    if mask is None:
+        return np.zeros((S, A), dtype=np.bool_), np.zeros((S, A), dtype=np.int64)
+    first = mask.first[h % rows_of(mask, S * A) * S * A :][: S * A + 1]
+    sure = (np.diff(first) == 1).reshape(S, A) & ~problem.unknown_at(h)
     if problem.rewards_at_least:
-        sure &= np.arange(problem.S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
-    return np.where(sure[..., None], here.astype(np.float64), p_hat), np.where(sure, 0.0, b)
-
-
-def _reward(problem: Problem, counts: Counts, h: int, p_hat: Floats, n_sa: Ints) -> Floats:
-    """Return r (S, A) where it is known, and the mean reward where it is unknown or depends on the next state."""
-    if problem.pays_by_next:
-        return np.asarray((p_hat * problem.r_next_at(h)).sum(axis=-1))
-    r = np.asarray(problem.r_rescaled[h])
-    if problem.unknown_rows is None:
-        return r
-    sums = np.zeros_like(r) if counts.x_sa is None else counts.x_sa[h] / REWARD_UNITS
-    return np.asarray(np.where(problem.unknown_at(h), sums / np.maximum(1, n_sa), r))
+        sure &= np.arange(S)[:, None] == (-1 if problem.absorbing_state is None else problem.absorbing_state)
+    s_next = np.zeros((S, A), dtype=np.int64)
+    s_next[sure] = mask.state[first[:-1].reshape(S, A)[sure]]
+    return sure, s_next
 
 
 def most_visited_best(Q: Floats, n_sa: Ints) -> Ints:
@@ -180,9 +178,8 @@ def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tup
     H, S, A = problem.H, problem.S, problem.A
     reach = np.asarray(problem.start) if problem.start is not None else counts.n_start / max(1, counts.n_start.sum())
     costs = np.zeros((H, S, A))
-    for h in range(H):
+    for h, there in enumerate(Frequencies.of(counts.transitions)):
         taken = reach[:, None] * policy[h]
-        n_sa = counts.n_sas[h].sum(axis=-1)
         costs[h] = taken * np.minimum(b[h], float(H))
-        reach = np.einsum("sa,sat->t", taken, counts.n_sas[h] / np.maximum(1, n_sa)[..., None])
+        reach = there.reached(taken)
     return tuple(largest(problem, costs, counts.n_sa))

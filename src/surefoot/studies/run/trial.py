@@ -16,6 +16,7 @@ from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.count_lists import Entries
 from surefoot.base.validation import FrozenRecord, freeze
 from surefoot.bounds import Certificate
 from surefoot.errors import FloorAboveBaseline, InvalidSetting, InvalidStudy, SurefootError
@@ -29,6 +30,7 @@ from surefoot.simulation.simulate import simulate
 from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
+from surefoot.task.transitions import none_yet
 from surefoot.worlds import exact
 from surefoot.worlds.exact import rescaled_solve
 from surefoot.worlds.registry import world as build_world
@@ -277,13 +279,13 @@ def learn_from_log(world: TabularMDP, mu: Floats, log: Log, delta: float, seed: 
 
 def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None = None) -> Counts:
     """Return the counts of the log. Where each step has a fold of its own, only that fold is counted."""
-    n_sas = np.zeros((world.H, world.S, world.A, world.S), dtype=np.int64)
-    for h in range(world.H):
-        rows = slice(None) if folds is None else folds == h
-        np.add.at(n_sas[h], (states[rows, h], actions[rows, h], states[rows, h + 1]), 1)
+    steps, seen = np.arange(world.H), none_yet((world.H, world.S, world.A))
+    counted = np.ones(actions.shape, dtype=np.int64) if folds is None else (folds[:, None] == steps).astype(np.int64)
+    place = (steps * world.S + states[:, :-1]) * world.A + actions
+    seen.add_entries(Entries(place.reshape(-1), states[:, 1:].reshape(-1), counted.reshape(-1)))
     starts = np.bincount(states[:, 0], minlength=world.S)
     s1 = world.s1 if world.problem.one_start else None
-    return Counts(n_sas, s1=s1, n_start=starts, logged=True, problem=world.problem)
+    return Counts(seen, world.H, s1, n_start=starts, logged=True, problem=world.problem)
 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:

@@ -1,0 +1,316 @@
+"""Explorers, checks, forecasts and ledgers of many states: over lists, against the same problem in tables.
+
+Small problems are read twice: as they are, and with `MOST_IN_A_TABLE` so low that counts are lists. Large ones are
+refused where a number for every next state would be needed, before anything is made of them.
+"""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import surefoot as sf
+from surefoot.assurance import verifier
+from surefoot.assurance.ledger import OF_LISTS, chained, first_record, format_of
+from surefoot.simulation import forecast as forecasts
+from surefoot.task.transitions import Lists, Table
+
+S, A, H = 8, 2, 4
+
+
+@pytest.fixture
+def in_lists(monkeypatch):
+    """From here on counts are lists, and none becomes a table."""
+
+    def refused(self):
+        raise AssertionError("a table was made of lists")
+
+    def force():
+        for name, module in list(sys.modules.items()):
+            if name.startswith("surefoot") and hasattr(module, "MOST_IN_A_TABLE"):
+                monkeypatch.setattr(module, "MOST_IN_A_TABLE", 1)
+        monkeypatch.setattr(Lists, "n_sas", property(refused))
+
+    return force
+
+
+def world(word, seed=4):
+    """Three successors of each pair; rewards by pair or by next state, a mask or none, steps alike or not."""
+    rng = np.random.default_rng(seed)
+    P = np.zeros((H if "by step" in word else 1, S, A, S))
+    for place in np.ndindex(P.shape[:3]):
+        P[place][rng.choice(S, 3, replace=False)] = rng.dirichlet(np.ones(3))
+    rewards = {"r_next": rng.random((S, A, S))} if "next" in word else {"r": rng.random((S, A))}
+    made = sf.TabularMDP(P if "by step" in word else P[0], H=H, **rewards)
+    return made.with_support() if "mask" in word else made
+
+
+WORDS = ("plain", "mask", "next", "next mask", "by step mask", "by step next", "unknown", "unknown mask nostart")
+
+
+def problem_of(word, made):
+    return made.problem.forget(rewards="unknown" in word, start="nostart" in word)
+
+
+def seen(made, problem, pooled, episodes=200):
+    agent = sf.BPIUCBVI(problem, delta=0.1, pooled=pooled)
+    return sf.simulate(made, agent, episodes, seed=1).counts
+
+
+class Means:
+    """In place of a generator: of every draw the mean."""
+
+    def standard_gamma(self, shape):
+        return np.asarray(shape, dtype=np.float64)
+
+    def beta(self, a, b):
+        return a / (a + b)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_thompson_draws_the_same_world_from_lists(word, in_lists):
+    """With the means in place of draws: the posterior mean of V and of rewards. Control: another prior is another."""
+    made = world(word)
+    problem, pooled = problem_of(word, made), "by step" not in word
+    counts = seen(made, problem, pooled, 30)
+    assert isinstance(counts.transitions, Table)
+    entries, sums = counts.entries, {"x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start}
+    V = np.random.default_rng(0).random(S)
+
+    def values(counts, prior):
+        drawn = sf.Thompson(problem, prior)._drawn(counts, Means())
+        return [there.ahead(V) + there.rewards(problem, counts, h) for h, there in enumerate(drawn)]
+
+    one, other, policy = values(counts, 1.0), values(counts, 1.5), sf.Thompson(problem)(counts, Means())
+    in_lists()
+    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=problem, **sums)
+    assert isinstance(listed.transitions, Lists)
+    np.testing.assert_allclose(values(listed, 1.0), one, rtol=1e-14)
+    np.testing.assert_array_equal(sf.Thompson(problem)(listed, Means()), policy)
+    assert not np.allclose(one, other, rtol=1e-6)
+
+
+def test_thompson_draws_gammas_of_the_right_shapes(in_lists):
+    """Each possible next state has the prior and its visits, and nothing else is drawn."""
+    made = world("mask")
+    counts = seen(made, made.problem, True, 30)
+    table, entries = counts.n_sas[0] + 1.0, counts.entries
+    in_lists()
+    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=made.problem)
+    asked = []
+
+    class Noted(Means):
+        def standard_gamma(self, shape):
+            asked.append(shape)
+            return shape
+
+    sf.Thompson(made.problem)(listed, Noted())
+    np.testing.assert_array_equal(asked[0], table[made.problem.support[0]])
+    sf.Thompson(made.problem)(sf.Counts.zeros(made.problem, pooled=True), Noted())
+    assert asked[1].tolist() == [1.0] * int(made.problem.support.sum())
+
+
+def large(n=3_000, by_next=False, mask=True, H=3):
+    rng = np.random.default_rng(0)
+    states, p = rng.integers(0, n, (n * A, 3)), rng.dirichlet(np.ones(3), n * A)
+    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(n * A), 3), states.ravel())), shape=(n * A, n))
+    rewards = {"r": rng.random((n, A))}
+    if by_next:
+        rewards = {"r_next": scipy.sparse.csr_array((rng.random(P.nnz), P.indices, P.indptr), shape=P.shape)}
+    made = sf.TabularMDP(P, H=H, **rewards)
+    return made.with_support() if mask else made
+
+
+def test_thompson_is_refused_before_it_draws_too_much():
+    made = large(mask=False)
+    with pytest.raises(sf.InvalidSetting, match=r"Thompson draws a weight for each .* 1.8e\+07 .* \(support=\.\.\.\)"):
+        sf.Thompson(made.problem)
+    known = large()
+    agent = sf.StepMix(known.problem, sf.uniform(3, 3_000, A), 0.5, explorer=sf.Thompson(known.problem), pooled=True)
+    run = sf.simulate(known, agent, 3, seed=0)
+    assert run.counts.total == 9
+
+
+@pytest.mark.parametrize("by_next", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+def test_agents_of_many_states_are_checked(by_next, mask):
+    made = large(400, by_next, mask)
+    agent = sf.EpsMix(made.problem, sf.uniform(3, 400, A), 0.5, pooled=True)
+    found = sf.check_agent(agent)
+    assert found.ok and len(found) == 0, str(found)
+
+    class Boastful(sf.EpsMix):
+        """It says more than it can know."""
+
+        def plan(self, counts, rng=None):
+            return sf.Plan.plain(sf.uniform(3, 400, A), lower=2.9, upper=3.0, safety="certified")
+
+    assert not sf.check_agent(Boastful(made.problem, sf.uniform(3, 400, A), 0.5, pooled=True)).ok
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_forecast_takes_the_same_for_the_world(word, in_lists):
+    """The frequencies, and where nothing was seen, all next states alike: few enough, so all of them are listed."""
+    made = world(word)
+    problem, pooled = problem_of(word, made), "by step" not in word
+    counts = seen(made, problem, pooled, 5)
+    assert (counts.n_sa == 0).any()
+    entries, sums = counts.entries, {"x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start}
+    tables = [forecasts._stand_in(problem, given) for given in (counts, None)]
+    in_lists()
+    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=problem, **sums)
+    for table, given in zip(tables, (listed, None), strict=True):
+        found = forecasts._stand_in(problem, given)
+        assert found.sparse and not table.sparse
+        np.testing.assert_allclose(found.P, table.P, rtol=1e-15)
+        np.testing.assert_allclose(found.r, table.r, rtol=1e-14)
+        np.testing.assert_array_equal(found.start, table.start)
+
+
+def test_a_forecast_from_lists_is_that_from_tables(in_lists):
+    made = world("plain")
+    pi_b = sf.uniform(H, S, A)
+    agent = sf.EpsMix(made.problem, pi_b, 0.8 * sf.policy_value(made, pi_b)[0, 0], delta=0.1, pooled=True)
+    counts = seen(made, made.problem, True, 20)
+    entries = counts.entries
+    one = sf.forecast(agent, counts=counts).outlooks[0]
+    guess = sf.forecast(agent, kappa=0.3).outlooks[0]
+    in_lists()
+    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, n_start=counts.n_start, problem=made.problem)
+    for outlook, now in ((one, sf.forecast(agent, counts=listed)), (guess, sf.forecast(agent, kappa=0.3))):
+        found = now.outlooks[0]
+        assert outlook.first_mixture is not None
+        assert (found.first_mixture, found.first_optimistic) == (outlook.first_mixture, outlook.first_optimistic)
+
+
+def test_a_few_states_stand_for_all_of_many():
+    made = large(300, mask=False)
+    P = forecasts._lists_suggested(made.problem, None)
+    sizes = np.diff(P.lists.first)
+    assert set(sizes.tolist()) == {64} and np.bincount(P.lists.state, minlength=300).min() > 0
+    assert P.value == pytest.approx(1 / 64)
+    known = forecasts._lists_suggested(large(300).problem, None)
+    assert np.diff(known.lists.first).max() == 3
+
+
+def lines_of(path):
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def rewritten(lines, change):
+    """The same ledger after a change, with digests that fit."""
+    import json
+
+    records, before, made = [json.loads(line) for line in lines], "0" * 64, []
+    change(records)
+    for record in records:
+        record.pop("digest")
+        line, before = chained(record, before)
+        made.append(line)
+    return made
+
+
+def ledger_of(tmp_path, made, name="ledger"):
+    n, steps = made.S, made.H
+    value = float(sf.policy_value(made, sf.uniform(steps, n, A))[0, 0])
+    agent = sf.EpsMix(made.problem, sf.uniform(steps, n, A), 0.9 * value, delta=0.2, pooled=True)
+    sf.simulate(made, agent, 200, seed=2, ledger=tmp_path / name)
+    return agent, lines_of(tmp_path / name)
+
+
+def partly(made):
+    """The same world for agents to whom the mask says nothing of the first states."""
+    lists = made.problem.mask_lists
+    first, state = lists.first.copy(), lists.state[lists.first[20] :]
+    first[:21], first[21:] = 0, first[21:] - first[20]
+    known = made.problem.arguments() | {"support": type(lists)(first, state)}
+    return sf.TabularMDP(made.table, H=made.H, **_rewards(known), support=known["support"])
+
+
+def _rewards(known):
+    return {word: sf.Rescaled(known[word]) for word in ("r", "r_next") if known[word] is not None}
+
+
+@pytest.mark.parametrize("by_next", [False, True])
+@pytest.mark.parametrize("kind", ["mask", "part of a mask"])
+def test_ledgers_of_lists_are_verified(tmp_path, by_next, kind):
+    made = large(80, by_next)
+    made = partly(made) if kind != "mask" else made
+    agent, lines = ledger_of(tmp_path, made)
+    verdict = verifier.verify(lines)
+    assert verdict.refusals == [] and verdict.closed and verdict.certified > 0
+    head = first_record(agent, sf.Counts.zeros(made.problem, pooled=True), OF_LISTS)
+    assert head["format"] == OF_LISTS == format_of(made.problem)
+    assert (kind != "mask") == any(not states for states in head["support"][0])
+    former = first_record(agent, sf.Counts.zeros(made.problem, pooled=True), 3)
+    assert all(states for states in former["support"][0])
+
+    def as_the_former(records):
+        records[0] |= {name: former[name] for name in ("format", "support", "rewards_by_next")}
+
+    written = rewritten(lines, as_the_former)
+    assert verifier.verify(written).refusals == []  # the same in tables
+    if by_next and kind == "mask":
+        assert len(written[0]) > 5 * len(lines[0])
+
+    def unlisted(records):
+        records[0] |= {"format": 3}
+        records[0]["support"][0][0] = []
+
+    def shorter(records):
+        """A transition that was seen is no longer possible."""
+        for row, pair, state, _ in records[-2]["visits"]:
+            states = records[0]["support"][row][pair]
+            if len(states) > 1:
+                place = states.index(state)
+                del states[place]
+                if by_next:
+                    del records[0]["rewards_by_next"][row][pair][place]
+                return
+
+    def paid_more(records):
+        records[0]["rewards_by_next"] = [[["0x1.0000000000000p+0"] * len(one) for one in row]
+                                         for row in records[0]["rewards_by_next"]]  # fmt: skip
+
+    def paid_less_often(records):
+        records[0]["rewards_by_next"][0][3].pop()
+
+    for forge in (unlisted, shorter, *((paid_more, paid_less_often) if by_next else ())):
+        assert verifier.verify(rewritten(lines, forge)).refusals, forge.__name__
+
+
+def test_a_row_of_rewards_for_all_steps_needs_a_mask_for_all_steps(tmp_path):
+    made = large(80, by_next=True)
+    by_step = [scipy.sparse.csr_array((np.ones(len(made.p_list)), made.successors.state, made.successors.first),
+                                      shape=(80 * A, 80))] * 3  # fmt: skip
+    problem = sf.Problem(r_next=sf.Rescaled(made.problem.arguments()["r_next"]), H=3, support=by_step)
+    agent = sf.EpsMix(problem, sf.uniform(3, 80, A), 0.1, delta=0.2)
+    with sf.Ledger(tmp_path / "ledger", agent) as ledger:
+        ledger.write(agent.plan(sf.Counts.zeros(problem)))
+    lines = lines_of(tmp_path / "ledger")
+    assert verifier.verify(lines).refusals == []
+
+    def one_row(records):
+        del records[0]["rewards_by_next"][1:]
+
+    assert verifier.verify(rewritten(lines, one_row)).refusals
+
+
+def test_a_ledger_that_nobody_could_read_is_refused_at_once(tmp_path):
+    """Rewards by next state, of which any may follow: more than a record can hold. Nothing was planned yet."""
+    free = large(1_500, by_next=True, mask=False)
+    agent = sf.EpsMix(free.problem, sf.uniform(3, 1_500, A), 0.1, pooled=True)
+    with pytest.raises(sf.InvalidSetting, match=r"begin with 4.5e\+06 rewards by next state, .*\(support=\.\.\.\)"):
+        sf.Ledger(tmp_path / "ledger", agent)
+    known = large(1_500, by_next=True)
+    sf.Ledger(tmp_path / "ledger", sf.EpsMix(known.problem, sf.uniform(3, 1_500, A), 0.1, pooled=True))
+
+
+def test_a_ledger_of_lists_is_continued(tmp_path):
+    made = large(80, by_next=True)
+    agent, lines = ledger_of(tmp_path, made)
+    ledger = sf.Ledger.resume(tmp_path / "ledger", agent, 100)
+    kept = lines_of(tmp_path / "ledger")
+    assert 1 < len(kept) < len(lines) and kept == lines[: len(kept)]
+    assert ledger._last.format == OF_LISTS

@@ -1,0 +1,324 @@
+"""Logs whose states are many: everything over lists, against the same log counted and learnt from in tables.
+
+Small logs are read twice: as they are, and with `MOST_IN_A_TABLE` so low that every count, mask and reward by next
+state is a list. Certified values agree to 1e-9 (the worst mean of a list may be its limit t -> 0, which a table
+searches for), policies and all that is counted exactly. While lists are read, a table of them is refused: that is the
+control.
+"""
+
+import sys
+import tracemalloc
+
+import duckdb
+import numpy as np
+import pytest
+import scipy.sparse
+
+import surefoot as sf
+from surefoot.base.successors import PaidLists, Successors, listed, masked
+from surefoot.bounds.undeclared import undeclared_radii, undeclared_radius
+from surefoot.errors import InvalidFile
+from surefoot.offline.baseline_file import Baseline, learn_baseline, load_baseline, report
+from surefoot.offline.methods import METHODS
+from surefoot.offline.methods.learnt import logged_value
+from surefoot.task.listed import SizedLists, allowed, anything_follows, filled, left_never, without_last
+from surefoot.task.transitions import Lists, Table
+
+CLOSE = 1e-9
+
+
+@pytest.fixture
+def in_lists(monkeypatch):
+    """From here on every count is a list, and no list becomes a table."""
+
+    def refused(self):
+        raise AssertionError("a table was made of lists")
+
+    def force():
+        for name, module in list(sys.modules.items()):
+            if name.startswith("surefoot") and hasattr(module, "MOST_IN_A_TABLE"):
+                monkeypatch.setattr(module, "MOST_IN_A_TABLE", 1)
+        monkeypatch.setattr(Lists, "n_sas", property(refused))
+        monkeypatch.setattr("surefoot.task.listed.dense_mask", refused)
+        monkeypatch.setattr("surefoot.task.listed.dense_rewards", refused)
+
+    return force
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A log of whole episodes, and one of which every third ends early."""
+    folder = tmp_path_factory.mktemp("logs")
+    world = sf.world("grid-traps", rows=4, columns=4, H=4)
+    behaviour = 0.5 * sf.boltzmann(sf.solve(world).Q, eta=5.0) + 0.5 * sf.uniform(4, 16, 4)
+    whole, ends = folder / "whole.parquet", folder / "ends.parquet"
+    sf.sample_log(world, behaviour, 500, whole, seed=3)
+    duckdb.sql(
+        f"COPY (SELECT episode, step, state, action, reward, next_state, step = last AS terminated FROM (SELECT *, "
+        f"CASE WHEN episode % 3 = 0 THEN 1 ELSE 3 END AS last FROM '{whole}') WHERE step <= last) TO '{ends}'"
+    )
+    return {"whole": whole, "ends": ends}
+
+
+DECLARED = {
+    "nothing": {},
+    "rewards": {"rewards": "as logged", "start": "as logged"},
+    "by next state": {"rewards": "as logged by next state"},
+    "steady": {"rewards": "as logged by next state", "stationary": True},
+    "mask": {"support": "as logged", "start": "as logged"},
+    "mask and rewards": {"rewards": "as logged by next state", "support": "as logged", "stationary": True},
+}
+CASES = [
+    (kind, states, name)
+    for kind in ("whole", "ends")
+    for states in ("as logged", None)
+    for name, declared in DECLARED.items()
+    if states is not None or "support" not in declared
+]
+
+
+def counted(path, states, after_end=0.25):
+    return sf.count_log(path, seed=1, states=states, reward_range=(0, 2), after_end=after_end)
+
+
+def everything(path, states, declared):
+    """What is counted, declared and learnt; and the report."""
+    log = counted(path, states)
+    problem = log.problem(**declared)
+    learnt = {name: learn_baseline(log, problem, 0.05, name) for name in METHODS}
+    reports = {name: report(log, learnt[name], 3.0) for name in ("robust", "vi-lcb")}
+    return log, problem, learnt, reports
+
+
+@pytest.mark.parametrize(("kind", "states", "name"), CASES)
+def test_methods_learn_the_same_from_tables_and_from_lists(files, kind, states, name, in_lists, tmp_path):
+    log, problem, learnt, reports = everything(files[kind], states, DECLARED[name])
+    assert isinstance(log.counts.transitions, Table) and problem.mask_lists is None is problem.paid_lists
+    tables = {"counts": log.counts, "folds": log.fold_counts}
+    entries = {which: (counts.entries, counts.x_sa, counts.n_start) for which, counts in tables.items()}
+    masks, paid = problem.as_mask, problem.as_paid
+    in_lists()
+    log_2, problem_2, learnt_2, reports_2 = everything(files[kind], states, DECLARED[name])
+    assert isinstance(log_2.counts.transitions, Lists) and isinstance(log_2.fold_counts.transitions, Lists)
+    for which, (one, x_sa, n_start) in entries.items():
+        other = getattr(log_2, which if which == "counts" else "fold_counts")
+        assert all(map(np.array_equal, one, other.entries))
+        np.testing.assert_array_equal(x_sa, other.x_sa)
+        np.testing.assert_array_equal(n_start, other.n_start)
+    shape = (-1, problem.S * problem.A, problem.S)
+    if masks is not None:
+        rows = (len(masks.first) - 1) // shape[1]
+        np.testing.assert_array_equal(
+            masked(masks, (rows, *shape[1:])), masked(problem_2.mask_lists, (rows, *shape[1:]))
+        )
+    if paid is not None:
+        h, s, a, s_next = np.ogrid[: problem.H, : problem.S, : problem.A, : problem.S]
+        np.testing.assert_array_equal(problem.reward_of(h, s, a, s_next), problem_2.reward_of(h, s, a, s_next))
+    assert (problem.rewards_at_least, problem.absorbing_state) == (
+        problem_2.rewards_at_least,
+        problem_2.absorbing_state,
+    )
+    some = 0
+    for method, one in learnt.items():
+        other = learnt_2[method]
+        np.testing.assert_array_equal(one.policy, other.policy)
+        assert other.rescaled_lower == pytest.approx(one.rescaled_lower, abs=CLOSE)
+        assert other.estimate == pytest.approx(one.estimate, abs=1e-12)
+        assert {str(pair) for pair in one.binding} == {str(pair) for pair in other.binding}
+        some += one.rescaled_lower > 0
+    assert some >= 3  # of five: not everything is 0
+    for method, one in reports.items():
+        for key, value in one.items():
+            close = key in ("savings", "certified_value", "estimated_value", "episodes_needed")
+            assert close or value == reports_2[method][key], key
+        needed = reports_2[method]["episodes_needed"]
+        assert one["episodes_needed"] == (needed and pytest.approx(needed, rel=1e-6))
+        for each, its in zip(one["savings"], reports_2[method]["savings"], strict=True):
+            assert each["what"] == its["what"]
+            assert each["certified_value"] == pytest.approx(its["certified_value"], abs=CLOSE)
+    made = Baseline.of(learnt_2["robust"], log_2.codebook)
+    made.save(tmp_path / "baseline.npz")
+    read = load_baseline(tmp_path / "baseline.npz")
+    assert read.problem.same_as(problem_2) and read.certificate == made.certificate
+    log_2.save(tmp_path / "log.npz")
+    assert sf.LogCounts.load(tmp_path / "log.npz").counts == log_2.counts
+
+
+@pytest.mark.parametrize("states", ["as logged", None])
+def test_transitions_are_numbered_among_all_states(files, states):
+    """By hand, row by row of the log; the first visit of each transition counts for the unseen state, which is last."""
+    log = counted(files["whole"], states)
+    S, A, expected = log.S, log.A, dict[tuple[int, int], int]()
+    rows = duckdb.sql(f"SELECT step, action, state, next_state FROM '{files['whole']}'").fetchall()
+    for step, a, *labels in rows:
+        s, s_next = (log.codebook.states.index(label) for label in labels)
+        place = (step * S + s) * A + a
+        new = states is None and (place, s_next) not in expected
+        expected.setdefault((place, s_next), 0)
+        key = (place, S - 1 if new else s_next)
+        expected[key] = expected.get(key, 0) + 1
+    place, state, n = (part.tolist() for part in log.counts.entries)
+    assert dict(zip(zip(place, state, strict=True), n, strict=True)) == {key: n for key, n in expected.items() if n}
+
+
+def test_a_mask_of_the_users_own(files, in_lists):
+    """As an array, as sparse matrices, for all steps and for each, with and without the absorbing state."""
+    rng = np.random.default_rng(0)
+    log = counted(files["ends"], "as logged")
+    S, A, H = len(log.codebook.states), log.A, log.H
+    seen = log.counts.n_sas[:, :S, :, :S].astype(bool)
+    by_step = seen | (rng.random((H, S, A, S)) < 0.3)
+    by_step[:, 2] = True
+    whole = log.counts.n_sas.any(axis=0) | (rng.random((S + 1, A, S + 1)) < 0.3)
+    given = {"own": seen.any(axis=0), "all": whole, "by step": by_step, "free": np.ones((S, A, S), dtype=bool)}
+    found = {name: log.problem("as logged", support=mask) for name, mask in given.items()}
+    lower = {name: sf.robust_vi(log.counts, problem, 0.05).lower for name, problem in found.items()}
+    in_lists()
+    log_2 = counted(files["ends"], "as logged")
+    for name, mask in given.items():
+        rows = mask.reshape(-1, mask.shape[-1])
+        sparse = [scipy.sparse.csr_array(part) for part in np.split(rows, H)] if name == "by step" else None
+        for support in (mask, sparse or scipy.sparse.csr_array(rows)):
+            problem = log_2.problem("as logged", support=support)
+            shape = found[name].support_rows.shape
+            np.testing.assert_array_equal(masked(problem.mask_lists, shape), found[name].support_rows)
+            assert sf.robust_vi(log_2.counts, problem, 0.05).lower == pytest.approx(lower[name], abs=CLOSE)
+    sizes = np.diff(log_2.problem("as logged", support=given["free"]).mask_lists.first)
+    assert set(sizes.tolist()) == {0, 1}  # nothing is said, but of the absorbing state
+
+
+@pytest.mark.parametrize("listed_too", [False, True])
+def test_masks_that_cannot_be_are_refused(files, in_lists, listed_too):
+    if listed_too:
+        in_lists()
+    log = counted(files["whole"], "as logged")
+    S, A = log.S, log.A
+    mask = np.ones((S, A, S), dtype=bool)
+    pair, s_next = divmod(int(log.place[5]) % (S * A * S), S)
+    mask[pair // A, pair % A, s_next] = False
+    with pytest.raises(sf.InvalidLog, match=f"cannot lead to state {s_next}.*but in the log it did"):
+        log.problem("as logged", support=mask)
+    mask[0, 0] = False
+    with pytest.raises(sf.InvalidModel, match=r"support\[0, 0\] allows no next state"):
+        log.problem("as logged", support=mask)
+    with pytest.raises(sf.InvalidModel, match=r"support has shape \(3, 2, 3\), expected"):
+        log.problem("as logged", support=np.ones((3, 2, 3), dtype=bool))
+    with pytest.raises(sf.InvalidModel, match=r"support\[0, 0\] allows no next state"):
+        log.problem("as logged", support=scipy.sparse.csr_array(mask.reshape(S * A, S)))
+
+
+def test_rewards_that_differ_between_steps_are_named(in_lists, tmp_path):
+    path = tmp_path / "log.parquet"
+    duckdb.sql(f"COPY (SELECT * FROM (VALUES (0, 0, 0, 0, 0.0, 0), (0, 1, 0, 0, 1.0, 0)) t(episode, step, state, "
+               f"action, reward, next_state)) TO '{path}'")  # fmt: skip
+    texts = []
+    for force in (lambda: None, in_lists):
+        force()
+        log = sf.count_log(path, states=2, reward_range=(0, 1))
+        assert log.problem("as logged by next state").rewards_at_least
+        for rewards in ("as logged", "as logged by next state"):
+            with pytest.raises(sf.InvalidLog, match="Action 0 in state 0 paid differently at different steps") as found:
+                log.problem(rewards, stationary=True)
+            texts.append(str(found.value))
+    assert len(set(texts)) == 1
+
+
+def test_what_a_damaged_file_of_a_baseline_says_is_refused(files, in_lists, tmp_path):
+    in_lists()
+    log = counted(files["ends"], "as logged")
+    problem = log.problem("as logged by next state", support="as logged")
+    path = tmp_path / "baseline.npz"
+    Baseline.of(sf.robust_vi(log.counts, problem, 0.05), log.codebook).save(path)
+    from surefoot.base.files import read_arrays, write_arrays
+
+    _, arrays = read_arrays(path, {"policy": ()})
+    spoil = {
+        "out of order": {"problem_support": arrays["problem_support"][:, ::-1]},
+        "array of shape": {"problem_support": arrays["problem_support"][:1]},
+        "for 2 steps": {"learnt": np.array(str(arrays["learnt"]).replace('_steps": 4', '_steps": 2'))},
+        "expected a reward in": {"problem_r_next": arrays["problem_r_next"] + [[0], [0], [1]]},
+        "not states 0": {"problem_support": arrays["problem_support"] + [[0], [log.S]]},
+    }
+    for text, changed in spoil.items():
+        write_arrays(tmp_path / "bad.npz", "policy", {**arrays, **changed})
+        with pytest.raises(InvalidFile, match=text):
+            load_baseline(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_radii_of_undeclared_states_all_at_once(seed):
+    """As of each pair alone, and never smaller than it by more than the last digits."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 6, 200)
+    place = np.repeat(np.arange(200), sizes)
+    n_i = rng.integers(0, 10 ** rng.integers(1, 6), len(place))
+    is_unseen = rng.random(len(place)) < 0.3
+    visits = np.bincount(place, n_i, minlength=200).astype(np.int64)
+    found = undeclared_radii(place, n_i, is_unseen, visits, 3.0)
+    for i in range(200):
+        one = undeclared_radius(n_i[place == i], is_unseen[place == i], 3.0)
+        assert found[i] == pytest.approx(one, rel=1e-13)
+    assert np.isinf(found).any() and np.isfinite(found).any()
+
+
+def test_lists_of_a_mask_by_hand():
+    """Three states, one action: the first may lead anywhere, the second to state 2, the third to itself."""
+    mask = Successors(np.array([0, 0, 1, 2]), np.array([2, 2]))
+    assert filled(mask, 3, 3, 9).state.tolist() == [0, 1, 2, 2, 2]
+    assert filled(mask, 6, 3, 2).state.tolist() == [0, 1, 2, 2, 0, 1, 2, 2]
+    assert allowed(mask, 6, 3).tolist() == [3, 1, 1, 3, 1, 1] and allowed(None, 2, 7).tolist() == [7, 7]
+    assert filled(None, 4, 4, 2).state.reshape(4, 2).tolist() == [[0, 2], [1, 3], [0, 2], [1, 3]]
+    assert anything_follows(mask, 3, 1, 1) and not anything_follows(mask, 3, 1, 2) and anything_follows(None, 3, 1, 3)
+    assert (
+        list(left_never(mask, 3, 1)) == [2]
+        and list(left_never(Successors(np.zeros(4, int), np.zeros(0, int)), 3, 1)) == []
+    )
+    fewer = without_last(Successors(np.array([0, 0, 2, 3]), np.array([1, 2, 2])), 3, 1)
+    assert fewer.first.tolist() == [0, 0, 1] and fewer.state.tolist() == [1]
+    paid = PaidLists(*listed(np.ones((2, 3, 3), dtype=bool)), np.arange(18) / 18, 0.5)
+    less = without_last(SizedLists(paid, 3, 1), 3, 1)
+    assert (less.S, less.paid.elsewhere) == (2, 0.5)
+    assert (18 * less.paid.paid).round().tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+    assert less.paid.first.tolist() == [0, 2, 4, 6, 8]
+
+
+def wide(S, A, H, episodes, path):
+    """A log of a world with three successors of each pair, all over the states."""
+    rng = np.random.default_rng(0)
+    states, p = rng.integers(0, S, (S * A, 3)), rng.dirichlet(np.ones(3), S * A)
+    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(S * A), 3), states.ravel())), shape=(S * A, S))
+    world = sf.TabularMDP(P, 0.5 + 0.5 * rng.random((S, A)), H=H)
+    sf.sample_log(world, sf.uniform(H, S, A), episodes, path, seed=0)
+    return world
+
+
+def test_a_log_of_five_thousand_states_takes_little_memory(tmp_path):
+    """A table of it would have 2.5e9 numbers. The certificate holds; the policy is worth what it says, and more."""
+    path = tmp_path / "log.parquet"
+    world = wide(5_000, 5, 20, 1_000, path)
+    tracemalloc.start()
+    log = sf.count_log(path, states=5_000, reward_range=(0, 1))
+    assert log.S == 5_000 and log.counts.shape == (20, 5_000, 5)
+    place, state, _ = world.entries(0)
+    mask = scipy.sparse.csr_array((np.ones(len(state)), (place, state)), shape=(25_000, 5_000))
+    problem = log.problem("as logged", start="as logged", support=mask, stationary=True)
+    for method in METHODS:
+        learnt = learn_baseline(log, problem, 0.05, method)
+        assert learnt.rescaled_lower <= sf.policy_value(world, learnt.policy)[0, 0]
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert used < 400 * 10**6
+    robust = learn_baseline(log, problem, 0.05)
+    assert robust.lower > 5.0  # lowest rewards of 20 steps are 10: not everything is unseen
+    assert "certified" in robust.explain(5.0, log) and logged_value(problem, log.counts) > 10.0
+    with pytest.raises(sf.InvalidCounts, match=r"Use counts\.entries"):
+        _ = log.folds
+
+
+def test_sizes_that_would_not_fit_are_refused(tmp_path):
+    path = tmp_path / "log.parquet"
+    wide(100, 2, 3, 5, path)
+    with pytest.raises(sf.InvalidLog, match=r"S = 1,000,000, A = 80\) would take more than 2 GiB"):
+        sf.count_log(path, states=10**6, actions=80, reward_range=(0, 1))
+    with pytest.raises(sf.InvalidSetting, match="expected at most 1,048,576"):
+        sf.count_log(path, states=10**7, reward_range=(0, 1))
