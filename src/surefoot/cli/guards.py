@@ -121,6 +121,7 @@ def replay(
                 "share": plan.share,
                 "certified_share": plan.certified_share,
                 "lower": plan.lower,
+                "compared": plan.compared,
                 "upper": plan.upper,
                 "safety": plan.safety,
                 "frozen": plan.frozen,
