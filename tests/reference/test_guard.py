@@ -326,7 +326,7 @@ def test_the_kernel_compares_as_the_readable_version(zero, ratio):
                 counted.append(weights)
             return comparison.compared(*counted, 0.04, zero, ratio)
 
-        size, places, hint = np.zeros(1, dtype=np.int64), np.zeros((2, PLACES), dtype=np.int64), np.array([5])
+        size, places, hint = np.zeros(1, dtype=np.int64), np.zeros((2, PLACES), dtype=np.int64), np.array([5.0, 0.3])
         how = kernels.Comparison(comparison.ladder(0.04), zero, ratio)
         found = kernels.compared_prefix(kernels.portfolio_from(), tickets, n, 2, how, 0.0, places, size, hint)
         assert found == pytest.approx(of_prefix(int(size[0])), rel=1e-6, abs=1e-9)
@@ -338,7 +338,7 @@ def test_the_kernel_compares_as_the_readable_version(zero, ratio):
 def comparison_fails(level, V_b, V_c, n=24):
     """The exact probability that a comparison of 0/1 returns ever passes V_c / V_b, over n tickets in turn."""
     tables, how = kernels.portfolio_from(), kernels.Comparison(comparison.ladder(level), 0.0, True)
-    alive, gone, hint = {(0, 0): 1.0}, 0.0, np.zeros(1, dtype=np.int64)
+    alive, gone, hint = {(0, 0): 1.0}, 0.0, np.zeros(2)
     for t in range(1, n + 1):
         after, p = {}, t % 2
         for won, chance in alive.items():

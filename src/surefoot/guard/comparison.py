@@ -78,7 +78,7 @@ def compare(state: GuardState, p: int, level: float, rule: FloorRule, low: float
         np.array([b.settled, c.settled]),
         *(np.array(counts) for counts in ((b.heard, c.heard), (b.unheard, c.unheard), (b.missing, c.missing))),
     )
-    size, hint = np.array([c.lower.tickets]), np.zeros(1, dtype=np.int64)
+    size, hint = np.array([c.lower.tickets]), np.zeros(2)
     found = kernels.compared_prefix(
         kernels.portfolio_from(),
         known,

@@ -122,7 +122,7 @@ def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float
             found = max(kernels.mean_lower(tables, mine, 1, log_inverse(level)), policy.proved)
             value = Fraction(lower_value(Proved(found), guard.low, guard.high))
         elif policy.place:
-            zero, hint = zero_of(rule, guard.low, guard.high), np.zeros(1, dtype=np.int64)
+            zero, hint = zero_of(rule, guard.low, guard.high), np.zeros(2)
             how = kernels.Comparison(ladder(level), zero, is_ratio(rule))
             found = kernels.compared(tables, how, weights[0], mine, policy.proved, hint)
             value = Fraction(compared_value(Proved(found), rule, guard.low, guard.high))

@@ -329,13 +329,20 @@ class Guard:
         tickets: Iterable[tuple[str, float | None]],
         baseline: str = BASELINE,
         logged: Iterable[float | None] | None = None,
+        state: GuardState | None = None,
     ) -> GuardState:
         """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
 
         None: no return came. `logged` is as in `begin`. A candidate is admitted with its first ticket. A return outside
-        the range is an alarm, or is refused, as in `settle`.
+        the range is an alarm, or is refused, as in `settle`. `state` is one that these tickets follow, in place of
+        `logged`: its open tickets stay open.
         """
-        state, names = self.begin(logged), {baseline: 0}
+        if state is not None and logged is not None:
+            raise InvalidSetting("Give logged returns, or a state, which has its own: not both.")
+        state = self.begin(logged) if state is None else state
+        if state.place(baseline):
+            raise InvalidSetting(f"{baseline!r} is a candidate of the state, expected the baseline's name.")
+        names = {baseline: 0, **{policy.name: p for p, policy in enumerate(state.policies) if p}}
         for name, ret in tickets:
             if name not in names:
                 names[name] = len(names)

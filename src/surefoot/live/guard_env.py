@@ -22,7 +22,7 @@ from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
 from surefoot.guard.state import Ticket
-from surefoot.live.journal import Journal, Outcome, Told
+from surefoot.live.journal import Journal, Outcome, Told, only_writer
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
 from surefoot.live.streams import COIN, CounterStream
@@ -104,7 +104,8 @@ def guard_env(
     interrupted and continued with `resume=True`: it ends with the same bits, if policies and environment depend on
     nothing but their observations and the seed. Each draw is on disk before its episode begins, in a journal beside
     the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the environment) is
-    not played again, and counts as the worst return, too. `ledger` is a file for every
+    not played again, and counts as the worst return, too. A file that another process is writing is refused: one
+    process at a time goes on with a run. `ledger` is a file for every
     plan, which `check_ledger` re-derives. A `watchdog` holds returns against an absolute floor: after an alarm only the
     baseline is played.
     """
@@ -127,13 +128,14 @@ def guard_env(
         state = guard.admit(state, name, known.get(name))
     fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
     file = RunFile(save, guard, identity, state)
-    begun = file.begin(fresh, resume)
-    written = None
-    if ledger is not None:
-        written = GuardLedger.resume(ledger, guard, begun.state) if resume else GuardLedger(ledger, guard)
     shown = {name: Actor(policy, made) for name, policy in policies.items()}
-    with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
-        done, interrupted = _play(made, guard, shown, begun, file, number, seed, written, stop, report)
+    with only_writer(file.path):
+        begun = file.begin(fresh, resume)
+        written = None
+        if ledger is not None:
+            written = GuardLedger.resume(ledger, guard, begun.state) if resume else GuardLedger(ledger, guard)
+        with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
+            done, interrupted = _play(made, guard, shown, begun, file, number, seed, written, stop, report)
     return _run(guard, done, interrupted, time.perf_counter() - started)
 
 

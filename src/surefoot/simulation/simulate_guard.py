@@ -180,7 +180,7 @@ def simulate_guard(
         np.zeros((rows, P)),
     )
     none = np.zeros((P, 2), dtype=np.int64)
-    places, hints = np.zeros((2, PLACES), dtype=np.int64), np.zeros(P, dtype=np.int64)
+    places, hints = np.zeros((2, PLACES), dtype=np.int64), np.zeros((P, 2))
     scratch = kernels.GuardScratch(np.zeros(P), np.zeros(P), np.zeros((P, 2)), none, places, hints)
     uniforms = kernels.uniforms_from(rng)
     kernels.run_guard(kernels.portfolio_from(), rule, truth, tickets, reports, loop, scratch, account, uniforms)

@@ -185,6 +185,19 @@ def test_the_coin_is_recorded_before_anything_is_known():
     assert "without a return, counted as the worst returns" in guard.plan(state).explain()
 
 
+def test_open_tickets_are_listed_in_dispatch_order():
+    guard = sf.Guard(floor=0.5, **RANGE)
+    state, tickets = guard.admit(guard.begin(), "c"), []
+    for p in (0, 1, 1, 0):
+        state, ticket = guard.dispatch(state, p)
+        tickets.append(ticket)
+        if len(tickets) == 1:
+            assert repr(state) == "GuardState(1 ticket, 1 open, candidates: c)"
+    state = guard.settle(state, tickets[1], 1.0)
+    assert state.unsettled() == (tickets[0], tickets[2], tickets[3]) and state.unsettled("c") == (tickets[2],)
+    assert guard.settle(state, state.unsettled()[0], 0.5).unsettled("baseline") == (tickets[3],)
+
+
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
     """They have the same number, policy and settings."""
     guard = sf.Guard(floor=0.65, **RANGE, stages=())

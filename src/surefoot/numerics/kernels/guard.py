@@ -136,19 +136,24 @@ class Comparison(NamedTuple):
 
 
 @compiled
-def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Ints) -> float:
+def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Floats) -> float:
     """min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), rounded down; `best` if that is not better.
 
-    `hint` is the rung that is tried first: the lowest one of the last time. One that is not better is enough.
+    One rung that is not better is enough. Tried first is the lowest one of the last time, `hint[0]`, with its U,
+    `hint[1]`: whatever they are, only the time depends on them.
     """
-    least = math.inf
+    first, least, before = int(hint[0]), math.inf, hint[1]
+    enough = best * (how.zero + before) - how.zero if how.ratio else best + before - 1.0
+    lower_U = may_be_better(portfolio, b, -1, how.ladder[first, 0], 1.0 - before)  # else L > enough is needed
+    if not (lower_U or may_be_better(portfolio, c, 1, how.ladder[first, 1], enough)):
+        return best
     for step in range(-1, how.ladder.shape[0]):
-        k = hint[0] if step < 0 else step
+        k = first if step < 0 else step
         upper = 1.0 - max(mean_lower(portfolio, b, -1, how.ladder[k, 0]) - LOST, 0.0)
         lower = mean_lower(portfolio, c, 1, how.ladder[k, 1])
         found = SAFE * (how.zero + lower) / (how.zero + upper) if how.ratio else SAFE + lower - upper
         if found < least:
-            least, hint[0] = found, k
+            least, hint[0], hint[1] = found, k, upper
         if least <= best:
             return best
     return float(least)
@@ -164,7 +169,7 @@ def compared_prefix(
     proved: float,
     weights: Ints,
     size: Ints,
-    hint: Ints,
+    hint: Floats,
 ) -> float:
     """The best comparison over prefixes of all n tickets, in dispatch order.
 
@@ -225,7 +230,7 @@ class GuardScratch(NamedTuple):
     proved: Floats  # (P, 2) the best bounds of earlier plans: lower ones, and of one minus the mean, both from below
     sizes: Ints  # (P, 2) how many tickets prove them
     weights: Ints  # (2, PLACES)
-    hints: Ints  # (P,)
+    hints: Floats  # (P, 2)
 
 
 @compiled
@@ -293,7 +298,7 @@ def plan_guard(
             for side in range(2):
                 sign, level, size, known = 1 - 2 * side, rule.log_inverse[p, side], sizes[p, side : side + 1], proved[p]
                 if compares and side == 0:
-                    how, hint = Comparison(rule.ladders[p], rule.zero, ratio), hints[p : p + 1]
+                    how, hint = Comparison(rule.ladders[p], rule.zero, ratio), hints[p]
                     known[0] = compared_prefix(portfolio, tickets, n, p, how, known[0], weights, size, hint)
                 else:
                     known[side] = best_prefix(portfolio, tickets, n, p, sign, level, known[side], weights[0], size)
