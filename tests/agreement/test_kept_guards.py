@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.base.files import read_arrays
+from surefoot.base.files import read_arrays, write_arrays
 
 KEPT = Path(__file__).parents[1] / "data" / "kept" / "guards"
 SPEC = importlib.util.spec_from_file_location("kept_guards", KEPT / "settings.py")
@@ -47,6 +47,21 @@ def test_a_kept_state_is_read_and_plans_as_before(name, tmp_path):
         if other != name:
             with pytest.raises(sf.InvalidFile, match="another guard"):
                 another.load(KEPT / f"{name}.npz")
+
+
+@pytest.mark.parametrize("name", kept.GUARDS)
+@pytest.mark.parametrize(("more", "tickets"), [(0.02, 0), (0.0, -60), (np.nan, 0), (np.inf, 0), (-5.0, 0), (0.0, 2**40)])
+def test_a_state_that_remembers_more_than_its_tickets_prove_is_refused(name, more, tickets, tmp_path):
+    """Control: as it was, it is read."""
+    _, arrays = read_arrays(KEPT / f"{name}.npz", {"guard-state": ()})
+    arrays = {key: np.array(array) for key, array in arrays.items() if key != "about"}
+    write_arrays(tmp_path / "same.npz", "guard-state", arrays)
+    kept.GUARDS[name].load(tmp_path / "same.npz")
+    arrays["proved"][1, 0] += more
+    arrays["proved_by"][1, 0] += tickets
+    write_arrays(tmp_path / "other.npz", "guard-state", arrays)
+    with pytest.raises(sf.InvalidFile, match="damaged"):
+        kept.GUARDS[name].load(tmp_path / "other.npz")
 
 
 @pytest.fixture

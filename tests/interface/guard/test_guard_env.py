@@ -367,7 +367,7 @@ def test_a_ppo_policy_of_stable_baselines():
     sb3 = pytest.importorskip("stable_baselines3")
     env = gymnasium.make("CartPole-v1", max_episode_steps=100)
     model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu").learn(5000)
-    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100)
+    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100, stages=())
     run = sf.guard_env(env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0)
     assert run.failed == 0 and run.played["ppo"] > 10
 
