@@ -174,7 +174,7 @@ def test_a_state_is_a_value():
     assert (first.tickets.n, second.open_tickets, third.open_tickets) == (0, 1, 0)
     assert third != other and third == guard.settle(second, ticket.number, 1.0)
     assert second.tickets.row(0)[1] == -1
-    assert "1 tickets" in repr(second) and first != "state"
+    assert "(1 ticket," in repr(second) and first != "state"
 
 
 def test_the_coin_is_recorded_before_anything_is_known():
