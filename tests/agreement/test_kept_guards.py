@@ -1,4 +1,4 @@
-"""Files of guards that an earlier version wrote are still read, and a run that was stopped then goes on as it would have.
+"""Files of guards that an earlier version wrote are still read, and a run that was stopped then goes on as before.
 
 tests/data/kept/guards/README.md says what each file is. Nothing here may be mended by writing a kept file anew.
 """
@@ -37,7 +37,9 @@ def test_a_kept_state_is_read_and_plans_as_before(name, tmp_path):
     assert state.run == "kept" and 5 < len(state.unsettled()) < 40 and state.policies[2].reason == "too slow"
     assert state == kept.state_of(name) and state.ticket(299) == kept.state_of(name).ticket(299)
     guard.save(state, tmp_path / "again.npz")
-    again, before = (read_arrays(path, {"guard-state": ()})[1] for path in (tmp_path / "again.npz", KEPT / f"{name}.npz"))
+    again, before = (
+        read_arrays(path, {"guard-state": ()})[1] for path in (tmp_path / "again.npz", KEPT / f"{name}.npz")
+    )
     assert again.keys() == before.keys() and all(
         np.array_equal(again[key], before[key], equal_nan=again[key].dtype.kind == "f") for key in again
     )
@@ -50,7 +52,9 @@ def test_a_kept_state_is_read_and_plans_as_before(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", kept.GUARDS)
-@pytest.mark.parametrize(("more", "tickets"), [(0.02, 0), (0.0, -60), (np.nan, 0), (np.inf, 0), (-5.0, 0), (0.0, 2**40)])
+@pytest.mark.parametrize(
+    ("more", "tickets"), [(0.02, 0), (0.0, -60), (np.nan, 0), (np.inf, 0), (-5.0, 0), (0.0, 2**40)]
+)
 def test_a_state_that_remembers_more_than_its_tickets_prove_is_refused(name, more, tickets, tmp_path):
     """Control: as it was, it is read."""
     _, arrays = read_arrays(KEPT / f"{name}.npz", {"guard-state": ()})
