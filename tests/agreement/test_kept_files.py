@@ -148,6 +148,7 @@ READ = {
     *("loop-counts.npz", "loop-watch.npz", "policy.npz", "coin.npz", "log.csv", "log.parquet", "shop.csv"),
     *("log-counts-plain.npz", "log-counts-shop.npz", "codebook.json", "baseline.npz", "baseline-by-command.npz"),
     *("minari", "closed.ledger", "own.toml", "small.toml", "study-complete", "study-open"),
+    "guards",  # by test_kept_guards.py
 }
 
 

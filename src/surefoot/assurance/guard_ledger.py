@@ -146,8 +146,7 @@ def changes(before: GuardState, state: GuardState) -> Entry:
 
 def _claims(plan: GuardPlan) -> Entry:
     """Return what a plan claims."""
-    baseline = plan.bounds[0].upper if plan.guard.rule.relative else plan.bounds[0].lower
-    used = [baseline, *(bound.lower for bound in plan.bounds[1:])]
+    used = [bound.lower for bound in plan.bounds[1 if plan.guard.rule.relative else 0 :]]
     return {
         "bounds": [[hexes(bound.value), bound.proved.tickets] for bound in used],
         "shares": [int(share * GRID) for share in plan.shares.played],

@@ -7,13 +7,17 @@ what is checked: docs/ledger.md. The proof: docs/guard.md.
 Arithmetic: shares and floors are compared as fractions, exactly. A bound m is proved if the capital W(m) of the tickets
 is at least one over its level. Its logarithm is a sum of n log(1 - theta + theta x / m): floats, each right to 2^-50 of
 itself, from which 2^-48 of all that was added up is taken off. Bounds that nothing rests on are not in the ledger.
+
+A floor that is measured from the baseline rests on comparisons: a candidate is worth at least so much of the baseline's
+value, or so much more than it. One is proved if E(b, c) >= 1/level wherever c is below what is claimed for b. E rises
+in b and falls in c, so E(b, c') bounds it over an interval b..b' and all c up to what is claimed for b', which is c'.
 """
 
 import hashlib
 import json
 import math
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import namedtuple
 from collections.abc import Iterable
 from fractions import Fraction
@@ -30,6 +34,8 @@ STAKES = [x / 8192 for x in (312, 1200, 2528, 4096, 5664, 6992, 7880, 8192, 128,
 WEIGHTS = [3 / 32] * 8 + [1 / 32] * 8
 LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPISODE * FINE)  # by rounding down, at most
 HAIR = 2.0**-48
+UNSTAKED = (1 / 2, 1 / 8)  # of the capital in a comparison: against the baseline, and against the candidate
+FINEST = 2.0**-40  # intervals of the baseline's value are halved no further
 FIELDS = {
     "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
     "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
@@ -94,6 +100,7 @@ class Head:
         self.relative = given["floor"] is None
         self.floor, loss, amount = (None if floor is None else Fraction(number(floor)) for floor in floors)
         self.keep, self.amount = 1 - (loss or Fraction(0)), amount or Fraction(0)
+        self.ratio = loss is not None  # is it V_c / V_b that is compared, or V_c - V_b?
         if loss is not None:
             require(0 < loss < 1 and self.low >= 0, "a share of the baseline's value needs returns that are >= 0")
         require(amount is None or amount > 0, "an amount that may be lost is above 0")
@@ -106,7 +113,9 @@ class Head:
 
     def level(self, p: int) -> float:
         """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
-        return self.delta * ((0.45, 0.40)[p] if p < 2 else 0.15 / ((p - 1) * p))
+        if p > 1:
+            return self.delta * 0.15 / ((p - 1) * p)
+        return self.delta * (0.85 if self.relative else (0.45, 0.40)[p])
 
     def told(self) -> str:
         """Return what was declared, or logged before: nobody can check it here."""
@@ -116,7 +125,7 @@ class Head:
         return f"{floor}, returns lie in {self.low:g} to {self.high:g}, {logged}"
 
     def floor_of(self, value: Fraction) -> Fraction:
-        """Return the floor, if the baseline is worth this."""
+        """Return the floor, if the baseline is worth this, or counts for this in comparisons."""
         return self.keep * value - self.amount if self.floor is None else self.floor
 
 
@@ -135,6 +144,7 @@ class Tickets:
         self.withdrawn: dict[int, int] = {}
         self.names = {"baseline"}
         self.alarm = ""
+        self.proved: dict[int, tuple[Fraction, int]] = {}  # the last comparison of each candidate
 
     def add(self, record: dict[str, Any], shares: list[int] | None) -> None:
         """Take in what happened since the plan before, whose shares of the coin these are."""
@@ -176,16 +186,25 @@ class Tickets:
         k = min(bisect_right(NODES, place) - 1, INTERVALS - 1)
         return k, (place - NODES[k]) * EPISODE // (NODES[k + 1] - NODES[k])
 
-    def prefix(self, p: int, size: int, worst: int) -> list[int]:
-        """Return how the first tickets of a policy are spread over the nodes, open ones counted at the worst node.
-
-        `size` tickets, logged returns first, which all count.
-        """
+    def first(self, p: int, size: int) -> list[int]:
+        """Return the first tickets of a policy: of `size` ones, logged returns first, which all count."""
         logged = sum(self.head.logged) // EPISODE if p == 0 else 0
         require(logged <= size <= logged + len(self.mine[p]), "a bound by more tickets than there are")
+        return self.mine[p][: size - logged]
+
+    def until(self, p: int, size: int) -> list[int]:
+        """Return the tickets of a policy among the first of all policies."""
+        require(size <= len(self.policy), "a comparison by more tickets than there are")
+        return self.mine[p][: bisect_left(self.mine[p], size)]
+
+    def counted(self, p: int, numbers: list[int], worst: int) -> list[int]:
+        """Return how these tickets of a policy are spread over the nodes, open ones counted at the worst node.
+
+        Logged returns of the baseline are among them.
+        """
         weights = list(self.head.logged) if p == 0 else [0] * len(NODES)
         weights[worst] += self.head.missing * EPISODE if p == 0 else 0
-        for i in self.mine[p][: size - logged]:
+        for i in numbers:
             k, above = self.code[i] or (worst, 0)
             weights[k] += EPISODE - above
             if above:
@@ -214,22 +233,57 @@ def log_capital(weights: list[int], m: float) -> float:
 
 
 def check_bound(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
-    """Return what a plan claims of policy p, if its tickets prove it: a lower bound, or the baseline's upper one."""
-    upper = p == 0 and head.relative
+    """Return the lower bound that a plan claims of policy p, if its tickets prove it."""
     value, size = Fraction(number(claim[0])), whole(claim[1])
     low, high = Fraction(head.low), Fraction(head.high)
-    if value == (high if upper else low):
+    if value == low:
         return value
     require(low < value < high, "a bound outside the range of returns")
-    weights = tickets.prefix(p, size, len(NODES) - 1 if upper else 0)
-    part = (high - value) / (high - low) + LOST if upper else (value - low) / (high - low)
-    m = float(part)
-    m = math.nextafter(m, 1.0) if Fraction(m) < part else m
+    m = above((value - low) / (high - low))
     require(m < 1.0, "a bound outside the range of returns")
-    proved = log_capital(weights[::-1] if upper else weights, m)
+    proved = log_capital(tickets.counted(p, tickets.first(p, size), 0), m)
     enough = -math.log(head.level(p)) * (1 + 2.0**-50)
     require(proved >= enough, f"the bound of policy {p} is not proved by its tickets")
     return value
+
+
+def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
+    """Return what candidate p is worth at least, compared with the baseline, if the tickets of both prove it."""
+    value, size = Fraction(number(claim[0])), whole(claim[1])
+    low, high = Fraction(head.low), Fraction(head.high)
+    require(value >= 0 or not head.ratio, "a share of the baseline's value that is below 0")
+    if tickets.proved.get(p, (Fraction(0), -1)) == (value, size):
+        return value  # what prefixes prove is proved for good: returns that came since only add to it
+    c = tickets.counted(p, tickets.until(p, size), 0)
+    b = tickets.counted(0, tickets.until(0, size), len(NODES) - 1)[::-1]
+    enough = -math.log(head.level(p)) * (1 + 2.0**-50)
+    intervals = [(0.0, 1.0)]
+    while intervals:
+        left, right = intervals.pop()
+        # Counted returns of the baseline are too low by up to LOST; rounded up, the claim is the stricter.
+        V_b = low + (high - low) * (Fraction(right) + LOST)
+        claimed = ((value * min(V_b, high) if head.ratio else min(V_b, high) + value) - low) / (high - low)
+        found = log_bracket(b, math.nextafter(1.0 - left, 1.0), UNSTAKED[0])
+        found += log_bracket(c, above(claimed), UNSTAKED[1]) if claimed > 0 else math.inf
+        if found < enough:
+            require(right - left > FINEST, f"the comparison of policy {p} is not proved by its tickets")
+            middle = (left + right) / 2
+            intervals += [(left, middle), (middle, right)]
+    tickets.proved[p] = (value, size)
+    return value
+
+
+def above(value: Fraction) -> float:
+    """Return a float that is not below this."""
+    near = float(value)
+    return math.nextafter(near, math.inf) if Fraction(near) < value else near
+
+
+def log_bracket(weights: list[int], m: float, unstaked: float) -> float:
+    """Return at most log(unstaked + (1 - unstaked) W(m)). No mean is above 1."""
+    won = log_capital(weights, min(m, 1.0)) if m > 0.0 else -math.inf
+    most = max(won, 0.0)
+    return most + math.log(unstaked * math.exp(-most) + (1.0 - unstaked) * math.exp(won - most)) - HAIR * (1.0 + most)
 
 
 # ---- 5. A plan's claims
@@ -239,8 +293,13 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
     """Check how a plan shares out the coin; return "certified" or "trusted"."""
     shares, claims = [whole(share, GRID) for share in record["shares"]], record["bounds"]
     P = len(tickets.mine)
-    require(len(shares) == len(claims) == P and sum(shares) == GRID, "shares that do not add up to the coin")
-    values = [check_bound(head, tickets, p, claim) for p, claim in enumerate(claims)]
+    require(len(shares) == P and sum(shares) == GRID, "shares that do not add up to the coin")
+    require(len(claims) == P - head.relative, "bounds of other policies")
+    if head.relative:
+        compared = [check_comparison(head, tickets, p, claim) for p, claim in enumerate(claims, 1)]
+        values = [Fraction(1 if head.ratio else 0), *compared]
+    else:
+        values = [check_bound(head, tickets, p, claim) for p, claim in enumerate(claims)]
     gone = any(share and p in tickets.withdrawn for p, share in enumerate(shares))
     require(not gone, "a withdrawn policy has a share")
     require(not tickets.alarm or shares[0] == GRID, "a candidate has a share after an alarm")

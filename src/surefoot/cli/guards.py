@@ -103,6 +103,9 @@ def replay(
     logged: Annotated[
         Path | None, typer.Option(help="CSV of the baseline's returns before the first ticket (column `return`).")
     ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="A saved state of this very guard (`guard.save`), which the tickets follow.")
+    ] = None,
     unit: Unit = "",
     as_json: Json = False,
 ) -> None:
@@ -112,7 +115,9 @@ def replay(
     """
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
     before = None if logged is None else _past(logged, None)
-    plan = made.plan(made.replay(_tickets(file, baseline), baseline, before))
+    begun = None if state is None else made.load(state)
+    first = 0 if begun is None else begun.tickets.n
+    plan = made.plan(made.replay(_tickets(file, baseline, first), baseline, before, begun))
     if as_json:
         echo_json(
             {
@@ -121,6 +126,7 @@ def replay(
                 "share": plan.share,
                 "certified_share": plan.certified_share,
                 "lower": plan.lower,
+                "compared": plan.compared,
                 "upper": plan.upper,
                 "safety": plan.safety,
                 "frozen": plan.frozen,
@@ -214,10 +220,10 @@ def _past(file: Path, policy: str | None) -> list[float | None]:
     return [row.ret for row in rows if policy is None or row.fields["policy"] == policy]
 
 
-def _tickets(file: Path, baseline: str) -> Iterator[tuple[str, float | None]]:
+def _tickets(file: Path, baseline: str, first: int) -> Iterator[tuple[str, float | None]]:
     """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
     names: dict[str, None] = {}
-    for due, row in enumerate(_rows(file, ("ticket", "policy", "return"))):
+    for due, row in enumerate(_rows(file, ("ticket", "policy", "return")), first):
         text, name = ((row.fields[key] or "").strip() for key in ("ticket", "policy"))
         if not text.isdecimal():
             raise InvalidLog(f"{file}, line {row.line}: the ticket is {text!r}, expected a whole number, here {due}.")
@@ -230,7 +236,7 @@ def _tickets(file: Path, baseline: str) -> Iterator[tuple[str, float | None]]:
             raise InvalidLog(
                 f"{file}, line {row.line}: the ticket is {int(text)}, expected {due}. A ticket that was drawn is never "
                 "left out: give it a row with an empty return, in the order in which tickets were drawn, the first of "
-                "which is 0."
+                f"which is {first}."
             )
         if not name or (name == "baseline" != baseline):
             taken = f": with --baseline {baseline} no other policy may be called baseline" if name else ""
@@ -238,7 +244,7 @@ def _tickets(file: Path, baseline: str) -> Iterator[tuple[str, float | None]]:
             raise InvalidLog(f"{file}, line {row.line}: the policy is {name!r}, expected {expected}.")
         names.setdefault(name)
         yield name, row.ret
-    if baseline not in names:
+    if baseline not in names and not first:
         raise InvalidLog(
             f"{file} has no ticket of the baseline, {baseline!r}. Its policies: {', '.join(names) or 'none'}. Say "
             "which of them is the baseline with --baseline."

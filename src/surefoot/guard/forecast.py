@@ -14,8 +14,9 @@ import numpy as np
 from surefoot.agents.floors import Floor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.nodes import EPISODE, FINE, LOST, NODES, PLACES
-from surefoot.guard.evidence import log_inverse
+from surefoot.base.nodes import EPISODE, FINE, NODES, PLACES
+from surefoot.guard.comparison import compared_value, is_ratio, ladder, zero_of
+from surefoot.guard.evidence import log_inverse, lower_value
 from surefoot.guard.ramp import FloorRule, on_grid, share_out, stage_below
 from surefoot.guard.state import OPEN, GuardState, Proved
 from surefoot.numerics import kernels
@@ -56,7 +57,7 @@ class Expected(NamedTuple):
     settled: Ints  # (PLACES,) what counts for it
     heard: int
     law: Floats  # (65,) how its returns are spread over the nodes, from now on; adds up to 1
-    proved: float = 0.0  # the bound that it has now, as a part of the range: it never gets worse
+    proved: float = 0.0  # the bound that it has now, as a state remembers it: it never gets worse
 
     @property
     def mean(self) -> float:
@@ -113,21 +114,33 @@ def episodes_to_stages(
 
 def _shares(guard: Settings, everyone: Sequence[Expected], ahead: Sequence[float]) -> tuple[Fraction, ...]:
     rule, tables = guard.rule, kernels.portfolio_from()
-    span = Fraction(guard.high) - Fraction(guard.low)
+    weights = [_weights(policy, n) for policy, n in zip(everyone, ahead, strict=True)]
     bounds = []
-    for policy, n in zip(everyone, ahead, strict=True):
-        upper = policy.place == 0 and rule.relative
-        weights = np.zeros(PLACES, dtype=np.int64)
-        weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(n * policy.law * EPISODE).astype(np.int64)
+    for policy, mine in zip(everyone, weights, strict=True):
         level = guard.delta * guard.share_of_delta(policy.place)
-        found = max(kernels.mean_lower(tables, weights, -1 if upper else 1, log_inverse(level)), policy.proved)
-        value = 1 - Fraction(max(found - LOST, 0.0)) if upper else Fraction(found)
-        bounds.append(Fraction(guard.low) + span * value)
+        if not rule.relative:
+            found = max(kernels.mean_lower(tables, mine, 1, log_inverse(level)), policy.proved)
+            value = Fraction(lower_value(Proved(found), guard.low, guard.high))
+        elif policy.place:
+            zero, hint = zero_of(rule, guard.low, guard.high), np.zeros(2)
+            how = kernels.Comparison(ladder(level), zero, is_ratio(rule))
+            found = kernels.compared(tables, how, weights[0], mine, policy.proved, hint)
+            value = Fraction(compared_value(Proved(found), rule, guard.low, guard.high))
+        else:
+            value = rule.base(0.0)
+        bounds.append(value)
 
     def stage(i: int, share: Fraction) -> Fraction:
         return stage_below(guard.ladder, share, everyone[i].heard + int(ahead[i]))
 
     return share_out(bounds[0], rule.level(bounds[0]), bounds[1:], stage).played
+
+
+def _weights(policy: Expected, n: float) -> Ints:
+    """Return how the returns of a policy are expected to be spread after n more of them."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    weights[: len(NODES)] = policy.settled[: len(NODES)] + np.round(n * policy.law * EPISODE).astype(np.int64)
+    return weights
 
 
 class RampForecast(NamedTuple):

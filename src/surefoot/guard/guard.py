@@ -3,8 +3,8 @@
 Baseline and candidates are anything that can act: a function, a model, a service. A coin at the START of each episode
 says who plays it, and only its return is seen. Every method returns a new state; nothing else is remembered.
 
-Every one-sided bound that a plan may rest on has a share of delta of its own: the baseline's lower bound for an
-absolute floor, its upper bound for a floor relative to it, and the lower bound of each candidate.
+Every bound that a plan may rest on has a share of delta of its own: for an absolute floor the lower bounds of the
+baseline and of each candidate, for a floor relative to the baseline the comparison of each candidate with it.
 """
 
 import hashlib
@@ -25,14 +25,16 @@ from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidLog, InvalidSetting
-from surefoot.guard import evidence
+from surefoot.guard import comparison, evidence
+from surefoot.guard.comparison import RUNGS, UNSTAKED
 from surefoot.guard.plan import GuardPlan, PolicyBounds
 from surefoot.guard.ramp import FloorRule, keeps, share_out, stage_below
 from surefoot.guard.saved import read_state, write_state
-from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Ticket
+from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Proved, Ticket
 
 BASELINE = "baseline"
 FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
+FOR_COMPARISON = 0.85  # of the first candidate with the baseline, which then needs no share of its own
 WITHDRAWAL = 0.1  # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
 BELOW = "its returns show that it is below the floor"
@@ -98,6 +100,7 @@ class Guard:
         """By what states and tickets of this guard are known."""
         floor = [self.rule.relative, *(str(part) for part in self.rule[1:])]
         settings = [floor, self.low.hex(), self.high.hex(), self.delta.hex(), self.ladder]
+        settings += [[RUNGS, *UNSTAKED]] if self.rule.relative else []
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
     @cached_property
@@ -119,18 +122,19 @@ class Guard:
     def share_of_delta(self, p: int) -> float:
         """Return the share of delta of policy p: the baseline, the first candidate, the k-th after it."""
         if p < 2:
-            return (FOR_BASELINE, FOR_FIRST)[p]
+            return ((0.0, FOR_COMPARISON) if self.rule.relative else (FOR_BASELINE, FOR_FIRST))[p]
         k = p - 1
         return FOR_OTHERS / (k * (k + 1))
 
     def levels(self, p: int) -> tuple[float, float]:
         """Return the levels of the lower and of the upper bound of policy p.
 
-        A bound that plans rest on has its share of delta. The other one is used only to withdraw candidates.
+        A bound that plans rest on has its share of delta: for a relative floor the lower one of a candidate, which is
+        compared with the baseline. The others are used only to withdraw candidates.
         """
         share = self.delta * self.share_of_delta(p)
         other = WITHDRAWAL / 2 if self.rule.relative else WITHDRAWAL
-        return (other, share) if p == 0 and self.rule.relative else (share, other)
+        return (share or other, other)
 
     def begin(
         self,
@@ -207,7 +211,7 @@ class Guard:
             for policy, bound in zip(state.policies[1:], bounds[1:], strict=True)
             if policy.active and Fraction(bound.upper.value) < least and not state.alarm
         )
-        base = rule.base(b.lower.value, b.upper.value)
+        base = rule.base(b.lower.value)
         level = rule.level(base)
         lower = tuple(
             Fraction(bound.lower.value) if policy.active and policy.name not in below and not state.alarm else None
@@ -325,13 +329,20 @@ class Guard:
         tickets: Iterable[tuple[str, float | None]],
         baseline: str = BASELINE,
         logged: Iterable[float | None] | None = None,
+        state: GuardState | None = None,
     ) -> GuardState:
         """Return the state after tickets that were drawn elsewhere: ALL of them, in dispatch order, by name and return.
 
         None: no return came. `logged` is as in `begin`. A candidate is admitted with its first ticket. A return outside
-        the range is an alarm, or is refused, as in `settle`.
+        the range is an alarm, or is refused, as in `settle`. `state` is one that these tickets follow, in place of
+        `logged`: its open tickets stay open.
         """
-        state, names = self.begin(logged), {baseline: 0}
+        if state is not None and logged is not None:
+            raise InvalidSetting("Give logged returns, or a state, which has its own: not both.")
+        state = self.begin(logged) if state is None else state
+        if state.place(baseline):
+            raise InvalidSetting(f"{baseline!r} is a candidate of the state, expected the baseline's name.")
+        names = {baseline: 0, **{policy.name: p for p, policy in enumerate(state.policies) if p}}
         for name, ret in tickets:
             if name not in names:
                 names[name] = len(names)
@@ -353,18 +364,29 @@ class Guard:
         """Return a state that was read from a file, if its tickets prove the bounds that it remembers."""
         for p, policy in enumerate(state.policies):
             for sign, level, proved in zip((1, -1), self.levels(p), (policy.lower, policy.upper), strict=True):
-                if not evidence.proves(state, p, sign, level, proved):
+                if not self._proves(state, p, sign, level, proved):
                     raise InvalidFile(
                         f"{path}: its tickets do not prove its bounds. The file is damaged: restore a copy."
                     )
         return state
 
+    def _proves(self, state: GuardState, p: int, sign: int, level: float, proved: Proved) -> bool:
+        """Do the tickets prove a bound that a state remembers?"""
+        if not (self._compares(p) and sign > 0):
+            return evidence.proves(state, p, sign, level, proved)
+        zero = comparison.zero_of(self.rule, self.low, self.high)
+        return comparison.proves_comparison(state, p, level, zero, comparison.is_ratio(self.rule), proved)
+
     def _bounds(self, state: GuardState, p: int) -> PolicyBounds:
         below, above = self.levels(p)
-        return PolicyBounds(
-            evidence.lower_bound(state, p, below, self.low, self.high),
-            evidence.upper_bound(state, p, above, self.low, self.high),
-        )
+        upper = evidence.upper_bound(state, p, above, self.low, self.high)
+        if self._compares(p):
+            return PolicyBounds(comparison.compare(state, p, below, self.rule, self.low, self.high), upper)
+        return PolicyBounds(evidence.lower_bound(state, p, below, self.low, self.high), upper)
+
+    def _compares(self, p: int) -> bool:
+        """Is the lower bound of policy p a comparison with the baseline?"""
+        return self.rule.relative and p > 0
 
     def _require_mine(self, state: object) -> None:
         if not isinstance(state, GuardState):

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from surefoot.agents.floors import Below, Relative
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.base.validation import at_least, at_most
+from surefoot.guard.comparison import is_ratio
 from surefoot.guard.evidence import Bound
 from surefoot.guard.forecast import Settings, X, episodes_to_stages, expected_of
 from surefoot.guard.ramp import Shares, on_grid
@@ -18,7 +19,7 @@ from surefoot.guard.state import GuardState, PolicyRecord
 class PolicyBounds(NamedTuple):
     """What is proved of a policy, each side at its own level."""
 
-    lower: Bound
+    lower: Bound  # of its value; of a candidate, where the floor is relative to the baseline, compared with that
     upper: Bound
 
 
@@ -42,7 +43,10 @@ class GuardPlan:
             return f"GuardPlan({played}; frozen after an ALARM, no promise is made)"
         floor = self.guard.floor
         kept = str(floor) if isinstance(floor, Relative | Below) else _amount(self, f"{floor:.6g}")
-        return f"GuardPlan({played}; {self.safety}; floor: {kept}; baseline: {_proved(self, 0)})"
+        everyone = list(enumerate(self.state.policies))
+        told = [(p, each) for p, each in everyone[1:] if each.active] if self.guard.rule.relative else everyone[:1]
+        known = "".join(f"; {each.name}: {_proved(self, p)}" for p, each in told)
+        return f"GuardPlan({played}; {self.safety}; floor: {kept}{known})"
 
     @property
     def frozen(self) -> bool:
@@ -85,20 +89,25 @@ class GuardPlan:
     def lower(self) -> dict[str, float]:
         """The value that each policy has at least. After an alarm nothing is proved: it is empty.
 
-        All are proved within delta, but the baseline's under a relative floor.
+        For an absolute floor all are proved within delta. For a relative one it is that of the baseline alone, not
+        within delta: see `compared`.
         """
-        return (
-            {}
-            if self.frozen
-            else {p.name: b.lower.value for p, b in zip(self.state.policies, self.bounds, strict=True)}
-        )
+        told = self.state.policies[: 1 if self.guard.rule.relative else None]
+        return {} if self.frozen else {p.name: b.lower.value for p, b in zip(told, self.bounds, strict=False)}
+
+    @property
+    def compared(self) -> dict[str, float]:
+        """What each candidate is worth at least, compared with the baseline: proved within delta, for a relative floor.
+
+        For `sf.Relative` as a share of the baseline's value, for `sf.Below` how much more than that (below 0: less).
+        """
+        if self.frozen or not self.guard.rule.relative:
+            return {}
+        return {p.name: b.lower.value for p, b in zip(self.state.policies[1:], self.bounds[1:], strict=True)}
 
     @property
     def upper(self) -> dict[str, float]:
-        """The value that each policy has at most; empty after an alarm.
-
-        Only the baseline's, for a relative floor, is proved within delta.
-        """
+        """The value that each policy has at most, not within delta; empty after an alarm."""
         return (
             {}
             if self.frozen
@@ -115,11 +124,13 @@ class GuardPlan:
 
     @property
     def floor(self) -> float:
-        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that is not known)."""
+        """The floor; of one relative to the baseline, what it is at most (NaN after an alarm: that is not known).
+
+        The latter is not within delta: it rests on `upper`.
+        """
         if self.frozen and self.guard.rule.relative:
             return math.nan
-        b = self.bounds[0]
-        return float(self.guard.rule.level(self.guard.rule.base(b.lower.value, b.upper.value)))
+        return float(self.guard.rule.level(Fraction(self.bounds[0].upper.value)))
 
     @property
     def promise(self) -> Promise:
@@ -132,6 +143,7 @@ class GuardPlan:
     def episodes_to_go(self) -> int | None:
         """About how many more episodes until a candidate reaches its next stage, if returns go on as they are.
 
+        Rather too many than too few: half of all runs are there earlier, often in two thirds of the time.
         None: nothing more to reach, no return of it is known yet, or not within 10^9 episodes.
         """
         found = [self._to_go(p) for p in range(1, len(self.state.policies)) if p != self.shares.anchor]
@@ -148,10 +160,7 @@ class GuardPlan:
         others = [
             i for i, each in enumerate(policies) if i not in (0, p) and each.active and each.name not in self.below
         ]
-        relative = self.guard.rule.relative
-        baseline = expected_of(
-            self.state, 0, self.bounds[0].upper.proved if relative else self.bounds[0].lower.proved, relative
-        )
+        baseline = expected_of(self.state, 0, self.bounds[0].lower.proved, self.guard.rule.relative)
         candidates = [expected_of(self.state, i, self.bounds[i].lower.proved, False) for i in (p, *others)]
         return episodes_to_stages(self.guard, baseline, candidates, ahead[:1])[0]
 
@@ -179,25 +188,38 @@ def _amount(plan: GuardPlan, value: str) -> str:
 
 def _proved(plan: GuardPlan, p: int) -> str:
     """Return the bound of policy p that is proved within delta."""
-    bound = plan.bounds[p]
-    if p == 0 and plan.guard.rule.relative:
-        return f"at most {_amount(plan, at_most(bound.upper.value))}"
-    return f"at least {_amount(plan, at_least(bound.lower.value))}"
+    value = plan.bounds[p].lower.value
+    if not plan.guard.rule.relative:
+        return f"at least {_amount(plan, at_least(value))}"
+    if is_ratio(plan.guard.rule):
+        return f"at least {at_least(value)} of the baseline's value"
+    more = f"less {_amount(plan, at_most(-value))}" if value < 0 else f"plus {_amount(plan, at_least(value))}"
+    return f"at least the baseline's value {more}"
 
 
-def _other(plan: GuardPlan, p: int) -> str:
-    """Return the bound of policy p that is not proved within delta."""
-    bound = plan.bounds[p]
+def _others(plan: GuardPlan, p: int) -> list[str]:
+    """Return the bounds of policy p that are not proved within delta."""
+    bound, name = plan.bounds[p], plan.state.policies[p].name
     if p == 0 and plan.guard.rule.relative:
-        return f"at least {_amount(plan, at_least(bound.lower.value))}"
-    return f"at most {_amount(plan, at_most(bound.upper.value))}"
+        return [f"  {name}: at least {_amount(plan, at_least(bound.lower.value))}"]
+    return [f"  {name}: at most {_amount(plan, at_most(bound.upper.value))}"]
 
 
 def _floor(plan: GuardPlan) -> str:
     floor = plan.guard.floor
     if isinstance(floor, Relative | Below):
-        return f"{floor}'s value (a floor of at most {_amount(plan, at_most(plan.floor))})"
+        return f"{floor}'s value"
     return f"the floor of {_amount(plan, f'{floor:.6g}')}"
+
+
+def _goal(plan: GuardPlan) -> str:
+    """Return what a candidate must be proved to be worth for all of the coin."""
+    rule = plan.guard.rule
+    if not rule.relative:
+        return _amount(plan, at_most(plan.floor))
+    if is_ratio(rule):
+        return f"{at_most(float(rule.keep))} of the baseline's value"
+    return f"the baseline's value less {_amount(plan, at_least(float(rule.amount)))}"
 
 
 def _why(plan: GuardPlan) -> str:
@@ -240,7 +262,7 @@ def _missing(plan: GuardPlan) -> str:
             continue
         line = (
             f"  {policy.name} plays {share:.4g} of the episodes (certified: {float(plan.shares.certified[p]):.4g}); "
-            f"for all of them it must be proved to be worth {_amount(plan, at_most(plan.floor))}, and is proved to be "
+            f"for all of them it must be proved to be worth {_goal(plan)}, and is proved to be "
             f"worth {_proved(plan, p)}"
         )
         needs = [need for _, need in plan.guard.ladder if need > policy.heard]
@@ -281,13 +303,15 @@ def mean_of(guard: Settings, policy: PolicyRecord) -> float:
 def _evidence(plan: GuardPlan) -> str:
     policies = plan.state.policies
     lines = [f"What the returns prove of the expected return, within delta, after {plan.state.tickets.n:,} episodes:"]
-    lines += [f"  {policy.name}: {_proved(plan, p)}, by {_returns(plan, policy)}" for p, policy in enumerate(policies)]
+    for p, policy in enumerate(policies):
+        alone = p == 0 and plan.guard.rule.relative  # it is what others are compared with
+        proved = "what the others are compared with" if alone else _proved(plan, p)
+        lines.append(f"  {policy.name}: {proved}, by {_returns(plan, policy)}")
     level = plan.guard.levels(1)[1]
     lines.append(
         f"Not within delta, and used only to withdraw candidates (each is wrong with probability {level:g} at most):"
     )
-    lines += [f"  {policy.name}: {_other(plan, p)}" for p, policy in enumerate(policies)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(line for p in range(len(policies)) for line in _others(plan, p))])
 
 
 def _seen(plan: GuardPlan) -> str:
@@ -308,11 +332,14 @@ def _returns(plan: GuardPlan, policy: PolicyRecord) -> str:
 
 
 def _delta(plan: GuardPlan) -> str:
-    guard, side = plan.guard, "upper" if plan.guard.rule.relative else "lower"
+    guard = plan.guard
     lines = [f"How delta = {guard.delta:g} is spent, for all episodes at once:"]
     for p, policy in enumerate(plan.state.policies):
-        of = f"the {side} bound of the baseline" if p == 0 else f"the lower bound of {policy.name}"
-        lines.append(f"  {guard.delta * guard.share_of_delta(p):.4g} on {of}")
+        of = f"the lower bound of {policy.name}"
+        if guard.rule.relative:
+            of = f"comparing {policy.name} with the baseline"
+        if guard.share_of_delta(p):
+            lines.append(f"  {guard.delta * guard.share_of_delta(p):.4g} on {of}")
     left = 1.0 - sum(guard.share_of_delta(p) for p in range(len(plan.state.policies)))
     lines.append(f"  {guard.delta * left:.4g} is left for candidates that are admitted later")
     return "\n".join(lines)

@@ -1,15 +1,15 @@
 """The rule by which a guard shares out its coin, in exact arithmetic.
 
-Policy 0 is the baseline. With lower bounds L_i of the candidates' values and a bound `base` of the baseline's, shares
+Policy 0 is the baseline. With lower bounds L_i of the candidates and a number `base` for the baseline, shares
 w_0, w_1, ... of the coin keep the floor if
 
     w_0 base + sum_i w_i L_i >= level.
 
-- An absolute floor f: base = L_b and level = f. What is played is worth at least the left side.
-- A floor relative to the baseline, keep V_b - amount (`Relative`: keep = 1 - max_loss; `Below`: keep = 1):
-  base = U_b and level = keep U_b - amount. Needed is sum_i w_i L_i >= (keep - w_0) V_b - amount. If keep >= w_0, the
-  right side is largest at V_b = U_b, which is the condition above; else amount is 0 or keep is 1 (w_0 <= 1), so that
-  the right side is at most 0, and a share of the baseline's value presumes that no return is negative.
+- An absolute floor f: L_i are of the candidates' values, base = L_b and level = f. What is played is worth at least the
+  left side.
+- `Relative`, keep V_b with keep = 1 - max_loss: L_i are shares of the baseline's value, V_i >= L_i V_b; base = 1 and
+  level = keep. What is played is worth at least the left side times V_b, which is not negative.
+- `Below`, V_b - amount: L_i are amounts above the baseline's value, V_i >= V_b + L_i; base = 0 and level = -amount.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,12 +38,12 @@ class FloorRule(NamedTuple):
             return cls(True, Fraction(0), Fraction(1), Fraction(floor.amount))
         return cls(False, Fraction(floor), Fraction(0), Fraction(0))
 
-    def base(self, lower: float, upper: float) -> Fraction:
-        """Return the bound of the baseline's value that shares are measured with."""
-        return Fraction(upper if self.relative else lower)
+    def base(self, lower: float) -> Fraction:
+        """Return what the baseline counts for, if it is worth at least this."""
+        return Fraction(lower) if not self.relative else Fraction(0 if self.amount else 1)
 
     def level(self, value: Fraction) -> Fraction:
-        """Return the floor, if this is the baseline's value."""
+        """Return the floor, if this is the baseline's value, or what it counts for."""
         return self.keep * value - self.amount if self.relative else self.floor
 
 

@@ -122,6 +122,7 @@ def _with_proofs(state: GuardState, proved: Floats, proved_by: Ints) -> GuardSta
     """Return the state that remembers these bounds; whether they hold is for the guard to say."""
     _require(proved.shape == proved_by.shape == (len(state.policies), 2), "bounds of other policies")
     _require(proved.dtype == np.float64 and proved_by.dtype == np.int64, "bounds of other types")
+    _require(bool((np.isfinite(proved) & (proved >= 0.0)).all()), "bounds that are no numbers, or below nothing")
     rows = zip(state.policies, proved.tolist(), proved_by.tolist(), strict=True)
     policies = [p.with_proofs(*(Proved(v, n) for v, n in zip(values, by, strict=True))) for p, values, by in rows]
     return replace(state, policies=tuple(policies))

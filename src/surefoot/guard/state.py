@@ -162,12 +162,15 @@ class GuardState:
     def __repr__(self) -> str:
         names = ", ".join(policy.name for policy in self.policies[1:])
         alarm = ", ALARM" if self.alarm else ""
-        return (
-            f"GuardState({self.tickets.n:,} tickets, {self.open_tickets:,} open, candidates: {names or 'none'}{alarm})"
-        )
+        tickets = f"{self.tickets.n:,} ticket{'' if self.tickets.n == 1 else 's'}"
+        return f"GuardState({tickets}, {self.open_tickets:,} open, candidates: {names or 'none'}{alarm})"
 
     def __eq__(self, other: object) -> bool:
-        """Was the same drawn, paid and proved? Runs that are equal have tickets of their own all the same."""
+        """Was the same drawn, paid and proved? Equal states plan alike.
+
+        The name of the run and the marks of tickets are left out: a simulation has none, and a run that is repeated
+        has others. So equal states need not take each other's tickets: `follows` says whether one came after another.
+        """
         if not isinstance(other, GuardState):
             return NotImplemented
         return self._text == other._text and all(
@@ -181,6 +184,11 @@ class GuardState:
     def open_tickets(self) -> int:
         """How many tickets have no return."""
         return sum(policy.unheard for policy in self.policies)
+
+    def unsettled(self, policy: str | None = None) -> tuple[Ticket, ...]:
+        """Return the tickets without a return, in dispatch order: all of them, or those of one policy."""
+        found = (self.ticket(int(i)) for i in np.flatnonzero(self.tickets.columns.code == OPEN))
+        return tuple(ticket for ticket in found if policy in (None, ticket.policy))
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from surefoot.guard.guard import BASELINE
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
 from surefoot.guard.state import OPEN, Ticket
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm, tell_range_alarm
-from surefoot.live.journal import Journal, Outcome, Told
+from surefoot.live.journal import Journal, Outcome, Told, only_writer
 from surefoot.live.kept_ledger import name_beside, place_beside
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
@@ -117,7 +117,8 @@ def guard_env(
     nothing but their observations and the seed. With more `episodes` than before, a run that was finished goes on, to
     the bits of one that was asked for all of them at once. Each draw is on disk before its episode begins, in a journal
     beside the file: an episode that was broken off (the process was killed, the second Ctrl-C, an error of the
-    environment) is not played again, and counts as the worst return, too.
+    environment) is not played again, and counts as the worst return, too. A file that another process is writing is
+    refused: one process at a time goes on with a run.
 
     `ledger` is a file for every plan, which `check_ledger` re-derives; the file of a run remembers where it is, and
     resume=True continues it. A `watchdog` holds returns against an absolute floor: after an alarm only the baseline is
@@ -144,17 +145,18 @@ def guard_env(
         state = guard.admit(state, name, known.get(name))
     fresh = Played(state, None if watchdog is None else watchdog.on_guard(guard))
     file = RunFile(save, guard, identity, _digest([guard.fingerprint, number, *about]), state)
-    begun = file.begin(fresh, resume)
-    if begun.state.tickets.n > number:
-        raise InvalidFile(
-            f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A run goes on, never back: "
-            f"resume with {begun.state.tickets.n:,} or more."
-        )
-    file.ledger = file.ledger_to_write(ledger, begun.state, resume)
     shown = {name: Actor(policy, made) for name, policy in policies.items()}
     alarms = Alarms(on_alarm, number)
-    with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
-        done, interrupted = _play(made, guard, shown, begun, file, number, seed, alarms, stop, report)
+    with only_writer(file.path):
+        begun = file.begin(fresh, resume)
+        if begun.state.tickets.n > number:
+            raise InvalidFile(
+                f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A run goes on, never "
+                f"back: resume with {begun.state.tickets.n:,} or more."
+            )
+        file.ledger = file.ledger_to_write(ledger, begun.state, resume)
+        with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
+            done, interrupted = _play(made, guard, shown, begun, file, number, seed, alarms, stop, report)
     return _run(guard, done, interrupted, time.perf_counter() - started)
 
 

@@ -6,13 +6,60 @@ episode leaves the line of its draw, and no other: when the run is resumed, that
 
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from surefoot.base.files import strict_json, sync_folder
 from surefoot.errors import InvalidFile
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 FORMAT = 1
+
+
+@contextmanager
+def only_writer(path: Path | None) -> Iterator[None]:
+    """Hold the file of a run for this process; None: there is none.
+
+    Two processes that go on with one run would play its tickets twice, and which returns count would depend on who
+    writes last. The system gives up the lock of a process that is killed. Where there are no locks, nothing is held.
+    """
+    if path is None:
+        yield
+        return
+    beside = path.with_name(f"{path.name}.lock")
+    with beside.open("ab") as stream:
+        if not _locked(stream, beside):
+            raise InvalidFile(
+                f"{path} is being written by another process. One process at a time goes on with a run: wait for it."
+            )
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no file that is open
+                beside.unlink()
+
+
+def _locked(stream: IO[bytes], path: Path) -> bool:
+    """Lock this file; False: another process has it, or has just removed it."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True
+    with suppress(FileNotFoundError):
+        return path.stat().st_ino == os.fstat(stream.fileno()).st_ino
+    return False
 
 
 class Outcome(NamedTuple):

@@ -25,6 +25,7 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.guard import Guard, GuardState
+from surefoot.guard.comparison import ladder, zero_of
 from surefoot.guard.evidence import code_of, log_inverse
 from surefoot.guard.guard import BASELINE, BELOW
 from surefoot.guard.state import Columns, PolicyRecord, Proved, Tickets
@@ -179,7 +180,8 @@ def simulate_guard(
         np.zeros((rows, P)),
     )
     none = np.zeros((P, 2), dtype=np.int64)
-    scratch = kernels.GuardScratch(np.zeros(P), np.zeros(P), np.zeros((P, 2)), none, np.zeros(PLACES, dtype=np.int64))
+    places, hints = np.zeros((2, PLACES), dtype=np.int64), np.zeros((P, 2))
+    scratch = kernels.GuardScratch(np.zeros(P), np.zeros(P), np.zeros((P, 2)), none, places, hints)
     uniforms = kernels.uniforms_from(rng)
     kernels.run_guard(kernels.portfolio_from(), rule, truth, tickets, reports, loop, scratch, account, uniforms)
     state = _state(guard, begun, laws, tickets, reports, loop, scratch, account)
@@ -215,10 +217,11 @@ def _rule(guard: Guard, P: int) -> Any:
         0.0 if isinstance(floor, Relative | Below) else (floor - guard.low) / span,
         float(guard.rule.keep),
         float(guard.rule.amount) / span,
-        guard.low / span if isinstance(floor, Relative) else 0.0,
+        zero_of(guard.rule, guard.low, guard.high) if isinstance(floor, Relative) else 0.0,
         np.array([share for share, _ in guard.ladder], dtype=np.float64),
         np.array([needed for _, needed in guard.ladder], dtype=np.int64),
         np.array(levels),
+        np.array([ladder(guard.delta * guard.share_of_delta(max(p, 1))) for p in range(P)]),
     )
 
 

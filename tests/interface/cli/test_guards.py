@@ -168,3 +168,28 @@ def test_settings_that_are_refused(tmp_path):
     (tmp_path / "bytes.csv").write_bytes(b"return\n\xff\xfe\n")
     assert "UTF-8" in str(told("plan", str(tmp_path / "bytes.csv"), *RANGE).exception)
     assert Path(file).exists()
+
+
+def test_a_replay_goes_on_from_a_saved_state(tmp_path):
+    """The same as all tickets at once. The numbers of tickets go on, and the guard must be the same."""
+    rows = [("baseline" if name == "old" else name, ret) for name, ret in drawn(400)]
+    guard = sf.Guard(floor=sf.Below(0.1), low=0.0, high=1.0)
+    guard.save(guard.replay(rows[:250]), tmp_path / "state.npz")
+    saved, file = ("--state", str(tmp_path / "state.npz")), tmp_path / "rest.csv"
+    file.write_text(
+        "\n".join(
+            [
+                "ticket,policy,return",
+                *(f"{i},{p},{'' if x is None else x}" for i, (p, x) in enumerate(rows) if i >= 250),
+            ]
+        )
+    )
+    part = told("replay", str(file), *RANGE, "--below", "0.1", *saved, "--json")
+    whole = told("replay", tickets(tmp_path / "all.csv", rows), *RANGE, "--below", "0.1", "--json")
+    assert part.exit_code == 0 and json.loads(part.output) == json.loads(whole.output)
+    refused = told("replay", str(tmp_path / "all.csv"), *RANGE, "--below", "0.1", *saved)
+    assert refused.exit_code != 0 and "expected 250" in str(refused.exception or refused.output)
+    other = told("replay", str(file), *RANGE, "--below", "0.2", *saved)
+    assert other.exit_code != 0 and "another guard" in str(other.exception or other.output)
+    both = told("replay", str(file), *RANGE, "--below", "0.1", *saved, "--logged", past(tmp_path / "past.csv"))
+    assert both.exit_code != 0 and "not both" in str(both.exception or both.output)

@@ -109,8 +109,10 @@ def test_at_once_candidates_have_equal_shares_and_their_own_delta():
     state = guard.admit(guard.admit(guard.admit(guard.begin(), "a"), "b"), "c")
     plan = guard.plan(state)
     assert len({plan.share[name] for name in "abc"}) == 1 and plan.rho == pytest.approx(0.2)
-    shares = [guard.share_of_delta(p) for p in range(2000)]
-    assert shares[:5] == [0.45, 0.40, 0.15 / 2, 0.15 / 6, 0.15 / 12] and sum(shares) < 1.0
+    later = [0.15 / 2, 0.15 / 6, 0.15 / 12]
+    for each, first in ((guard, [0.0, 0.85]), (sf.Guard(floor=0.5, **RANGE), [0.45, 0.40])):
+        shares = [each.share_of_delta(p) for p in range(2000)]
+        assert shares[:5] == [*first, *later] and sum(shares) < 1.0
 
 
 def test_episodes_to_go_are_about_right():
@@ -172,15 +174,28 @@ def test_a_state_is_a_value():
     assert (first.tickets.n, second.open_tickets, third.open_tickets) == (0, 1, 0)
     assert third != other and third == guard.settle(second, ticket.number, 1.0)
     assert second.tickets.row(0)[1] == -1
-    assert "1 tickets" in repr(second) and first != "state"
+    assert "(1 ticket," in repr(second) and first != "state"
 
 
 def test_the_coin_is_recorded_before_anything_is_known():
     guard = sf.Guard(**RANGE)
     state = guard.admit(guard.begin(), "c")
     state = played(guard, state, {"baseline": 1.0, "c": 1.0}, 300, lost=1.0)
-    assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).lower["c"] == 0.0
+    assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).compared["c"] == 0.0
     assert "without a return, counted as the worst returns" in guard.plan(state).explain()
+
+
+def test_open_tickets_are_listed_in_dispatch_order():
+    guard = sf.Guard(floor=0.5, **RANGE)
+    state, tickets = guard.admit(guard.begin(), "c"), []
+    for p in (0, 1, 1, 0):
+        state, ticket = guard.dispatch(state, p)
+        tickets.append(ticket)
+        if len(tickets) == 1:
+            assert repr(state) == "GuardState(1 ticket, 1 open, candidates: c)"
+    state = guard.settle(state, tickets[1], 1.0)
+    assert state.unsettled() == (tickets[0], tickets[2], tickets[3]) and state.unsettled("c") == (tickets[2],)
+    assert guard.settle(state, state.unsettled()[0], 0.5).unsettled("baseline") == (tickets[3],)
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -461,8 +476,12 @@ def test_the_words_are_those_of_everywhere():
     named = guard.plan(guard.admit(guard.begin(fingerprint="a"), "ppo-7", fingerprint="b"))
     assert "asserted by the user" not in named.explain()
     assert repr(plan) == (
-        "GuardPlan(baseline 0.99, ppo-7 0.01; certified; floor: 0.1 below the baseline; baseline: at most 5 EUR)"
+        "GuardPlan(baseline 0.99, ppo-7 0.01; certified; floor: 0.1 below the baseline; "
+        "ppo-7: at least the baseline's value less 10 EUR)"
     )
+    assert "0.0425 on comparing ppo-7 with the baseline" in text
+    goal = "must be proved to be worth the baseline's value less 0.1 EUR, and is proved to be worth at least"
+    assert f"{goal} the baseline's value less 10 EUR" in text
     assert "The baseline cannot be below the floor: it is measured from the baseline." in text
 
 
@@ -480,13 +499,20 @@ def test_values_have_their_unit():
     assert "no return that is possible is below it" in lowest.plan(lowest.begin()).explain()
 
 
-@pytest.mark.parametrize(("floor", "within", "wrong"), [(0.5, "at least", 0.1), (sf.Relative(0.2), "at most", 0.05)])
-def test_bounds_that_are_not_within_delta_are_told_apart(floor, within, wrong):
+@pytest.mark.parametrize(("floor", "wrong"), [(0.5, 0.1), (sf.Relative(0.2), 0.05)])
+def test_bounds_that_are_not_within_delta_are_told_apart(floor, wrong):
     guard = sf.Guard(floor=floor, **RANGE)
     state = played(guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100), "c"), {"baseline": 0.7, "c": 0.8}, 50)
-    proved, other = guard.plan(state).explain().split("What the returns prove")[1].split("Not within delta")
+    plan = guard.plan(state)
+    proved, other = plan.explain().split("What the returns prove")[1].split("Not within delta")
     other = other.split("\n\n")[0]
     assert "within delta, after 50 episodes" in proved and f"wrong with probability {wrong} at most" in other
-    assert f"  baseline: {within} " in proved and f"  baseline: {within} " not in other
     assert "  c: at least " in proved and "  c: at most " in other and "  c: at most " not in proved
-    assert guard.levels(1)[1] == wrong and guard.levels(0)[0 if within == "at most" else 1] == wrong
+    assert guard.levels(1)[1] == wrong
+    if floor == 0.5:
+        assert "  baseline: at least " in proved and "  baseline: at most " in other
+        assert list(plan.lower) == ["baseline", "c"] and plan.compared == {}
+    else:
+        assert "  baseline: what the others are compared with, by " in proved and "  baseline: at least " in other
+        assert list(plan.lower) == ["baseline"] and 0.0 < plan.compared["c"] < 1.0 and guard.levels(0) == (wrong, wrong)
+        assert "of the baseline's value" in proved

@@ -358,6 +358,25 @@ def test_a_journal_that_does_not_fit_is_refused_and_kept(tmp_path, left):
         played(informed, **SETTINGS, save=tmp_path / "b.npz", resume=True)
 
 
+def test_one_process_at_a_time_goes_on_with_a_run(tmp_path):
+    """Else both would play the same tickets, and whoever saved last would choose which returns count."""
+    file, refusals = tmp_path / "run.npz", []
+
+    def meddling(observation):
+        for more in ({}, {"resume": True}):
+            with pytest.raises(sf.InvalidFile) as found:
+                played(meddling, 40, save=file, **more)
+            refusals.append(str(found.value))
+        return informed(observation)
+
+    logged = [1.0, 0.0, 1.0] * 100
+    first = played(meddling, 40, save=file, logged=logged)
+    assert first.failed == 0 and first.played["candidate"] > 3
+    assert len(refusals) == 2 * first.played["candidate"] and all("by another process" in text for text in refusals)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+    assert played(meddling, 40, save=file, resume=True, logged=logged).state == first.state
+
+
 def test_the_watchdog_freezes_a_guard_whose_promise_is_not_supported():
     """The baseline is below the floor, and that it is not is a premise: the returns show it."""
     high = sf.Guard(floor=0.75, low=0.0, high=1.0)
@@ -389,7 +408,7 @@ def test_a_ppo_policy_of_stable_baselines():
     sb3 = pytest.importorskip("stable_baselines3")
     env = gymnasium.make("CartPole-v1", max_episode_steps=100)
     model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu").learn(5000)
-    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100)
+    guard = sf.Guard(floor=sf.Relative(0.2), low=0, high=100, stages=())
     run = sf.guard_env(env, guard, baseline=lambda o: int(o[2] > 0), candidate={"ppo": model}, episodes=100, seed=0)
     assert run.failed == 0 and run.played["ppo"] > 10
 

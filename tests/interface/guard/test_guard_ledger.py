@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.assurance import guard_verifier
 from surefoot.assurance.ledger import chained
 from surefoot.cli.main import app
-from surefoot.guard import evidence
+from surefoot.guard import comparison, evidence
 from surefoot.numerics import kernels
 
 GUARDS = {
@@ -258,13 +258,39 @@ def test_a_bound_that_leaves_out_open_tickets_is_refused(tmp_path):
     assert "not proved by its tickets" in forged(tmp_path / "g.ledger", forge).refusals[0][1]
 
 
-def test_a_floor_measured_from_the_baseline_is_checked(tmp_path):
-    """The baseline's upper bound: a lower one would make a lower floor."""
+@pytest.mark.parametrize("name", ["relative", "below"])
+def test_a_floor_measured_from_the_baseline_is_checked(tmp_path, name):
+    """Comparisons of candidates with the baseline: a better one, one by other tickets, or of no candidate."""
     path = tmp_path / "g.ledger"
-    written(path, "relative", 300)
-    assert forged(path, lambda r: add_to_bound(last(r), 0, -0.001)).refusals[0][1].endswith("not proved by its tickets")
-    assert "not proved to keep" in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
-    assert "returns that are >= 0" in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
+    written(path, name, 300)
+    unproved = "the comparison of policy 1 is not proved by its tickets"
+    assert forged(path, lambda r: add_to_bound(last(r), 0, 0.02)).refusals[0][1] == unproved
+    assert forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 30)).refusals[0][1] == unproved
+    assert "more tickets" in forged(path, lambda r: last(r)["bounds"][0].__setitem__(1, 10**6)).refusals[0][1]
+    assert "other policies" in forged(path, lambda r: last(r)["bounds"].insert(0, [(1.0).hex(), 0])).refusals[0][1]
+    if name == "relative":
+        assert "not proved to keep" in forged(path, lambda r: move_share(plans(r)[0], 1, 2**40)).refusals[0][1]
+        assert "returns that are >= 0" in forged(path, lambda r: r[0].__setitem__("low", (-1.0).hex())).refusals[0][1]
+        assert "below 0" in forged(path, lambda r: add_to_bound(last(r), 0, -2.0)).refusals[0][1]
+
+
+def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
+    """Of the baseline, whose returns that are missing count as the highest, and of the candidate: the lowest."""
+    guard, rng = sf.Guard(floor=sf.Relative(0.3), low=0.0, high=1.0, stages=()), np.random.default_rng(0)
+    begun = state = guard.admit(guard.begin(), "c")
+    for k in range(300):
+        state, ticket = guard.dispatch(state, int(k % 3 == 0))
+        state = guard.settle(state, ticket, float(rng.random() < 0.7)) if k % 4 else state
+    with sf.GuardLedger(tmp_path / "g.ledger", guard) as ledger:
+        ledger.write(guard.plan(begun))
+        ledger.write(guard.plan(state))
+        ledger.close(state)
+    assert sf.check_ledger(tmp_path / "g.ledger").refusals == ()
+    level = guard.levels(1)[0]
+    alone = comparison.compared(state.policies[0].settled, state.policies[1].settled, level, 0.0, True)
+    assert alone > guard.plan(state).compared["c"] + 0.1
+    found = forged(tmp_path / "g.ledger", lambda r: r[-2].update(bounds=[[alone.hex(), 300]])).refusals
+    assert "not proved by its tickets" in found[0][1]
 
 
 def test_any_change_of_a_byte_is_found(tmp_path):

@@ -18,6 +18,7 @@ from .evidence import q_bounds as q_bounds
 from .evidence import refresh_all as refresh_all
 from .guard import OPEN as OPEN
 from .guard import STEP as STEP
+from .guard import Comparison as Comparison
 from .guard import GuardAccount as GuardAccount
 from .guard import GuardLoop as GuardLoop
 from .guard import GuardRule as GuardRule
@@ -27,6 +28,8 @@ from .guard import Reports as Reports
 from .guard import Tickets as Tickets
 from .guard import best_prefix as best_prefix
 from .guard import choose_shares as choose_shares
+from .guard import compared as compared
+from .guard import compared_prefix as compared_prefix
 from .guard import empty_tickets as empty_tickets
 from .guard import run_guard as run_guard
 from .kl import SUPPORTS as SUPPORTS

@@ -127,6 +127,87 @@ def best_prefix(
             return best
 
 
+class Comparison(NamedTuple):
+    """How a candidate is compared with the baseline (guard/comparison.py)."""
+
+    ladder: Floats  # (K, 2) the logarithms of the capitals that U_{k+1} and L_k need
+    zero: float
+    ratio: bool  # is it V_c / V_b that is bounded? Else one plus V_c - V_b
+
+
+@compiled
+def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Floats) -> float:
+    """min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), rounded down; `best` if that is not better.
+
+    One rung that is not better is enough. Tried first is the lowest one of the last time, `hint[0]`, with its U,
+    `hint[1]`: whatever they are, only the time depends on them.
+    """
+    first, least, before = int(hint[0]), math.inf, hint[1]
+    enough = best * (how.zero + before) - how.zero if how.ratio else best + before - 1.0
+    lower_U = may_be_better(portfolio, b, -1, how.ladder[first, 0], 1.0 - before)  # else L > enough is needed
+    if not (lower_U or may_be_better(portfolio, c, 1, how.ladder[first, 1], enough)):
+        return best
+    for step in range(-1, how.ladder.shape[0]):
+        k = first if step < 0 else step
+        upper = 1.0 - max(mean_lower(portfolio, b, -1, how.ladder[k, 0]) - LOST, 0.0)
+        lower = mean_lower(portfolio, c, 1, how.ladder[k, 1])
+        found = SAFE * (how.zero + lower) / (how.zero + upper) if how.ratio else SAFE + lower - upper
+        if found < least:
+            least, hint[0], hint[1] = found, k, upper
+        if least <= best:
+            return best
+    return float(least)
+
+
+@compiled
+def compared_prefix(
+    portfolio: Portfolio,
+    tickets: Tickets,
+    n: int,
+    p: int,
+    how: Comparison,
+    proved: float,
+    weights: Ints,
+    size: Ints,
+    hint: Floats,
+) -> float:
+    """The best comparison over prefixes of all n tickets, in dispatch order.
+
+    Open tickets of the baseline count as the highest return, those of candidate p as the lowest. Tried are all tickets
+    and those before an open one, from the end; `size[0]` becomes how many tickets, of all policies, the best one has.
+    """
+    b, c, best = weights[0], weights[1], proved
+    for k in range(PLACES):
+        b[k], c[k] = tickets.settled[0, k], tickets.settled[p, k]
+    b[LAST] += (tickets.unheard[0] + tickets.missing[0]) * EPISODE
+    c[0] += (tickets.unheard[p] + tickets.missing[p]) * EPISODE
+    left, dropped, wanted, i = tickets.unheard[0] + tickets.unheard[p], 0, 1, n
+    while True:
+        found = compared(portfolio, how, b, c, best, hint)
+        if found > best:
+            best = found
+            size[0] = i
+        while left > 0:  # drop tickets from the end, up to the next prefix that is tried
+            i -= 1
+            whose, code = tickets.policy[i], tickets.code[i]
+            if whose not in (0, p):
+                continue
+            if code != OPEN:
+                add_code(b if whose == 0 else c, code, -1)
+                continue
+            if whose == 0:
+                b[LAST] -= EPISODE
+            else:
+                c[0] -= EPISODE
+            left -= 1
+            dropped += 1
+            if dropped == wanted or left == 0:
+                wanted = next_drop(dropped, left)
+                break
+        else:
+            return best
+
+
 class GuardRule(NamedTuple):
     """A floor, and how much is played: values are parts of the range of returns, plus `zero`."""
 
@@ -138,16 +219,18 @@ class GuardRule(NamedTuple):
     stages: Floats  # (G,) ascending
     demands: Ints  # (G,) how many returns of a candidate a stage needs
     log_inverse: Floats  # (P, 2) of the levels of each policy's lower and upper bound
+    ladders: Floats  # (P, K, 2) of each candidate's comparison with the baseline (Comparison)
 
 
 class GuardScratch(NamedTuple):
     """What a plan is computed in."""
 
-    lower: Floats  # (P,)
+    lower: Floats  # (P,) of the mean; for a relative floor, a candidate's comparison with the baseline
     upper: Floats  # (P,)
-    proved: Floats  # (P, 2) the best bounds of earlier plans: of the mean, and of one minus it, both from below
-    sizes: Ints  # (P, 2) how many tickets of a policy prove them
-    weights: Ints  # (PLACES,)
+    proved: Floats  # (P, 2) the best bounds of earlier plans: lower ones, and of one minus the mean, both from below
+    sizes: Ints  # (P, 2) how many tickets prove them
+    weights: Ints  # (2, PLACES)
+    hints: Floats  # (P, 2)
 
 
 @compiled
@@ -164,13 +247,13 @@ def stage_below(rule: GuardRule, share: float, heard: int) -> float:
 
 
 @compiled
-def choose_shares(
-    rule: GuardRule, tickets: Tickets, active: Ints, lower: Floats, upper: Floats, shares: Floats
-) -> None:
+def choose_shares(rule: GuardRule, tickets: Tickets, active: Ints, lower: Floats, shares: Floats) -> None:
     """Write the share of each policy's episodes (guard/ramp.py has the rule); none unless active is 1."""
     P = active.shape[0]
-    base = upper[0] if rule.relative else lower[0]
-    level = rule.keep * base - rule.amount if rule.relative else rule.floor
+    base, level = lower[0], rule.floor
+    if rule.relative:
+        base = 0.0 if rule.amount > 0.0 else 1.0
+        level = rule.keep * base - rule.amount
     anchor, most, several = 0, base, 0
     for i in range(P):
         shares[i] = 0.0
@@ -207,20 +290,27 @@ def plan_guard(
     shares: Floats,
 ) -> None:
     """Bound every policy from the first n tickets, withdraw (active 2) what is below the floor, choose the shares."""
-    lower, upper, proved, sizes, weights = scratch
-    P = active.shape[0]
+    lower, upper, proved, sizes, weights, hints = scratch
+    P, ratio = active.shape[0], rule.relative and not rule.amount > 0.0
     for p in range(P):
+        compares = rule.relative and p > 0
         if p == 0 or active[p] == 1:
             for side in range(2):
-                sign, level, size = 1 - 2 * side, rule.log_inverse[p, side], sizes[p, side : side + 1]
-                proved[p, side] = best_prefix(portfolio, tickets, n, p, sign, level, proved[p, side], weights, size)
+                sign, level, size, known = 1 - 2 * side, rule.log_inverse[p, side], sizes[p, side : side + 1], proved[p]
+                if compares and side == 0:
+                    how, hint = Comparison(rule.ladders[p], rule.zero, ratio), hints[p]
+                    known[0] = compared_prefix(portfolio, tickets, n, p, how, known[0], weights, size, hint)
+                else:
+                    known[side] = best_prefix(portfolio, tickets, n, p, sign, level, known[side], weights[0], size)
         lower[p] = rule.zero + proved[p, 0]
+        if compares:
+            lower[p] = max(proved[p, 0], rule.zero / (rule.zero + 1.0)) if ratio else proved[p, 0] - 1.0
         upper[p] = rule.zero + 1.0 - max(proved[p, 1] - LOST, 0.0)
     least = rule.keep * lower[0] - rule.amount if rule.relative else rule.floor
     for p in range(1, P):
         if active[p] == 1 and upper[p] < least:
             active[p] = 2
-    choose_shares(rule, tickets, active, lower, upper, shares)
+    choose_shares(rule, tickets, active, lower, shares)
 
 
 class Laws(NamedTuple):
