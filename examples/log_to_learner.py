@@ -7,7 +7,7 @@ sf.sample_log(world, world.baseline, 2000, "past.parquet", seed=0)  # stands for
 
 # Count the log: DuckDB reads it, no row is held in memory. Declare what you know, and nothing that you only saw.
 log = sf.count_log("past.parquet", states=4, actions=3, reward_range=(-1, 10), seed=0)
-problem = log.problem(rewards="as logged", start=0, stationary=True)
+problem = log.problem(rewards="as logged", start=0, stationary=True, unit="EUR")
 counts = log.counts.pool()
 
 # The policy with the highest certificate. Half of delta is for it, half for the agent that begins with it.

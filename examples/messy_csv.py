@@ -44,7 +44,7 @@ print(sf.check_log("messy.csv", columns=columns))  # every kind of mistake, how 
 
 write("clean.csv", clean)  # corrected at the source: a row left out because of how it went would be a false log
 log = sf.count_log("clean.csv", columns=columns, states=segments, actions=offers, reward_range=(-1, 10), seed=0)
-problem = log.problem(rewards="as logged", start="new", stationary=True)
+problem = log.problem(rewards="as logged", start="new", stationary=True, unit="EUR")
 learnt = sf.robust_vi(log.counts.pool(), problem, delta=0.05)
 floor = 90.0  # EUR per customer: what the shop can live with
 print(learnt.explain(floor, log))

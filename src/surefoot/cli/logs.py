@@ -183,6 +183,7 @@ def baseline(
     stationary: Annotated[
         bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
     ] = False,
+    unit: Annotated[str, typer.Option(help="What rewards are counted in, such as EUR, for people.")] = "",
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
@@ -220,7 +221,7 @@ def baseline(
         counted = checked.counted
         returns = log_returns(log, columns=how["columns"], horizon=horizon, after_end=after_end or 0.0, memory=memory)
     first = parse_labels(start) if isinstance(counted.codebook.states[0], int) else start
-    problem = counted.problem(rewards, start=first, support=support, stationary=stationary)
+    problem = counted.problem(rewards, start=first, support=support, stationary=stationary, unit=unit)
     if floor is not None:
         problem.level(floor)  # a floor that no episode can return is refused before anything is learnt
     learnt = learn_baseline(counted, problem, delta, method)

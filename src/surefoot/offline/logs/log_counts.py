@@ -44,6 +44,7 @@ class LogCounts(LogTables):
         start: ArrayLike | Label | None = None,
         support: ArrayLike | str | None = None,
         stationary: bool = False,
+        unit: str = "",
     ) -> Problem:
         """Return what an agent may know. What you do not declare here is unknown, whatever the log happens to show.
 
@@ -58,6 +59,7 @@ class LogCounts(LogTables):
           matrix of scipy (S*A, S), or one for each step. Or "as logged": you assert that of the pairs in the log only
           the transitions seen are possible.
         - stationary: neither dynamics nor rewards depend on the step.
+        - unit: what the rewards are counted in, such as "EUR", for people.
 
         The set of states is declared when the log is counted: `count_log(..., states=)`. If it was not, the problem has
         one more state, `unseen_state`, that every pair may lead to, that is never left, and that pays the minimum.
@@ -97,7 +99,7 @@ class LogCounts(LogTables):
             **self._start(start),
             stationary=stationary,
             H=self.H,
-            units=self.units,
+            units=replace(self.units, name=unit),
             support=self._support(support, stationary),
             ended_state=ended,
             unseen_state=self.unseen_state,

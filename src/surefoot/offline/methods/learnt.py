@@ -123,7 +123,8 @@ class Learnt(FrozenRecord):
         book = log.codebook if log is not None else codebook
         assert not isinstance(book, LogCounts)
         user = self.problem.units.to_user
-        worth, sure = at_least(self.lower), f"{1.0 - self.delta:g}"
+        unit = f" {self.problem.units.name}".rstrip()
+        worth, sure = f"{at_least(self.lower)}{unit}", f"{1.0 - self.delta:g}"
         learnt = f"{self.method} from {self.episodes:,} episodes"
         lines = [
             f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}"
@@ -132,9 +133,9 @@ class Learnt(FrozenRecord):
             else f"{learnt}: NOT CERTIFIED, because the bonus was scaled by hand. Its number is {worth}."
         ]
         logged = logged_value(self.problem, self.counts)
-        estimates = f"Estimates, not certified: this policy is worth about {self.estimate:.6g} per episode"
+        estimates = f"Estimates, not certified: this policy is worth about {self.estimate:.6g}{unit} per episode"
         if not math.isnan(logged):
-            estimates += f", the logged policy {user(logged):.6g}"
+            estimates += f", the logged policy {user(logged):.6g}{unit}"
         lines.append(f"{estimates}.")
         if floor is not None:
             lines += self._against(float(floor), logged)
@@ -163,7 +164,7 @@ class Learnt(FrozenRecord):
         return [head, *found] if found else []
 
     def _against(self, floor: float, logged: float) -> list[str]:
-        shown, level = f"{floor:.6g}", self.problem.level(floor)
+        shown, level = self.problem.units.amount(floor), self.problem.level(floor)
         asked = corollary(self.problem, self.delta, logged - level)
         beside = (
             f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
