@@ -175,7 +175,7 @@ class Problem(FrozenRecord, InUserUnits):
             ended_state=ended_state,
             unseen_state=unseen_state,
             coding=None,
-            names=checked_names(state_names, action_names, S, A),
+            names=NO_NAMES if state_names is action_names is None else checked_names(state_names, action_names, S, A),
         )
         self._require_left_never("ended_state", ended_state)
         self._require_left_never("unseen_state", unseen_state)
