@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from surefoot.studies.analysis.claims import Analysis
-    from surefoot.studies.analysis.summary import Row
     from surefoot.studies.run.runner import Tell
-    from surefoot.studies.run.store import Folder, Results
+    from surefoot.studies.run.store import Folder
     from surefoot.studies.spec.study import Study
 
 REPORT = "report.html"
@@ -107,8 +106,7 @@ def run(
     """
     from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.analysis.terminal import print_summary
-    from surefoot.studies.run.estimate import workers_of
-    from surefoot.studies.run.runner import check_workers, run_study
+    from surefoot.studies.run.runner import check_workers, run_study, workers_of
     from surefoot.studies.run.store import create, prepare, read_results
     from surefoot.studies.spec.library import GROUPS, find_studies
 
@@ -129,6 +127,7 @@ def run(
     for folder in folders:
         create(folder)
     known: dict[Path, Analysis] = {}
+    broken: list[str] = []
     for folder in folders:
         study = folder.study
         try:
@@ -140,7 +139,7 @@ def run(
             typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
             raise typer.Exit(INTERRUPTED) from None
         known[folder.path] = found = analyse(read_results(folder.path))
-        print_summary(found.results, found.rows)
+        broken += print_summary(found.results, found.rows)
         typer.echo("")
         for verdict in found.verdicts:
             say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
@@ -148,12 +147,12 @@ def run(
     typer.echo(f"Results: {target}")
     if with_report:
         _write_report(target, target / REPORT, known)
-    _end_by_promises([(found.results, found.rows) for found in known.values()])
+    _end_by_promises(broken)
 
 
 def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
     """Say what will be run and about how long it takes; at a terminal, ask whether to if that is long."""
-    from surefoot.studies.run.estimate import about, estimate
+    from surefoot.studies.run.runner import about, estimate
 
     total = 0.0
     for folder in folders:
@@ -175,11 +174,9 @@ def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def _end_by_promises(everything: "Sequence[tuple[Results, Sequence[Row]]]") -> None:
+def _end_by_promises(broken: "Sequence[str]") -> None:
     """End with exit code 3 if an agent broke a promise, or a log certified what is false."""
-    from surefoot.studies.analysis.verdict import overall_verdict
-
-    if everything and overall_verdict([one for one, _ in everything], [rows for _, rows in everything]).alarms:
+    if broken:
         warn("surefoot: a promise was broken. See above, and the verdict of the report.")
         raise typer.Exit(PROMISE_BROKEN)
 
@@ -253,10 +250,13 @@ def report(
 
     Exit code 3: an agent broke its promise.
     """
-    _end_by_promises(_write_report(folder, out or folder / REPORT, {}))
+    from surefoot.studies.analysis.verdict import overall_verdict
+
+    found = _write_report(folder, out or folder / REPORT, {})
+    _end_by_promises(overall_verdict([one.results for one in found], [one.rows for one in found]).alarms)
 
 
-def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "list[tuple[Results, Sequence[Row]]]":
+def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "list[Analysis]":
     """Write the report of all results in a folder, and return them; those that are known are not read again."""
     from surefoot.studies.analysis.claims import analyse
     from surefoot.studies.report.report import write_report
@@ -264,7 +264,7 @@ def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "li
 
     everything = [known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)]
     typer.echo(f"Report: {write_report(everything, out)}")
-    return [(found.results, found.rows) for found in everything]
+    return everything
 
 
 def results(
@@ -299,6 +299,4 @@ def results(
     if as_json:
         typer.echo(json.dumps({one.study.name: summary(one) for one in everything}, indent=2))
         return
-    for one in everything:
-        print_summary(one)
-    _end_by_promises([(one, summary(one)) for one in everything])
+    _end_by_promises([line for one in everything for line in print_summary(one)])

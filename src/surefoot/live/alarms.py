@@ -39,4 +39,5 @@ def what_follows(episodes: int | None) -> str:
         return "the baseline alone is played in every episode that follows"
     if episodes == 0:
         return "no episode follows"
-    return f"the baseline alone is played in the {episodes:,} episodes that follow"
+    many = "one episode that follows" if episodes == 1 else f"{episodes:,} episodes that follow"
+    return f"the baseline alone is played in the {many}"

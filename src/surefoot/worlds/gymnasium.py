@@ -46,10 +46,10 @@ class Coder:
         for name, space in spaces:
             if not isinstance(space, Discrete):
                 flat = name == "observation" and can_be_flat(space)
-                how = "sf.FlatDiscrete(env) does that" if flat else f"wrap the environment so that each {name} is one"
+                how = " sf.FlatDiscrete(env) does that." if flat else ""
                 raise InvalidModel(
                     f"The {name} space is {space}, expected Discrete(n). Tabular learning needs finitely many states "
-                    f"and actions, each a number: {how}."
+                    f"and actions: wrap the environment so that each {name} is a number.{how}"
                 )
         states, actions = env.observation_space, env.action_space
         assert isinstance(states, Discrete)

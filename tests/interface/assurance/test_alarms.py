@@ -77,7 +77,7 @@ def test_learn_says_it_once_and_how_many_episodes_follow(caplog):
 
 def test_the_number_that_follows_is_true_to_the_last_episode(caplog):
     at = learnt(HIGH).alarm.episodes
-    for episodes, follows in ((at, "no episode follows"), (at + 1, "in the 1 episodes that follow")):
+    for episodes, follows in ((at, "no episode follows"), (at + 1, "in the one episode that follows")):
         caplog.clear()
         assert learnt(HIGH, episodes).alarm.episodes == at
         assert follows in said(caplog)[0]

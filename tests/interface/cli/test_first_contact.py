@@ -16,7 +16,7 @@ from surefoot.cli import studies as study_commands
 from surefoot.cli.main import app, main
 from surefoot.simulation import by_name
 from surefoot.studies.analysis import summary
-from surefoot.studies.run import estimate
+from surefoot.studies.run import runner
 from surefoot.studies.run.store import prepare
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
@@ -159,28 +159,28 @@ def test_an_estimate_is_of_the_order_of_what_it_takes(tmp_path):
 
     study = parse_study(STUDY, "here")
     for cell in study.cells:
-        expected = estimate.seconds_of(cell)
+        expected = runner.seconds_of(cell)
         started = time.process_time()
         run_trial(cell, 0)
         took = time.process_time() - started
         assert took / 10 < expected < took * 10, cell.id
-    found = estimate.estimate(prepare(tmp_path / "none", study, False))
+    found = runner.estimate(prepare(tmp_path / "none", study, False))
     assert found.trials == 9 and found.seconds > 0.0
 
 
 def test_an_estimate_counts_what_is_missing_and_uses_times_that_were_noted(tmp_path, tiny, monkeypatch):
     assert surefoot(*tiny).exit_code == 0
-    monkeypatch.setattr(estimate, "seconds_of", lambda cell: pytest.fail("its time was noted"))
+    monkeypatch.setattr(runner, "seconds_of", lambda cell: pytest.fail("its time was noted"))
     study = parse_study({**json.loads((tmp_path / "out" / "study.json").read_text())["study"], "trials": 6}, "here")
     times = (tmp_path / "out" / "times.jsonl").read_text().splitlines()
     seconds = [json.loads(line)["seconds"] for line in times]
-    found = estimate.estimate(prepare(tmp_path / "out", study, True))
+    found = runner.estimate(prepare(tmp_path / "out", study, True))
     assert found.trials == 4
     assert found.seconds == pytest.approx(4 * np.mean(seconds))
 
 
 def test_plans_are_counted_by_their_rule():
-    growth, blocks, each = (estimate.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
+    growth, blocks, each = (runner.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
     assert each == 400 and growth <= 400 and 100 < blocks < 250
     # By a loop that grows as the rule does: a plan whenever there is 1 % more.
     k, plans = 0.0, 0
@@ -193,7 +193,7 @@ def test_plans_are_counted_by_their_rule():
     ("seconds", "said"), [(3, "a few seconds"), (80, "about 80 s"), (600, "about 10 min"), (9000, "about 2.5 h")]
 )
 def test_times_are_said_as_people_say_them(seconds, said):
-    assert estimate.about(seconds) == said
+    assert runner.about(seconds) == said
 
 
 def test_how_many_trials_and_how_long_is_said_first(tiny):
@@ -218,7 +218,7 @@ def test_how_many_trials_and_how_long_is_said_first(tiny):
 def test_a_long_study_asks_at_a_terminal(terminal, seconds, options, answer, asks, runs, tiny, monkeypatch):
     """Nobody is asked who is not there, said --yes, or waits for less than ten minutes."""
     monkeypatch.setattr(study_commands, "at_terminal", lambda: terminal)
-    monkeypatch.setattr(estimate, "estimate", lambda folder: estimate.Estimate(2, seconds))
+    monkeypatch.setattr(runner, "estimate", lambda folder: runner.Estimate(2, seconds))
     result = surefoot(*tiny, *options, input=answer)
     assert ("Run it?" in result.stdout) == asks
     assert result.exit_code == (0 if runs else 130)

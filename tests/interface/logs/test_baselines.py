@@ -76,7 +76,7 @@ class TestTheCommand:
     def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
         assert run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1).exit_code == 0
         direct = run("baseline", path, "--out", tmp_path / "p.npz", "--json", "--reward-range", 0, 1)
-        by_counts = run("baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--json")
+        by_counts = run("baseline", tmp_path / "c.npz", "--out", tmp_path / "p.npz", "--force", "--json")
         by_log, from_counts = json.loads(direct.output), json.loads(by_counts.output)
         # Counts hold the mean of returns, not how they vary: they prove less of the policy that wrote the log.
         assert from_counts.pop("logged_certified") < by_log.pop("logged_certified") < by_log["logged_mean_return"]
@@ -133,7 +133,7 @@ class TestTheCommand:
         assert baseline.codebook.actions == ("call", "mail")
         assert baseline.problem.unknown[:, :2].all()  # nobody declared them
         assert baseline.problem.unseen_state == 2
-        told = json.loads(run("baseline", log, *columns, "--floor", 0.5, "--json").output)
+        told = json.loads(run("baseline", log, *columns, "--floor", 0.5, "--json", "--force").output)
         assert told["certified_value"] < 1.0  # the mean reward is 1
 
     def test_an_example_to_try_things_out(self, tmp_path):

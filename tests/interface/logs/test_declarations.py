@@ -69,7 +69,7 @@ class TestSavings:
 
     @pytest.mark.parametrize("method", ["robust", "vi-lcb", "clone", "spibb"])
     def test_the_command_prints_them_with_both_ways_to_say_it(self, path, tmp_path, method):
-        words = ("baseline", path, "--reward-range", 0, 1, "--method", method, "--out", tmp_path / "b.npz")
+        words = ("baseline", path, "--reward-range", 0, 1, "--method", method, "--out", tmp_path / "b.npz", "--force")
         text = " ".join(run(*words).output.split())
         assert "Declare what you know to be true, not what helps:" in text
         assert 'count_log(..., states="as logged") or --states as-logged the certificate would be' in text

@@ -156,7 +156,7 @@ def test_the_command_bounds_the_returns_of_the_counted_episodes(tmp_path):
     for more in (("--after-end", "-0.5"), ()):
         given = ("--states", "1", "--actions", "1", "--reward-range", "-1", "1", *more, "--json")
         done = CliRunner().invoke(
-            app, ["baseline", str(tmp_path / "log.csv"), "--out", str(tmp_path / "b.npz"), *given]
+            app, ["baseline", str(tmp_path / "log.csv"), "--out", str(tmp_path / "b.npz"), "--force", *given]
         )
         told.append(json.loads(done.output))
         returns = sf.log_returns(tmp_path / "log.csv", after_end=float(more[1]) if more else 0.0)

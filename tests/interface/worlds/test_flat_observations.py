@@ -78,7 +78,7 @@ def test_what_cannot_be_flat():
 
 
 def test_the_message_names_the_wrapper_where_it_helps():
-    with pytest.raises(sf.InvalidModel, match=r"each a number: sf.FlatDiscrete\(env\) does that"):
+    with pytest.raises(sf.InvalidModel, match=r"each observation is a number\. sf\.FlatDiscrete\(env\) does that\."):
         sf.from_gymnasium("Blackjack-v1", horizon=5, reward_range=(-1, 1))
     with pytest.raises(sf.InvalidModel, match=r"Box.*wrap the environment") as refusal:
         sf.from_gymnasium("CartPole-v1", horizon=5, reward_range=(0, 1))

@@ -32,10 +32,10 @@ def moment(row: Row, name: str) -> str:
     return f"{median} ({never} never)" if never else median
 
 
-def print_summary(results: Results, rows: Rows | None = None) -> None:
+def print_summary(results: Results, rows: Rows | None = None) -> tuple[str, ...]:
     """Print a table per scenario, the baseline alone on top of each; then what is promised, and the verdict.
 
-    `rows` is the summary of these results, where it is there already.
+    `rows` is the summary of these results, where it is there already. Return where a promise was broken.
     """
     from rich.console import Console
     from rich.markup import escape
@@ -66,6 +66,7 @@ def print_summary(results: Results, rows: Rows | None = None) -> None:
         console.print(line, highlight=False, markup=False)
     for line in verdict.alarms:
         console.print(line, style="bold red", highlight=False, markup=False)
+    return verdict.alarms
 
 
 def _print_scenario(console: "Console", rows: Rows) -> None:
