@@ -519,6 +519,8 @@ def _make_learning(folder: Path) -> None:
     state, run = _learning()
     state.counts = _counts()
     state.tally.totals[0] = 2
+    for _ in range(2):
+        state.history.add(0.5, True, sf.Plan.plain(sf.uniform(2, 3, 2)))
     state.save(folder / "file.npz", run.fingerprint)
 
 
@@ -526,7 +528,7 @@ def _read_learning(folder: Path) -> object:
     state, run = _learning()
     found = state.load(folder / "file.npz", run)
     found.save(folder / "again.npz", run.fingerprint)
-    return repr(found.counts)
+    return repr(found.counts), found.history.record().mean
 
 
 def _make_guard(folder: Path) -> None:
