@@ -12,7 +12,7 @@ import scipy.sparse
 
 import surefoot as sf
 from surefoot.assurance import verifier
-from surefoot.assurance.ledger import OF_LISTS, chained, first_record, format_of
+from surefoot.assurance.records import OF_LISTS, chained, first_record, format_of
 from surefoot.simulation import forecast as forecasts
 from surefoot.task.transitions import Lists, Table
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.assurance import guard_verifier
-from surefoot.assurance.ledger import BEFORE_THE_FIRST, Entry, append, hexes
+from surefoot.assurance.ledger import BEFORE_THE_FIRST, append
+from surefoot.assurance.records import Entry, hexes
 from surefoot.base.files import require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.guard import Guard, GuardPlan, GuardState

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.assurance import guard_verifier
-from surefoot.assurance.ledger import chained
+from surefoot.assurance.records import chained
 from surefoot.cli.main import app
 from surefoot.guard import comparison, evidence
 from surefoot.numerics import kernels
