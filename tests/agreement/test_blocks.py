@@ -10,6 +10,8 @@ the loops' labels are permuted 1,999 times.
   runs. The controls show what that means: three wrong drawers of blocks are rejected.
 """
 
+import json
+
 import numpy as np
 import pytest
 
@@ -219,18 +221,31 @@ def test_blocks_of_many_episodes_add_up(case_of):
     assert run.violations == 0
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, case_of, assert_same_run, monkeypatch):
+@pytest.mark.parametrize(
+    ("pooled", "rule"), [(False, sf.Blocks(0.2)), (True, sf.Blocks(0.2)), (True, sf.Blocks(0.2, at_least=11))], ids=str
+)
+def test_the_compiled_loop_plays_blocks_to_the_bit(kind, pooled, rule, case_of, assert_same_run, monkeypatch):
     """The fused loop can play blocks, too, episode by episode: then its bits are the plain loop's, and not the block
     drawer's (control)."""
     case = case_of(kind, pooled)
-    settings = {"delta": 0.3, "pooled": pooled, "replan": sf.Blocks(0.2)}
+    settings = {"delta": 0.3, "pooled": pooled, "replan": rule}
     agent = sf.EpsMix(case.problem, case.baseline, case.floor, **settings)
     plain = sf.simulate_reference(case.world, agent, 150, seed=2)
     assert sf.simulate(case.world, agent, 150, seed=2).counts != plain.counts
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._fused)
     assert_same_run(sf.simulate(case.world, agent, 150, seed=2), plain)
     assert plain.off_baseline is not None
+
+
+@pytest.mark.parametrize("simulated", [sf.simulate, sf.simulate_reference])
+def test_a_block_has_a_smallest_length(simulated, case_of, tmp_path):
+    """Plans of 200 episodes, in the ledger: 30 apart while a fifth of the episodes is less than 30."""
+    case = case_of("plain", False)
+    settings = {"delta": 0.3, "replan": sf.Blocks(0.2, at_least=30)}
+    agent = sf.StepMix(case.problem, case.baseline, case.floor, **settings)
+    simulated(case.world, agent, 260, seed=2, ledger=tmp_path / "ledger")
+    records = [json.loads(line) for line in (tmp_path / "ledger").read_text().splitlines()]
+    assert [record["episodes"] for record in records[1:-1]] == [0, 30, 60, 90, 120, 150, 180, 216]
 
 
 @pytest.fixture(scope="module")

@@ -161,6 +161,29 @@ def test_transitions_are_numbered_among_all_states(files, states):
     assert dict(zip(zip(place, state, strict=True), n, strict=True)) == {key: n for key, n in expected.items() if n}
 
 
+def test_rewards_and_masks_as_logged_by_hand(files, in_lists):
+    """Of every step and transition of the log, row by row; what does not occur pays the lowest, and is impossible."""
+    log = counted(files["ends"], "as logged", after_end=0.5)
+    rows = duckdb.sql(f"SELECT step, action, reward, terminated, state, next_state FROM '{files['ends']}'").fetchall()
+    S, A, H = log.S, log.A, log.H
+    paid, possible = np.zeros((H, S, A, S)), np.zeros((H, S, A, S), dtype=bool)
+    for step, a, reward, ended, *labels in rows:
+        s, s_next = (log.codebook.states.index(label) for label in labels)
+        s_next = S - 1 if ended else s_next
+        paid[step, s, a, s_next], possible[step, s, a, s_next] = reward / 2, True
+    paid[:, S - 1], possible[:, S - 1, :, S - 1] = 0.25, True
+    possible[~possible.any(axis=-1)] = True
+    h, s, a, s_next = np.ogrid[:H, :S, :A, :S]
+    for force in (lambda: None, in_lists):
+        force()
+        problem = counted(files["ends"], "as logged", after_end=0.5).problem(
+            "as logged by next state", support="as logged"
+        )
+        assert problem.rewards_at_least and problem.absorbing_state == S - 1
+        np.testing.assert_array_equal(problem.reward_of(h, s, a, s_next)[possible], paid[possible])
+        np.testing.assert_array_equal(masked(problem.as_mask, (H, S * A, S)).reshape(H, S, A, S), possible)
+
+
 def test_a_mask_of_the_users_own(files, in_lists):
     """As an array, as sparse matrices, for all steps and for each, with and without the absorbing state."""
     rng = np.random.default_rng(0)
@@ -172,6 +195,11 @@ def test_a_mask_of_the_users_own(files, in_lists):
     whole = log.counts.n_sas.any(axis=0) | (rng.random((S + 1, A, S + 1)) < 0.3)
     given = {"own": seen.any(axis=0), "all": whole, "by step": by_step, "free": np.ones((S, A, S), dtype=bool)}
     found = {name: log.problem("as logged", support=mask) for name, mask in given.items()}
+    for name, mask in given.items():  # what is left out of the mask is possible, but the absorbing state leads nowhere
+        expected = np.ones((*mask.shape[:-3], S + 1, A, S + 1), dtype=bool)
+        expected[..., : mask.shape[-1], :, : mask.shape[-1]] = mask
+        expected[..., S, :, :S], expected[..., S, :, S] = False, True
+        np.testing.assert_array_equal(found[name].support, expected.reshape(-1, S + 1, A, S + 1))
     lower = {name: sf.robust_vi(log.counts, problem, 0.05).lower for name, problem in found.items()}
     in_lists()
     log_2 = counted(files["ends"], "as logged")

@@ -187,9 +187,9 @@ def test_three_steps_and_one_row():
 
 
 def test_the_pace_of_each_rule():
-    assert tuple(EveryEpisode().rule) == (0.0, math.inf)
-    assert tuple(Growth().rule) == (math.inf, 1.1) and tuple(Growth(2.0).rule) == (math.inf, 2.0)
-    assert tuple(Blocks().rule) == (0.01, math.inf) and tuple(Blocks(0.5).rule) == (0.5, math.inf)
+    assert tuple(EveryEpisode().rule) == (0.0, math.inf, 1)
+    assert tuple(Growth().rule) == (math.inf, 1.1, 1) and tuple(Growth(2.0).rule) == (math.inf, 2.0, 1)
+    assert tuple(Blocks().rule) == (0.01, math.inf, 1) and tuple(Blocks(0.5, 7).rule) == (0.5, math.inf, 7)
 
 
 def test_settings_of_the_rules():
@@ -199,6 +199,11 @@ def test_settings_of_the_rules():
     for wrong in (0.0, -0.5, 1.5, math.nan, "x"):
         with pytest.raises(InvalidSetting, match=r"share is .* expected a number in \(0, 1\]"):
             Blocks(wrong)
+    for wrong in (0, -1, 1.5, True, "x", 2**53 + 1):
+        with pytest.raises(InvalidSetting, match="at_least is"):
+            Blocks(0.5, at_least=wrong)
+    assert Blocks(0.5, at_least=2**53).at_least == 2**53 and Blocks(0.5, at_least=np.int64(3)).at_least == 3
+    assert str(Blocks(0.5)) == "Blocks(share=0.5)" and str(Blocks(0.5, 3)) == "Blocks(share=0.5, at_least=3)"
     assert Growth(1 + 1e-9).factor == 1 + 1e-9 and Blocks(1.0).share == 1.0 and Blocks(1e-9).share == 1e-9
     for rule in (EveryEpisode(), Growth(), Blocks()):
         require_replan(rule)
@@ -209,6 +214,7 @@ def test_settings_of_the_rules():
 def test_the_length_of_a_block():
     """A share of the episodes so far, rounded up, and one at least; none where growth decides."""
     assert [block_length(Blocks(0.25), n) for n in (0, 1, 4, 5, 8, 100)] == [1, 1, 1, 2, 2, 25]
+    assert [block_length(Blocks(0.25, 3), n) for n in (0, 1, 8, 12, 13, 100)] == [3, 3, 3, 3, 4, 25]
     assert block_length(EveryEpisode(), 1000) == 1
     assert block_length(Growth(), 1000) is None
 

@@ -29,7 +29,7 @@ TEXTS: dict[type, str] = {
     Thompson: "Thompson(prior={0.prior:g})",
     EveryEpisode: "EveryEpisode()",
     Growth: "Growth(factor={0.factor!r})",
-    Blocks: "Blocks(share={0.share!r})",
+    Blocks: "{0.identity}",
     Units: "{0.identity}",
 }
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Ints
-from surefoot.base.validation import freeze, require_number
+from surefoot.base.validation import freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import MOST_IN_A_TABLE
+from surefoot.task.transitions import LARGEST_COUNT, MOST_IN_A_TABLE
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EveryEpisode:
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of blocks of one episode."""
-        return kernels.ReplanRule(0.0, math.inf)
+        return kernels.ReplanRule(0.0, math.inf, 1)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Growth:
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of growth alone."""
-        return kernels.ReplanRule(math.inf, self.factor)
+        return kernels.ReplanRule(math.inf, self.factor, 1)
 
 
 @dataclass(frozen=True)
@@ -55,22 +55,36 @@ class Blocks:
     """Plan after a block of episodes whose length, a share of those so far, is fixed when it begins.
 
     Only this rule lets a simulation draw a whole block at once with the law of the loop: nothing that happens in a
-    block decides when it ends.
+    block decides when it ends. `at_least` is the smallest number of episodes in a block, where a plan takes so much
+    longer than an episode that many early plans would not pay (docs/scaling.md).
     """
 
     share: float = 0.01
+    at_least: int = 1
 
     def __post_init__(self) -> None:
         meaning = "a number in (0, 1], such as 0.01"
         share = require_number("share", self.share, meaning)
         if not 0.0 < share <= 1.0:
             raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
-        freeze(self, share=share)
+        least = require_integer("at_least", self.at_least, 1, InvalidSetting)
+        if least > LARGEST_COUNT:
+            raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
+        freeze(self, share=share, at_least=least)
 
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of blocks alone."""
-        return kernels.ReplanRule(self.share, math.inf)
+        return kernels.ReplanRule(self.share, math.inf, self.at_least)
+
+    @property
+    def identity(self) -> str:
+        """The text by which the rule is recognised in saved files; those of earlier versions know `share` alone."""
+        least = "" if self.at_least == 1 else f", at_least={self.at_least!r}"
+        return f"Blocks(share={self.share!r}{least})"
+
+    def __repr__(self) -> str:
+        return self.identity
 
 
 Replan = EveryEpisode | Growth | Blocks
@@ -88,8 +102,8 @@ def usual(problem: Problem) -> Replan:
 
 def block_length(replan: Replan, episodes: int) -> int | None:
     """Return how many episodes the plan made now is in force; None where that is not fixed."""
-    share = replan.rule.share
-    return max(1, math.ceil(share * episodes)) if share < math.inf else None
+    share, _, at_least = replan.rule
+    return max(at_least, math.ceil(share * episodes)) if share < math.inf else None
 
 
 def limits(replan: Replan, n_sa: Ints) -> Ints:

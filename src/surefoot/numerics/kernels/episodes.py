@@ -53,11 +53,12 @@ FAR = 2**62
 
 
 class ReplanRule(NamedTuple):
-    """When to replan: after max(1, share of the episodes so far), or when the visits of some pair have grown, or the
-    number of the baseline's returns, where these are evidence."""
+    """When to replan: after a share of the episodes so far, or when the visits of some pair have grown, or the number
+    of the baseline's returns, where these are evidence."""
 
     share: float  # 0: every episode; infinite: never because of the number of episodes
     growth: float  # factor of a pair's visits; infinite: never because of visits
+    at_least: int  # episodes, if they are a share of those so far
 
 
 class PlanInputs(NamedTuple):
@@ -169,7 +170,7 @@ def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: Replan
     numbers, limits = loop_state.numbers, loop_state.limits
     numbers[LEFT] = FAR
     if replan_rule.share < math.inf:
-        numbers[LEFT] = max(1, math.ceil(replan_rule.share * numbers[EPISODES]))
+        numbers[LEFT] = max(replan_rule.at_least, math.ceil(replan_rule.share * numbers[EPISODES]))
     numbers[RETURNS] = FAR
     if returns.seen.weights.shape[0] > 0 and replan_rule.growth < math.inf:
         n = returns.seen.total[0]
