@@ -868,3 +868,27 @@ def test_a_run_with_former_defaults_says_how_to_resume_it(tmp_path):
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 4, save=path, resume=True, progress=False)
     assert sf.learn(env, former, 20, 3, save=path, resume=True, progress=False).counts == run.counts
+
+
+def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
+    """A second call during an episode is refused and changes nothing: the run ends as it does without one."""
+    refused = []
+
+    def meddling(env):
+        reset = env.reset
+
+        def meddle(**settings):
+            with pytest.raises(sf.InvalidFile, match="another process") as found:
+                sf.learn(Walk(), agent, 9, seed=4, save=tmp_path / "run.npz", resume=True)
+            refused.append(found.value)
+            return reset(**settings)
+
+        env.reset = meddle
+        return env
+
+    world = sf.from_gymnasium(Walk(), horizon=4)
+    agent = sf.StepMix(world.problem, sf.uniform(world.H, world.S, world.A), 0.0)
+    once = sf.learn(meddling(Walk()), agent, 6, seed=4, save=tmp_path / "run.npz")
+    assert len(refused) == 6
+    assert_same_run(once, sf.learn(Walk(), agent, 6, seed=4, save=tmp_path / "control.npz"))
+    assert sf.learn(Walk(), agent, 9, seed=4, save=tmp_path / "run.npz", resume=True).counts.episodes == 9

@@ -12,10 +12,12 @@ from surefoot.agents.base import Agent, adapted
 from surefoot.assurance.ledger import require_floor_agent
 from surefoot.assurance.watchdog import Alarm, Watchdog
 from surefoot.base.arrays import Floats
+from surefoot.base.files import require_place
 from surefoot.base.progress import ctrl_c, progress_bar
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidEpisode, InvalidModel, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
+from surefoot.live.journal import only_writer
 from surefoot.live.kept_ledger import ledger_to_write
 from surefoot.live.learner import Learner
 from surefoot.live.saved_state import RunIdentity, State, StateFile
@@ -60,7 +62,8 @@ def learn(
     `save` a run can be interrupted at any time and continued with `resume=True`: it ends with the same bits. What the
     agent draws is drawn by nobody else, also where the environment uses the same seed (docs/gymnasium.md). With more
     `episodes` than before, `resume=True` goes on after a run that was finished: with the same ledger and the same
-    watch, it ends with the same bits as one that was asked for all of them at once.
+    watch, it ends with the same bits as one that was asked for all of them at once. One process at a time goes on with
+    a run: a file that another one is writing is refused.
 
     `counts` starts the agent warm (they are copied), on the conditions that `Counts.from_log` states. Episodes are
     then numbered on from those they hold, so that no draw comes twice.
@@ -99,15 +102,16 @@ def learn(
     require_on_alarm(on_alarm)
     # Bins of the curve grow with the episodes that were played, not with those that are asked for: a run may go on.
     tally = new_tally(setup, begun, CURVE_POINTS)
-    state = file.begin(State(begun, tally, watch=None if watchdog is None else watchdog.on(agent)), resume)
-    if ledger is not None or state.remembered is not None:
-        after = state.counts.episodes if resume else None
-        state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
-    learner = Learner(
-        agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=state.ledger, watchdog=state.watch
-    )
-    learner.source = source
-    return _play(where, setup, learner, state, file, progress, on_alarm)
+    with only_writer(None if save is None else require_place(save)):
+        state = file.begin(State(begun, tally, watch=None if watchdog is None else watchdog.on(agent)), resume)
+        if ledger is not None or state.remembered is not None:
+            after = state.counts.episodes if resume else None
+            state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
+        learner = Learner(
+            agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=state.ledger, watchdog=state.watch
+        )
+        learner.source = source
+        return _play(where, setup, learner, state, file, progress, on_alarm)
 
 
 @dataclass(frozen=True)
