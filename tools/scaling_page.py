@@ -2,7 +2,8 @@
 
     python tools/scaling_page.py
 
-It measures what `make bench` does (benchmarks/scaling.py), on one core: about ten minutes. Later sections of the page stay.
+It measures what `make bench` does (benchmarks/scaling.py), on one core: about ten minutes. Later sections
+of the page stay.
 """
 
 import importlib
