@@ -2,7 +2,8 @@
 
     python tools/scaling_page.py
 
-It measures what `make bench` does (benchmarks/scaling.py), on one core: about ten minutes.
+It measures what `make bench` does (benchmarks/scaling.py), on one core: about ten minutes. Later sections
+of the page stay.
 """
 
 import importlib
@@ -24,7 +25,8 @@ def main() -> None:
     found = [scaling.apart(S) for S in scaling.SIZES]
     draw(found)
     slopes = {name: scaling.exponent(found, name) for name in ("sweep", *AGENTS)}
-    PAGE.write_text(page(found, slopes))
+    others = PAGE.read_text().partition("\n## ")  # sections that are written by hand
+    PAGE.write_text(page(found, slopes) + "".join(others[1:]))
 
 
 def draw(found: list[dict]) -> None:
