@@ -892,3 +892,46 @@ def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     assert len(refused) == 6
     assert_same_run(once, sf.learn(Walk(), agent, 6, seed=4, save=tmp_path / "control.npz"))
     assert sf.learn(Walk(), agent, 9, seed=4, save=tmp_path / "run.npz", resume=True).counts.episodes == 9
+
+
+def test_a_run_never_cuts_the_ledger_of_another_one(tmp_path):
+    """A mistyped file, or a run without a ledger, given one that is there: refused, and not a byte is lost."""
+    world = sf.from_gymnasium(Walk(), horizon=4)
+    agent = sf.StepMix(world.problem, sf.uniform(world.H, world.S, world.A), 0.0)
+    plans = {"ledger": tmp_path / "plans.ledger"}
+    sf.learn(Walk(), agent, 12, seed=4, save=tmp_path / "run.npz", **plans)
+    sf.learn(Walk(), agent, 3, seed=5, save=tmp_path / "other.npz")
+    before = plans["ledger"].read_bytes()
+    for name, seed in (("rum.npz", 4), ("other.npz", 5)):
+        with pytest.raises(sf.InvalidFile, match="exists"):
+            sf.learn(Walk(), agent, 15, seed=seed, save=tmp_path / name, resume=True, **plans)
+        assert plans["ledger"].read_bytes() == before
+    sf.learn(Walk(), agent, 15, seed=4, save=tmp_path / "run.npz", resume=True, **plans)  # the control
+    assert plans["ledger"].read_bytes() != before and sf.check_ledger(plans["ledger"]).closed
+
+
+def test_a_log_in_another_order_than_the_environments_is_refused(tmp_path):
+    """Labels of a log are numbered by the alphabet unless they are declared; the environment's numbers are its own."""
+
+    class Named(gymnasium.Env):
+        observation_space, action_space = Discrete(2), Discrete(2)
+        state_names, action_names = ("warm", "cold"), ("wait", "call")
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return 0, {}
+
+        def step(self, action):
+            return int(self.np_random.integers(2)), 0.5, False, False, {}
+
+    rows = "".join(f"{e},{h},warm,wait,0.5,{'warm' if h == 0 else 'cold'}\n" for e in range(20) for h in range(2))
+    (tmp_path / "log.csv").write_text(f"episode,step,state,action,reward,next_state\n{rows}")
+    orders = ((("cold", "warm"), ("wait", "call"), False), (("warm", "cold"), ("wait", "call"), True))
+    for states, actions, fits in orders:
+        log = sf.count_log(tmp_path / "log.csv", states=states, actions=actions, reward_range=(0, 1), seed=0)
+        agent = sf.StepMix(log.problem(start="warm"), sf.uniform(2, 2, 2), 0.0)
+        if fits:  # the control
+            assert sf.learn(Named(), agent, 2, seed=0).episodes == 2
+        else:
+            with pytest.raises(sf.InvalidModel, match="numbers its states cold, warm; the environment"):
+                sf.learn(Named(), agent, 2, seed=0)

@@ -707,9 +707,9 @@ def test_what_a_plan_says_without_its_grounds():
     plain = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "trusted")
     assert plain.explain().endswith("the agent that made this plan says no more about it.")
     frozen = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "trusted", alarm="Smoke.")
-    assert frozen.explain() == "Next: the baseline (h = 2, rho = 0). Frozen, no promise is made.\nSmoke."
+    assert frozen.explain() == "Smoke.\nNext: the baseline (h = 2, rho = 0). Frozen, no promise is made."
     scaled = Plan(pi, "baseline", 2, 0.0, 0.25, 1.0, [0.25], "NOT CERTIFIED", alarm="Smoke.")
-    assert scaled.explain() == "Next: the baseline (h = 2, rho = 0). NOT CERTIFIED, and frozen.\nSmoke."
+    assert scaled.explain() == "Smoke.\nNext: the baseline (h = 2, rho = 0). NOT CERTIFIED, and frozen."
 
 
 def test_a_plain_plan():

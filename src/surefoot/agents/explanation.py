@@ -133,7 +133,8 @@ def _verdict(plan: Plan, grounds: SpliceGrounds) -> str:
     first = f"Next: {what} (in the paper's symbols: h = {plan.h} of {agent.problem.H}, rho = {plan.rho:.4g})."
     if plan.safety == "NOT CERTIFIED":
         return f"{first}\n{_scaled(grounds)}. Nothing is proved, neither of this policy nor of any other."
-    top = f"No policy is worth more than {at_most(plan.upper)}."
+    unit = f" {agent.problem.units.name}".rstrip()
+    top = f"No policy is worth more than {at_most(plan.upper)}{unit}."
     return f"{first}\n{_safety(plan, grounds)}. {top}\nBaseline above the floor: {grounds.premise}."
 
 
@@ -158,6 +159,7 @@ def _scaled(grounds: SpliceGrounds) -> str:
 def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     """Return why the floor is kept, or on what condition."""
     agent, shown = grounds.agent, _shown(grounds, grounds.floor)
+    unit = f" {agent.problem.units.name}".rstrip()
     relative = isinstance(agent.floor, BaselineFloor)
     shown = f"{shown} {agent.problem.units.name}".rstrip()
     floor = f"{agent.floor}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
@@ -169,7 +171,7 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
             kept += ": what is lost against the baseline is bounded itself, whatever both are worth"
         return (
             f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least "
-            f"{_proved(grounds, grounds.lower)}, and {kept}"
+            f"{_proved(grounds, grounds.lower)}{unit}, and {kept}"
         )
     if not grounds.counts.claimed:
         return (
@@ -180,6 +182,12 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
         return (
             f"{by_given_value(agent.problem.units.to_user(grounds.asserted))} It keeps {floor} if the baseline is "
             "worth at least that, which the user asserts"
+        )
+    if agent.doubts_returns(grounds.counts) and grounds.by_returns > -np.inf and plan.source != "baseline":
+        return (
+            "Trusted, not certified: it rests on what the returns of the baseline prove if they lie in the range that "
+            f"you declared for them. It then keeps {floor}; what is proved without them is "
+            f"{_proved(grounds, grounds.lower)}"
         )
     return (
         f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "

@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.assurance import guard_verifier
-from surefoot.assurance.ledger import BEFORE_THE_FIRST, append
+from surefoot.assurance.ledger import BEFORE_THE_FIRST, NOT_OF_THIS_RUN, Place, append, require_nothing_written, synced
 from surefoot.assurance.records import Entry, hexes
 from surefoot.base.files import require_place
 from surefoot.errors import InvalidFile, InvalidSetting
@@ -46,15 +46,28 @@ class GuardLedger:
         self._closed = False
 
     @classmethod
-    def resume(cls, path: str | Path, guard: Guard, state: GuardState) -> Self:
-        """Continue a ledger where this state stands. Later records, and one that was cut off, are removed."""
+    def resume(cls, path: str | Path, guard: Guard, state: GuardState, place: Place | None = None) -> Self:
+        """Continue a ledger where this state stands. Later records, and one that was cut off, are removed.
+
+        With the `place` that a saved run remembers, a ledger that never was at that place is refused, left as it is.
+        """
         target = require_place(path)
         if not target.exists():
+            require_nothing_written(target, place)
             return cls(target, guard)
         known = cls.__new__(cls)
         known.path, known.guard, known._closed = target, guard, False
-        known._last = _kept(target, guard, state)
+        known._last = _kept(target, guard, state, place)
         return known
+
+    @property
+    def place(self) -> Place:
+        """How far the ledger is: what a saved run remembers of it, beside its name."""
+        return Place(self._last.plans, self._last.digest)
+
+    def sync(self) -> None:
+        """Have all that was written on disk: then a state that remembers it may be saved."""
+        synced(self.path)
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""
@@ -78,8 +91,8 @@ class GuardLedger:
         if self._closed or self._last.state is None:
             self._closed = True
             return
-        record = {"kind": "end", "plans": self._last.plans, **self._since(state)}
-        self._append(record, self._last._replace(state=state))
+        # The place stays that of the last plan: a run that goes on replaces this record.
+        append(self.path, {"kind": "end", "plans": self._last.plans, **self._since(state)}, self._last.digest, "ab")
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -166,10 +179,15 @@ def _begun(state: GuardState) -> GuardState:
     return GuardState(state.guard, (first,), Tickets(), logged)
 
 
-def _kept(path: Path, guard: Guard, state: GuardState) -> Written:
+def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> Written:
     """Remove what follows this state, and return the ledger's own state after what is kept."""
     digest, kept, told = BEFORE_THE_FIRST, 0, Told()
-    for line in path.read_bytes().splitlines(keepends=True):
+    seen, lines = place is None or place.plans == 0, path.read_bytes().splitlines(keepends=True)
+    if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):  # a crash cut off its first record
+        require_nothing_written(path, place)
+        path.unlink()
+        return Written(BEFORE_THE_FIRST, 0, None, [])
+    for line in lines:
         try:
             record = guard_verifier.read_record(line, digest)
         except (ValueError, KeyError, TypeError):
@@ -183,8 +201,11 @@ def _kept(path: Path, guard: Guard, state: GuardState) -> Written:
         else:
             told.add(record)
         digest, kept = record["digest"], kept + len(line)
+        seen = seen or place == (told.plans, digest)
     if digest == BEFORE_THE_FIRST:
         raise InvalidFile(f"{path} is not the ledger of a guard, or a damaged one. Choose another file.")
+    if not seen:
+        raise InvalidFile(NOT_OF_THIS_RUN.format(path))
     with path.open("r+b") as stream:
         stream.truncate(kept)
     return Written(digest, told.plans, told.part_of(state), told.terms)

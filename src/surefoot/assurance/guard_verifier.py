@@ -57,6 +57,7 @@ def read_record(line: bytes, before: str) -> dict[str, Any]:
     """Return the record of a line that is canonical, and whose digest follows the digest `before`."""
     require(len(line) <= LONGEST and line.endswith(b"\n") and line.isascii(), "the line is cut off, or no text")
     record: dict[str, Any] = json.loads(line.decode("ascii"))
+    require(type(record) is dict, "no record")
     body = canonical({key: value for key, value in record.items() if key != "digest"})
     fits = record["digest"] == hashlib.sha256(before.encode() + body).hexdigest()
     require(fits and canonical(record) + b"\n" == line, "the digest does not fit, or the line is not canonical")
@@ -265,7 +266,7 @@ def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> 
         claimed = ((value * min(V_b, high) if head.ratio else min(V_b, high) + value) - low) / (high - low)
         found = log_bracket(b, math.nextafter(1.0 - left, 1.0), UNSTAKED[0])
         found += log_bracket(c, above(claimed), UNSTAKED[1]) if claimed > 0 else math.inf
-        if found < enough:
+        if not found >= enough:
             require(right - left > FINEST, f"the comparison of policy {p} is not proved by its tickets")
             middle = (left + right) / 2
             intervals += [(left, middle), (middle, right)]
@@ -342,7 +343,8 @@ class Check:
         else:
             require(record["kind"] in ("plan", "end"), "a second first record")
             self.closed = record["kind"] == "end"
-            require(record["plans" if self.closed else "number"] == sum(self.found.values()), "a plan is missing")
+            plans = whole(record["plans" if self.closed else "number"])
+            require(plans == sum(self.found.values()), "a plan is missing")
             self.tickets.add(record, self.shares)
             if not self.closed:
                 self.found[check_plan(self.tickets.head, self.tickets, record)] += 1

@@ -40,6 +40,7 @@ from surefoot.task.transitions import more_than, none_yet, same_counts
 NUMBER = 24  # bytes of a float in a record, at most
 ROWS = 1e-12  # how far the sum of a policy's row may be from 1
 BEFORE_THE_FIRST = "0" * 64
+NOT_OF_THIS_RUN = "{} is not the ledger that this run wrote: its plans are others. Give the right one."
 NOT_OF_THE_AGENT = ("software", "warm", "logged")  # fields of the first record that do not depend on the agent
 
 
@@ -72,11 +73,7 @@ class Ledger:
         """
         target = require_place(path)
         if not target.exists():
-            if place is not None and place.plans:
-                raise InvalidFile(
-                    f"{target} does not exist, but {place.plans:,} plans were written to it. Restore it, or give the "
-                    "place where it is: ledger=..."
-                )
+            require_nothing_written(target, place)
             return cls(target, agent)
         known = cls.__new__(cls)
         known.path, known.agent, known._closed = target, require_floor_agent(agent), False
@@ -90,9 +87,7 @@ class Ledger:
 
     def sync(self) -> None:
         """Have all that was written on disk: then a state that remembers it may be saved."""
-        if self.path.exists():
-            with self.path.open("rb") as stream:
-                os.fsync(stream.fileno())
+        synced(self.path)
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""
@@ -159,6 +154,22 @@ class Last(NamedTuple):
     counts: Counts | None  # of the last plan; None: nothing was written yet
     format: int = FORMAT
     played: str = ""  # a digest of what the last plan plays
+
+
+def require_nothing_written(path: Path, place: Place | None) -> None:
+    """Refuse to begin a ledger anew to which plans were written by the run that goes on."""
+    if place is not None and place.plans:
+        raise InvalidFile(
+            f"{path} does not exist or is empty, but {place.plans:,} plans were written to it. Restore it, or give the "
+            "place where it is: ledger=..."
+        )
+
+
+def synced(path: Path) -> None:
+    """Have this file on disk, if there is one."""
+    if path.exists():
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
 def check_ledger(path: str | Path) -> Any:
@@ -262,7 +273,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) ->
     """Cut the ledger after the last plan that was made with at most so many episodes; return its state."""
     seen = place is None or place.plans == 0
     damaged = f"{path} is not a ledger of this agent, or it is damaged"
-    last, end = Last(BEFORE_THE_FIRST, 0, None), 0
+    last, end = Last(BEFORE_THE_FIRST, 0, None, format_of(agent.problem)), 0
     try:
         with path.open("rb") as stream:
             for line in stream:
@@ -283,7 +294,7 @@ def _kept(path: Path, agent: SpliceAgent, episodes: int, place: Place | None) ->
                 f"{damaged} ({type(reason).__name__} in record {last.plans + 1}). Start another one."
             ) from None
     if not seen:
-        raise InvalidFile(f"{path} is not the ledger that this run wrote: its plans are others. Give the right one.")
+        raise InvalidFile(NOT_OF_THIS_RUN.format(path))
     with path.open("rb+") as stream:
         stream.truncate(end)
         os.fsync(stream.fileno())

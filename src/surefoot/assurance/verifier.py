@@ -179,17 +179,13 @@ class Head:
         return policy
 
     def check_support(self) -> Any:
-        """Return the possible next states of each pair, ascending: all of them unless the ledger knows better.
-
-        Since format 4 an empty list knows nothing.
-        """
+        """Return the possible next states of each pair, ascending: all, unless a list (since 4 not empty) says more."""
         every = tuple(range(self.S))
         if not self.given.support:
             return [[every] * self.pairs]
         for states in (states for row in self.given.support for states in row):
-            ascending = all(0 <= a < b < self.S for a, b in pairwise(states))
-            some = states or self.given.format > 3
-            require(some and ascending and all(0 <= s < self.S for s in states[:1]), "support: not ascending states")
+            require(all(a < b for a, b in pairwise([-1, *states, self.S])), "support: not ascending states")
+            require(states or self.given.format > 3, "support: no next state")
         return [[tuple(states) or every for states in row] for row in self.given.support]
 
     def table(self, given: Any) -> Any:
@@ -204,11 +200,9 @@ class Head:
             require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
         require({mark for row in self.unknown for mark in row} <= {0, 1}, "unknown_rewards: neither 0 nor 1")
         require(len(given.rewards) in (1, self.H) and len(after) in (0, 1, self.H), "rewards: neither one row nor H")
-        by_step = given.format > 3 and len(given.support or [0]) > len(after) > 0
-        require(not by_step, "rewards_by_next: one row for all steps, and several of support")
-        for h, row in enumerate(after):
-            for pair, entry in enumerate(row):
-                require(len(entry) == len(self.paid_states(h, pair)), "rewards_by_next: not one for each next state")
+        require(given.format < 4 or not len(given.support or [0]) > len(after) > 0, "rewards_by_next: fewer than masks")
+        states = [self.paid_states(h, pair) for h in range(len(after)) for pair in range(self.pairs)]
+        require([len(x) for row in after for x in row] == [len(y) for y in states], "rewards_by_next: other sizes")
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
             require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
 

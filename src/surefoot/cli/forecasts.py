@@ -100,17 +100,17 @@ def forecast(
     of_log |= {"--rewards": rewards, "--start": start, "--support": support}
     of_both = {"--horizon": horizon, "--reward-range": reward_range, "--stationary": stationary or None}
     if source is None or source in FAMILIES:
-        only_for("logs and environments", source or "random", {**of_log, **of_both})
+        only_for("logs and environments", f"{source or 'random'} is a world", {**of_log, **of_both})
         grounds = _world(source or "random", size, baseline)
     elif _is_file(source):
-        only_for("worlds", source, {"--set": size})
+        only_for("worlds", f"{source} is a file", {"--set": size})
         how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB")
         known = {"rewards": rewards, "start": start, "support": support, "stationary": stationary}
         given = {**of_log, **of_both}
         grounds = _counted(source, how, known, given, baseline, pooled)
     else:
-        only_for("logs", source, of_log)
-        only_for("worlds", source, {"--set": size})
+        only_for("logs", f"{source} is an environment", of_log)
+        only_for("worlds", f"{source} is an environment", {"--set": size})
         grounds = _environment(source, horizon, reward_range, stationary, baseline)
     level, guess = _level(grounds, floor, kappa)
     built = forecast_agent(grounds.problem, grounds.baseline, agent, level, delta, pooled, returns)
@@ -162,7 +162,7 @@ def _counted(
     if source.endswith(".npz"):
         kind, arrays = read_arrays(source, dict.fromkeys(COUNTS, ()))
         of_counts = {name: value for name, value in given.items() if name not in DECLARED}
-        only_for("logs", source, of_counts if kind == "log-counts" else given)
+        only_for("logs", f"{source} holds counts", of_counts if kind == "log-counts" else given)
     if kind in ("", "log-counts"):
         log = LogCounts.load(source) if kind else count_log(source, **how)
         first = parse_labels(known["start"]) if isinstance(log.codebook.states[0], int) else known["start"]

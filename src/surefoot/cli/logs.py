@@ -210,7 +210,7 @@ def baseline(
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}
-        only_for("logs", f"{log[0]} was counted before. Count the log again with it", given)
+        only_for("logs", f"{log[0]} was counted before, without it", given)
         counted, returns = LogCounts.load(log[0]), None
     else:
         how = log_options(column, horizon, reward_range, states, actions, after_end, memory)
@@ -282,7 +282,7 @@ def only_for(what: str, source: str, given: Mapping[str, object]) -> None:
     """Refuse an option that says nothing about this source."""
     option = next((name for name, value in given.items() if value is not None), None)
     if option is not None:
-        raise InvalidSetting(f"{option} is for {what}, but {source}.")
+        raise InvalidSetting(f"{option} is for {what}: {source}. Leave it out.")
 
 
 def parse_labels(given: str | None) -> list[str] | list[int] | int | str | None:

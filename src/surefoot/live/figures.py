@@ -123,6 +123,7 @@ class Scene(NamedTuple):
     notes: list[str]
     unit: str
     not_certified: bool
+    alarmed: bool = False  # was there one, also where nobody knows after which episode?
 
 
 def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, title: str = "") -> "Figure":
@@ -144,6 +145,8 @@ def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, t
     _draw_values(above, scene)
     _draw_players(below, scene)
     shouted = ["NOT CERTIFIED"] if scene.not_certified else []
+    if scene.alarm is None and scene.alarmed:
+        shouted.append("ALARM: nothing is promised any more")
     if scene.alarm is not None:
         shouted.append(f"ALARM after {scene.alarm:,} episodes: nothing is promised from there on")
     above.set_title("\n".join([title or scene.heading, *shouted]), fontsize=10)
@@ -413,7 +416,10 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     )
     alarm = run.alarm_after if isinstance(run, GuardedRun) else None
     floor = None if isinstance(guard.floor, BaselineFloor) else float(guard.floor)
-    notes = [f"Guard: {state.alarm or run.promise}", BAND, "Lower values: what the episodes up to there prove by now."]
+    notes = [f"Guard: {state.alarm or run.promise}", BAND]
+    lower = _lower_of_guard(guard, state, course, alarm)
+    if lower:
+        notes.append("Lower values: what the episodes up to there prove by now.")
     if state.open_tickets:
         notes.append(
             f"{state.open_tickets:,} episodes without a return are in no mean; in lower values they count as the worst."
@@ -423,7 +429,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     return Scene(
         heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
         course=course,
-        lower=_lower_of_guard(guard, state, course, alarm),
+        lower=lower,
         levels=[(floor, "floor", "--")],
         events=[
             (int(np.argmax(mine[:, p])), f"first {name} after {int(np.argmax(mine[:, p])):,}", _player_colour(p))
@@ -434,6 +440,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         notes=notes,
         unit=guard.unit,
         not_certified=False,
+        alarmed=bool(state.alarm),
     )
 
 
@@ -444,11 +451,14 @@ def _player_colour(p: int) -> str:
 def _lower_of_guard(guard: Guard, state: GuardState, course: Course, alarm: int | None) -> list[Lower]:
     """Return what the tickets up to the end of each group prove of the policies that are played most.
 
-    Tickets without a return count as the lowest one. A baseline from which the floor is measured is bounded from above.
+    Tickets without a return count as the lowest one. Where the floor is measured from the baseline, delta is spent on
+    comparisons with it, and no value is certified; nor is any after an alarm.
     """
+    if guard.rule.relative or (state.alarm and alarm is None):
+        return []
     columns, ends = state.tickets.columns, course.first + course.size
     played = course.shares.T @ course.size
-    chosen = [p for p in np.argsort(-played, kind="stable")[:MOST_POLICIES] if p > 0 or not guard.rule.relative]
+    chosen = np.argsort(-played, kind="stable")[:MOST_POLICIES]
     found = []
     for p in sorted(int(p) for p in chosen if played[p] >= LEAST_SHARE * played.sum()):
         weights = np.zeros(len(NODES) + 1, dtype=np.int64)

@@ -25,7 +25,7 @@ from surefoot.guard.saved import ARRAYS, state_arrays, state_from
 from surefoot.guard.state import OPEN, Ticket
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm, tell_range_alarm
 from surefoot.live.journal import Journal, Outcome, Told, only_writer
-from surefoot.live.kept_ledger import name_beside, place_beside
+from surefoot.live.kept_ledger import Remembered, ledger_arrays, remembered
 from surefoot.live.learn import episode_seed
 from surefoot.live.saved_state import SAVE_SECONDS
 from surefoot.live.streams import COIN, CounterStream
@@ -154,7 +154,7 @@ def guard_env(
                 f"{save} holds {begun.state.tickets.n:,} episodes, found episodes={number:,}. A run goes on, never "
                 f"back: resume with {begun.state.tickets.n:,} or more."
             )
-        file.ledger = file.ledger_to_write(ledger, begun.state, resume)
+        file.ledger = file.ledger_to_write(ledger, begun.state)
         with ctrl_c() as stop, progress_bar("Guard", number, progress) as report:
             done, interrupted = _play(made, guard, shown, begun, file, number, seed, alarms, stop, report)
     return _run(guard, done, interrupted, time.perf_counter() - started)
@@ -342,7 +342,8 @@ class RunFile:
         self._journal = None if self.path is None else Journal(self.path.with_name(f"{self.path.name}.journal"), run)
         self._told: dict[int, Told] = {}  # what the journal tells of episodes that are not in the file
         self.ledger: GuardLedger | None = None  # the one that is written
-        self._remembered: Path | None = None  # where the file says that it is
+        self._remembered: Remembered | None = None  # the one that the file speaks of
+        self._former = False  # is the file of a version that did not remember it?
 
     def begin(self, fresh: Played, resume: bool) -> Played:
         """Return what is in the file, or the fresh one."""
@@ -367,7 +368,7 @@ class RunFile:
                 "that an earlier version wrote is first resumed with the number of episodes that it was begun with.)"
             )
         self._run = self._journal.run = str(arrays["run"])  # until it is saved anew, with nothing left to tell
-        self._remembered = place_beside(self.path, arrays)
+        self._remembered, self._former = remembered(self.path, arrays), self._run != self._marks[0]
         guard = self._guard
         state = state_from(self.path, arrays, guard.fingerprint, guard.low, guard.high)
         if not np.array_equal(state_arrays(self._begun)["logged"], arrays["logged"]):
@@ -383,14 +384,15 @@ class RunFile:
         self._told = {k: told for k, told in self._journal.read().items() if k >= state.tickets.n}
         return Played(guard.checked(self.path, state), watch, failed, refused, str(arrays["failure"]))
 
-    def ledger_to_write(self, given: str | Path | None, state: GuardState, resume: bool) -> GuardLedger | None:
-        """Return the ledger at this place, or the one that the file remembers."""
-        path = self._remembered if given is None else Path(given)
+    def ledger_to_write(self, given: str | Path | None, state: GuardState) -> GuardLedger | None:
+        """Return the ledger at this place, or the one that the file remembers. Another run's is never continued."""
+        known = self._remembered
+        path = known.path if given is None and known is not None else given
         if path is None:
             return None
-        if self._remembered is not None and state.tickets.n and not path.exists():
-            raise InvalidFile(f"{path} does not exist, but plans were written to it. Restore it, or say where it is.")
-        return GuardLedger.resume(path, self._guard, state) if resume else GuardLedger(path, self._guard)
+        if known is None and not self._former:
+            return GuardLedger(path, self._guard)
+        return GuardLedger.resume(path, self._guard, state, None if known is None else known.place)
 
     def tells(self, k: int) -> bool:
         """Was episode k begun by a process that was killed before it saved the run?"""
@@ -427,9 +429,8 @@ class RunFile:
         watch: Mapping[str, Any] = {} if played.watch is None else played.watch.arrays()
         numbers = np.array([played.failed, played.refused])
         about = {"run": self._run, "numbers": numbers, "failure": played.last_failure or " "}
-        if self.ledger is not None:
-            about["plans_file"] = name_beside(self.ledger.path, self.path)
-        write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **about})
+        kept = ledger_arrays(self.ledger, self.path)  # on disk before the state that remembers it
+        write_arrays(self.path, KIND, {**state_arrays(played.state), **watch, **kept, **about})
         if not self._told:
             self._journal.remove()
             self._journal.run = self._run

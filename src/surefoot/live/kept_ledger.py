@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.splice_agent import SpliceAgent
+from surefoot.assurance.guard_ledger import GuardLedger
 from surefoot.assurance.ledger import Ledger, Place
 from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidFile
@@ -19,7 +20,7 @@ class Remembered(NamedTuple):
     place: Place
 
 
-def ledger_arrays(ledger: Ledger | None, path: str | Path) -> dict[str, AnyArray]:
+def ledger_arrays(ledger: Ledger | GuardLedger | None, path: str | Path) -> dict[str, AnyArray]:
     """Return what the file at `path` remembers of a ledger, which is on disk when this returns."""
     if ledger is None:
         return {}
@@ -31,7 +32,7 @@ def ledger_arrays(ledger: Ledger | None, path: str | Path) -> dict[str, AnyArray
 
 def name_beside(ledger: Path, path: str | Path) -> str:
     """Return how a ledger is found from the folder of the other file, so that both may be moved together."""
-    return Path(os.path.relpath(ledger.absolute(), Path(path).absolute().parent)).as_posix()
+    return Path(os.path.relpath(ledger.resolve(), Path(path).resolve().parent)).as_posix()
 
 
 def place_beside(path: str | Path, arrays: dict[str, AnyArray]) -> Path | None:
@@ -41,7 +42,7 @@ def place_beside(path: str | Path, arrays: dict[str, AnyArray]) -> Path | None:
         return None
     if name.ndim != 0 or name.dtype.kind != "U" or not str(name):
         raise InvalidFile(f"{path}: plans_file is not the name of a file: the file is damaged. Restore a copy.")
-    return Path(path).parent / str(name)
+    return Path(path).resolve().parent / str(name)
 
 
 def remembered(path: str | Path, arrays: dict[str, AnyArray]) -> Remembered | None:

@@ -34,6 +34,7 @@ from surefoot.simulation.setup import (
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
+from surefoot.worlds.env_names import names_of
 from surefoot.worlds.environments import Env, EnvOrId, make, require_time
 from surefoot.worlds.gymnasium import Coder, true_model
 from surefoot.worlds.tabular_mdp import TabularMDP
@@ -105,7 +106,8 @@ def learn(
     with only_writer(None if save is None else require_place(save)):
         state = file.begin(State(begun, tally, watch=None if watchdog is None else watchdog.on(agent)), resume)
         if ledger is not None or state.remembered is not None:
-            after = state.counts.episodes if resume else None
+            # Another run's ledger is never continued, which would cut it: only the one that the file remembers.
+            after = state.counts.episodes if state.former or state.remembered is not None else None
             state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
         learner = Learner(
             agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=state.ledger, watchdog=state.watch
@@ -139,6 +141,7 @@ class EnvironmentMap:
         if steps < 1:
             raise InvalidModel(f"{problem} has no step left after its common start. Make it with sf.from_gymnasium.")
         require_time(env, steps)
+        _require_names(env, problem, coder)
         return cls(
             env,
             problem,
@@ -182,6 +185,23 @@ class EnvironmentMap:
                 )
             earned += float(reward)
         return earned
+
+
+def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
+    """Refuse a problem made of a log whose numbers stand for other states or actions than this environment's."""
+    if problem.coding is None:
+        return
+    here = names_of(env, (coder.n, coder.A), None, None)
+    for kind, logged, its in (
+        ("states", problem.names.states, here.states),
+        ("actions", problem.names.actions, here.actions),
+    ):
+        if logged is not None and its is not None and logged[: len(its)] != its:
+            raise InvalidModel(
+                f"The log of this problem numbers its {kind} {', '.join(map(str, logged[: len(its)]))}; the "
+                f"environment numbers them {', '.join(map(str, its))}. Count the log in the environment's order: "
+                f"count_log(..., {kind}=[...])."
+            )
 
 
 def environment_source(where: EnvironmentMap, seed: int) -> str:
@@ -262,7 +282,7 @@ def _play(
                 while raised:
                     tell(raised.pop())
                 file.save_now_and_then(state)
-            interrupted = stop()
+            interrupted = state.tally.done < setup.episodes
         if learner.ledger is not None and not interrupted:  # an interrupted run may be continued
             learner.ledger.close(state.counts.episodes)
     finally:

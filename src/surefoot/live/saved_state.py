@@ -130,6 +130,7 @@ class State:
     complete: bool = True  # False while an episode is being entered: then it is not saved
     ledger: Ledger | None = None  # the one that is written
     remembered: Remembered | None = None  # the one that the file speaks of
+    former: bool = False  # is the file of a version that did not remember it?
 
     def save(self, path: str | Path, marks: "Marks") -> None:
         """Write the file, complete or not at all."""
@@ -195,7 +196,7 @@ class State:
             history = Groups.from_arrays(arrays, done)
         except ValueError as reason:
             raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
-        return State(counts, tally, float(earned), watch, history, remembered=remembered(path, arrays))
+        return State(counts, tally, float(earned), watch, history, remembered=remembered(path, arrays), former=former)
 
     def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray], run: RunIdentity) -> "kernels.Tally":
         """Return the tally in this file; of earlier versions it has all bins of the number of episodes."""

@@ -169,7 +169,7 @@ class Run(FrozenRecord):
         if self.alarm is None:
             return ""
         follow = self.episodes - self.alarm.episodes
-        return f"{self.alarm} {follow:,} episodes followed, on the baseline alone. "
+        return f"{self.alarm} {follow:,} episode{'' if follow == 1 else 's'} followed, on the baseline alone. "
 
 
 def add_episode(tally: "kernels.Tally", measured: Measured, plan: Plan, level: float) -> None:

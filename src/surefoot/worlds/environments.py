@@ -28,7 +28,7 @@ def make(env: EnvOrId) -> Env:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # a version that is gone: the error says so
             return gymnasium.make(env)
-    except gymnasium.error.Error as reason:
+    except (gymnasium.error.Error, ModuleNotFoundError) as reason:
         raise InvalidModel(f"Gymnasium cannot make {env!r}: {reason}{_versions(env)}") from None
 
 

@@ -75,6 +75,7 @@ def value(world: TabularMDP, policy: ArrayLike | EpisodicMixture) -> float:
     It is one number: averaged over the first states where there are several, and over the coin of an EpisodicMixture.
     `policy_value` has the values of all steps and states.
     """
+    require_world(world)
     return world.problem.units.to_user(value_of(world, policy))
 
 

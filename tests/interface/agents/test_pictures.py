@@ -25,8 +25,8 @@ class Shop(gymnasium.Env):
     observation_space, action_space = Discrete(2), Discrete(2)
     state_names, action_names = STATES, ACTIONS
 
-    def __init__(self, breaks=10**9, fails=None):
-        self.breaks, self.fails, self.returns, self._now = breaks, fails, {}, 0.0
+    def __init__(self, breaks=10**9, fails=None, wild=10**9):
+        self.breaks, self.fails, self.wild, self.returns, self._now = breaks, fails, wild, {}, 0.0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -39,8 +39,8 @@ class Shop(gymnasium.Env):
             self.fails = None
             raise RuntimeError("the shop is closed")
         euros = (4.0, 9.0)[action] + 2.0 * self.np_random.standard_normal()
-        euros -= 8.0 * (len(self.returns) >= self.breaks)
-        euros = float(np.clip(euros, *EUROS))
+        euros = float(np.clip(euros - (8.0 if len(self.returns) >= self.breaks else 0.0), *EUROS))
+        euros -= 1000.0 * (len(self.returns) >= self.wild)
         self._now = euros + (self._now if self._step else 0.0)
         self._step += 1
         self.state = int(self.np_random.random() < 0.5)
@@ -277,6 +277,22 @@ class TestRun:
         scaled = sf.StepMix(world.problem, world.baseline, world.suggested_floor, bounds=sf.KL(scale=0.1))
         above, _ = sf.plot_run(sf.simulate(world, scaled, 300, seed=0, checkpoints=[300])).axes
         assert "NOT CERTIFIED" in above.get_title()
+        assert not any("lower value" in label for label in lines_of(above))
+
+    def test_a_guard_shows_no_value_as_certified_that_is_not(self):
+        """Relative floors rest on comparisons, and after an alarm nothing is certified. The control: a number."""
+        good = sf.Outcomes([0, 1], [0.2, 0.8])
+        absolute, relative = (sf.Guard(floor=f, low=0.0, high=1.0) for f in (0.3, sf.Relative(0.2)))
+        for guard, shown in ((absolute, True), (relative, False)):
+            run = sf.simulate_guard(guard, sf.Outcomes([0, 1], [0.5, 0.5]), good, 2000, seed=0)
+            _, labels = sf.plot_run(run).axes[0].get_legend_handles_labels()
+            assert any("lower value" in label for label in labels) == shown
+        out_of_range = Shop(wild=300)
+        guard = sf.Guard(floor=9.0, low=-15.0, high=60.0, unit="EUR")
+        acts = {"baseline": lambda state: 0, "candidate": {"mailer": lambda state: 1}}
+        run = sf.guard_env(out_of_range, guard, **acts, episodes=400, seed=0, progress=False)
+        above, _ = sf.plot_run(run).axes
+        assert run.alarm and "ALARM" in above.get_title()
         assert not any("lower value" in label for label in lines_of(above))
 
     def test_guards_have_the_same_picture(self):

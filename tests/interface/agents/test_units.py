@@ -192,7 +192,7 @@ EXPECTED_FIELDS = {
     *("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value"),
     *("first_mixture", "first_optimistic", "sources", "by_h", "curve", "counts", "seconds", "interrupted"),
     *("mean_return", "units", "min_cumulative", "knows_baseline_value", "in_sum", "budget", "baseline_cost"),
-    *("max_cost", "trace", "alarm"),
+    *("max_cost", "trace", "alarm", "history"),
 }
 
 

@@ -421,3 +421,29 @@ def test_a_model_of_scikit_learn():
     model = linear_model.LogisticRegression().fit(X, X[:, 0] > 0.5)
     run = played(model, 100, logged=[1.0, 0.0, 1.0] * 100)
     assert run.failed == 0 and run.played["candidate"] > 10
+
+
+def test_a_run_never_cuts_the_ledger_of_another_one_and_knows_its_own(tmp_path):
+    """A mistyped file is refused, and so is a ledger that lost plans which the run remembers. Not a byte changes."""
+    plans = {"ledger": tmp_path / "plans.ledger", "logged": [1.0, 0.0, 1.0] * 100}
+    played(informed, 60, save=tmp_path / "run.npz", **plans)
+    before = plans["ledger"].read_bytes()
+    with pytest.raises(sf.InvalidFile, match="exists"):
+        played(informed, 80, save=tmp_path / "rum.npz", resume=True, **plans)
+    assert plans["ledger"].read_bytes() == before
+    fewer = b"".join(before.splitlines(keepends=True)[:-2])
+    plans["ledger"].write_bytes(fewer)
+    with pytest.raises(sf.InvalidFile, match="not the ledger that this run wrote"):
+        played(informed, 80, save=tmp_path / "run.npz", resume=True, **plans)
+    assert plans["ledger"].read_bytes() == fewer
+    plans["ledger"].write_bytes(before)  # the control
+    played(informed, 80, save=tmp_path / "run.npz", resume=True, **plans)
+    assert sf.check_ledger(plans["ledger"]).closed
+
+
+def test_a_ledger_whose_first_record_was_cut_off_begins_anew(tmp_path):
+    state = GUARD.begin()
+    for left in (b"", b'{"delta":'):
+        (tmp_path / "a.ledger").write_bytes(left)
+        sf.GuardLedger.resume(tmp_path / "a.ledger", GUARD, state).write(GUARD.plan(state))
+        assert not sf.check_ledger(tmp_path / "a.ledger").refusals

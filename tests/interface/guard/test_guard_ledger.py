@@ -344,3 +344,15 @@ def test_a_ledger_of_another_guard_is_not_continued(tmp_path):
         sf.GuardLedger.resume(tmp_path / "text", GUARDS["absolute"], state)
     with pytest.raises(sf.InvalidSetting, match="not made by the guard"):
         sf.GuardLedger(tmp_path / "new", other).write(GUARDS["absolute"].plan(state))
+
+
+@pytest.mark.parametrize("line", [b"[]\n", b"3\n", b"null\n", b'"end"\n'])
+def test_a_line_that_is_no_record_is_refused(tmp_path, line):
+    """JSON that is no object, alone or after an honest record: refused, not an error of the verifier."""
+    guard = sf.Guard(floor=0.4, low=0.0, high=1.0)
+    with sf.GuardLedger(tmp_path / "a.ledger", guard) as ledger:
+        ledger.write(guard.plan(guard.begin()))
+    assert not sf.check_ledger(tmp_path / "a.ledger").refusals  # the control
+    for before in (b"", (tmp_path / "a.ledger").read_bytes()):
+        (tmp_path / "b.ledger").write_bytes(before + line)
+        assert sf.check_ledger(tmp_path / "b.ledger").refusals
