@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from surefoot.base.count_lists import Entries, lists_from
+from surefoot.base.nodes import PLACES
 from surefoot.base.successors import PaidLists, Successors, offsets
 from surefoot.bounds.kl import worst_mean
 from surefoot.numerics.kernels import lists as counting
 from surefoot.numerics.kernels import parts
 from surefoot.numerics.kernels.bernstein import estimate_from, q_bernstein, refresh_bernstein
+from surefoot.numerics.kernels.candidates import bound_candidates
 from surefoot.numerics.kernels.kl import RewardArrays, add, balls_from, refresh_kl
+from surefoot.numerics.kernels.mixing import Rule
+from surefoot.numerics.kernels.portfolio import portfolio_from, seen_returns_from
 from surefoot.numerics.kernels.sparse import (
     HIGH,
     HIGH_UP,
@@ -33,7 +37,8 @@ from surefoot.numerics.kernels.sparse import (
     worst_mean_of_list,
     worst_of_pair,
 )
-from surefoot.numerics.kernels.splices import bound_splices, empty_splices
+from surefoot.numerics.kernels.splices import empty_splices
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, start_from
 
 S, A, H = 5, 2, 3
 PAIRS = S * A
@@ -437,26 +442,26 @@ def evidence_of(kind):
 
 
 @pytest.mark.parametrize("kind", ["balls", "estimate"])
-@pytest.mark.parametrize("h0", [(0, 1, 2, 3), (0, 3), (0, 2)])
-def test_parts_compute_what_one_pass_does(kind, h0, monkeypatch):
-    """Of one part it is `bound_splices`; of more it is not, and has the same bits."""
+@pytest.mark.parametrize("h0", [(0, 1, 2, 3), (0, 1, 3), (0, 3)])
+def test_parts_compute_what_one_pass_does(kind, h0):
+    """The same bits, however many parts there are."""
     pi_b = np.random.default_rng(1).dirichlet(np.ones(A), (H, S))
-    whole = empty_splices(np.array(h0), pi_b)
-    bound_splices(evidence_of(kind), whole, np.zeros(0, dtype=np.int64), 0, S)
+    weights = np.eye(S)[1]
+    start = start_from(weights, np.zeros(S, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
+    seen = seen_returns_from(np.zeros(2, dtype=np.int64), np.zeros(PLACES, dtype=np.int64), (0, 0))
+    returns = BaselineReturns(seen, portfolio_from(), 0.0, False, 1.0, 0.0, -math.inf)
+    rule = Rule(2.0**-10, True, False)
+    candidates = len(h0) if kind == "estimate" or len(h0) == 2 else H + 1
+    whole, L = empty_splices(np.array(h0), pi_b), np.zeros(candidates)
+    nothing = np.zeros(0, dtype=np.int64)
+    floor = bound_candidates(evidence_of(kind), whole, start, returns, rule, nothing, 0, S, L)[1]
     assert whole.V_low.any() and whole.V_up[0].all()
-    asked = []
-    monkeypatch.setattr(parts, "bound_splices", lambda *given: asked.append(given))
-    for n in (2, 3, 7):
-        found = empty_splices(np.array(h0), pi_b)
-        parts.bound_all(evidence_of(kind), found, n)
+    for n in (1, 2, 3, 7):
+        found, mine = empty_splices(np.array(h0), pi_b), np.full(candidates, -1.0)
+        assert parts.bound_in_parts(evidence_of(kind), found, start, returns, rule, mine, n) == floor
         for name in ("V_up", "V_low", "pi_bar"):
             np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
-    assert asked == []
-    for n in (1, 0):
-        parts.bound_all("evidence", whole, n)
-    for given in asked:
-        assert given[:2] == ("evidence", whole) and given[2].shape == (0,) and given[3:] == (0, S)
-    assert len(asked) == 2
+        np.testing.assert_array_equal(mine, L)
 
 
 def test_parts_have_scratch_of_their_own_and_pass_on_what_fails(monkeypatch):
@@ -470,8 +475,9 @@ def test_parts_have_scratch_of_their_own_and_pass_on_what_fails(monkeypatch):
         raise ArithmeticError(given[3:])
 
     monkeypatch.setattr(parts, "bound_states", fails)
+    splices = empty_splices(np.array([0, 3]), np.full((H, S, A), 0.5))
     with pytest.raises(ArithmeticError):
-        parts.bound_all(balls, empty_splices(np.array([0, 3]), np.full((H, S, A), 0.5)), 2)
+        parts.bound_in_parts(balls, splices, None, None, None, np.zeros(2), 2)
 
 
 def test_how_many_cores(monkeypatch):

@@ -144,13 +144,21 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
     assert isinstance(listed.transitions, Lists)
     found = agent.plan(listed)
     exact = 0.0 if word == "paper" else 1e-12
-    np.testing.assert_allclose(found.candidates, dense.candidates, rtol=0, atol=exact)
+    assert_same_values(found, dense, exact)
     assert found.h == dense.h and found.source == dense.source and found.rho == pytest.approx(dense.rho, abs=1e-10)
     assert found.upper == pytest.approx(dense.upper, abs=1e-12)
     assert word in ("relative", "paper") or found.source != "baseline"
     if word != "relative":  # there the last one is an upper value in the readable version
         readable = agent.plan_reference(listed)
-        np.testing.assert_allclose(found.candidates, readable.candidates, rtol=0, atol=1e-9)
+        assert_same_values(found, readable, 1e-9)
+
+
+def assert_same_values(found, other, atol):
+    """Of the candidates that matter: the chosen one, its neighbour, the ends. Others have the same value, or 0."""
+    c = len(found.candidates) - 1 if found.h == 4 else found.h
+    matter = np.isin(np.arange(len(found.candidates)), [0, c - 1, c, len(found.candidates) - 1])
+    close = np.isclose(found.candidates, other.candidates, rtol=0, atol=atol)
+    assert (close | (~matter & (found.candidates == 0.0))).all(), (found.candidates, other.candidates)
 
 
 def dual(p, d, eps, t):
@@ -254,15 +262,18 @@ def test_loops_agree_with_the_reference_loop():
 
 @pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein(scale=1e-4)], ids=["kl", "paper"])
 def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
-    """Of three threads, and of every candidate."""
+    """Of three threads, and of every candidate that is bounded."""
     made, _, found = run
     agent = sf.StepMix(made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None)
-    passes = []
+    passes, values = [], []
     for parts in (1, 3):
-        evidence, splices = agent.evidence(found.counts).model, kernels.empty_splices(agent.h0, agent.pi_b)
-        kernels.refresh_all(evidence)
-        kernels.bound_all(evidence, splices, parts)
+        known, L = agent.evidence(found.counts), np.zeros(4)
+        splices = kernels.empty_splices(agent.slots(known.model), agent.pi_b)
+        kernels.refresh_all(known.model)
+        kernels.bound_in_parts(known.model, splices, known.start, known.returns, agent.rule, L, parts)
         passes.append(splices)
+        values.append(L)
+    np.testing.assert_array_equal(*values)
     for name in ("pi_bar", "V_up", "V_low"):
         np.testing.assert_array_equal(getattr(passes[0], name), getattr(passes[1], name))
     assert passes[0].V_up[0].any()

@@ -249,3 +249,25 @@ def test_a_scaled_radius_is_not_certified():
     agent = sf.StepMix(world.problem, world.baseline, 0.6, bounds=sf.KL(scale=0.5))
     assert "NOT CERTIFIED" in str(agent.promise)
     assert agent.plan(sf.Counts.zeros(world.problem)).safety == "NOT CERTIFIED"
+
+
+@pytest.mark.parametrize("S", [6, 70])
+def test_an_explanation_knows_the_values_of_the_bolder_policy(S, counts_of):
+    """Also after the step from which it is the optimistic one: by the readable bounds, of the policy as a whole."""
+    rng = np.random.default_rng(2)
+    P = np.zeros((S, 2, S))
+    for s, a in np.ndindex(S, 2):
+        P[s, a, rng.choice(S, 2, replace=False)] = rng.dirichlet(np.ones(2))
+    world = sf.TabularMDP(P, rng.random((S, 2)), H=5)
+    pi_b = np.tile([0.995, 0.005], (5, S, 1))
+    counts = counts_of(world, pi_b, 30 * S, seed=0, pooled=True)
+    L = sf.StepMix(world.problem, pi_b, 1.0, delta=0.1, pooled=True, returns=None).plan_reference(counts).candidates
+    h = 3
+    assert L[h] > L[:h].max()
+    floor = 0.5 * (L[h] + L[:h].max())
+    agent = sf.StepMix(world.problem, pi_b, floor, delta=0.1, pooled=True, returns=None)
+    plan = agent.plan(counts)
+    assert plan.source == "mixture" and plan.h == h
+    V_low = agent.bounds.evaluate(agent.model(counts), plan.grounds.bolder).V_low
+    np.testing.assert_allclose(plan.grounds.V_low, V_low, rtol=0, atol=1e-6)
+    assert V_low[plan.h :].any()

@@ -42,7 +42,8 @@ class Decision(NamedTuple):
     U: float  # of a relative floor: an upper bound of the baseline's value
     upper: float
     explorer: Floats  # (H, S, A)
-    V_low: Floats  # (H+1, C, S)
+    V_low: Floats  # (H+1, S) of the bolder neighbour
+    V_low_b: Floats  # (H+1, S) of the last candidate
     by_model: float  # the last candidate's lower value by the model
     by_returns: float  # and by returns
 
@@ -364,28 +365,32 @@ class SpliceAgent(AgentByName):
         known = self.evidence(counts)
         return kernels.PlanInputs(
             evidence=known.model,
-            splices=kernels.empty_splices(self.h0, self.pi_b),
+            splices=kernels.empty_splices(self.slots(known.model), self.pi_b),
             start=known.start,
             returns=known.returns,
             rule=self.rule,
             replan_rule=self.replan_rule.rule,
         )
 
+    def slots(self, evidence: "kernels.Evidence") -> Ints:
+        """The candidates that have values of their own. With balls over lists, splices between the first and the
+        baseline share one place: most are not bounded at all (`kernels.bound_candidates`)."""
+        shared = isinstance(evidence, kernels.SparseBalls) and len(self.h0) > 3
+        return np.array([0, 1, self.problem.H]) if shared else self.h0
+
     def decide(self, known: PlanEvidence, explorer_policy: Floats | None = None) -> "Decision":
         """Bound the candidates and choose: the kernels' part of a plan. `explorer_policy` is an explorer's policy."""
         evidence, start, returns = known.model, known.start, known.returns
         rule, H = self.rule, self.problem.H
-        splices = kernels.empty_splices(self.h0, self.pi_b, explorer_policy)
-        nothing = np.zeros(0, dtype=np.int64)
-        first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
+        splices = kernels.empty_splices(self.slots(evidence), self.pi_b, explorer_policy)
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
+        L, nothing = np.zeros(len(self.h0)), np.zeros(0, dtype=np.int64)
+        first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
         if self.problem.S < kernels.LONG:
-            kernels.bound_splices(evidence, splices, nothing, *first)
+            _, floor = kernels.bound_candidates(evidence, splices, start, returns, rule, nothing, *first, L)
         else:
-            kernels.bound_all(evidence, splices, kernels.cores())
-        L = np.zeros(len(self.h0))
-        floor = kernels.candidate_values(splices, start, returns, rule, L)
+            floor = kernels.bound_in_parts(evidence, splices, start, returns, rule, L, kernels.cores())
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
         if rule.bisections and exit_taken(h, rho, H) == "mixture":
@@ -404,6 +409,8 @@ class SpliceAgent(AgentByName):
         if len(L) > 1:
             L[-1] = max(by_model, by_returns, returns.asserted)
         up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
+        bolder = max(c - 1, 0)
+        tail = int(self.h0[bolder])  # from there on it is pi_bar, whose values are in slot 0
         return Decision(
             c=c,
             h=h,
@@ -414,7 +421,8 @@ class SpliceAgent(AgentByName):
             U=U,
             upper=float(H) if self.problem.rewards_at_least else min(up, float(H)),
             explorer=explorer,
-            V_low=splices.V_low,
+            V_low=np.concatenate([splices.V_low[:tail, min(bolder, len(splices.h0) - 2)], splices.V_low[tail:, 0]]),
+            V_low_b=splices.V_low[:, -1].copy(),
             by_model=by_model,
             by_returns=by_returns,
         )
@@ -465,7 +473,7 @@ class SpliceAgent(AgentByName):
                 by_returns=decision.by_returns,
                 asserted=asserted,
                 bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
-                V_low=decision.V_low[:, bolder].copy(),
+                V_low=decision.V_low,
                 explorer=decision.explorer,
                 U=decision.U,
             ),

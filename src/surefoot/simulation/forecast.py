@@ -421,4 +421,4 @@ def _binding(agent: FloorAgent, expected: _Expected, decision: Decision) -> tupl
     if not isinstance(agent.bounds, KL):
         return ()
     counts = expected.as_counts
-    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low[:, -1]))
+    return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low_b))

@@ -1,4 +1,5 @@
 from .bernstein import estimate_from as estimate_from
+from .candidates import bound_candidates as bound_candidates
 from .episodes import ActivePlan as ActivePlan
 from .episodes import CountArrays as CountArrays
 from .episodes import EpisodeArrays as EpisodeArrays
@@ -43,7 +44,7 @@ from .mixing import exit_taken as exit_taken
 from .mixing import larger_weight as larger_weight
 from .mixing import mix_splices as mix_splices
 from .parts import LONG as LONG
-from .parts import bound_all as bound_all
+from .parts import bound_in_parts as bound_in_parts
 from .parts import cores as cores
 from .pessimism import lower_values as lower_values
 from .pessimism import pessimistic as pessimistic

@@ -1,4 +1,4 @@
-"""One backward pass on all cores: the states of each step in parts, which do not depend on each other.
+"""Backward passes on all cores: the states of each step in parts, which do not depend on each other.
 
 Kernels run without the interpreter's lock, so threads of Python are enough. Every number is computed as in one part.
 """
@@ -6,11 +6,21 @@ Kernels run without the interpreter's lock, so threads of Python are enough. Eve
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
+from surefoot.base.arrays import Floats
+from surefoot.numerics.kernels.candidates import (
+    SLACK,
+    TABLE,
+    begin_range,
+    first_range,
+    next_range,
+    values_of_slots,
+    widen_range,
+)
 from surefoot.numerics.kernels.evidence import Evidence, look_ahead
+from surefoot.numerics.kernels.mixing import Rule
 from surefoot.numerics.kernels.sparse import SparseBalls
-from surefoot.numerics.kernels.splices import Splices, bound_splices, bound_states, cache_aligned
+from surefoot.numerics.kernels.splices import Splices, bound_states, cache_aligned
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start, start_bound
 
 LONG = 5_000  # states from which on a step takes longer than to start threads
 
@@ -20,24 +30,36 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def bound_all(evidence: Evidence, splices: Splices, parts: int) -> None:
-    """`bound_splices` of all states, after anything may have changed, in so many parts."""
+def bound_in_parts(
+    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats, parts: int
+) -> float:
+    """`bound_candidates` of all states, after anything may have changed, in so many parts. Return the floor."""
     H, S, _ = splices.pi_b.shape
-    if parts < 2:
-        bound_splices(evidence, splices, np.zeros(0, dtype=np.int64), 0, S)
-        return
     own = [(_own(evidence), splices._replace(scratch=cache_aligned(*splices.scratch.shape))) for _ in range(parts)]
     ends = [S * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(parts) as pool:
-        for h in reversed(range(H)):
+
+        def bound_step(h: int, slot: int) -> None:
             ahead = S if h < H - 1 else 0
+            look_ahead(evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead])
+            work = [pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1]) for i, mine in enumerate(own)]
+            for done in work:
+                done.result()
+
+        for h in reversed(range(H)):
             for slot, h0 in enumerate(splices.h0.tolist()):
-                if slot > 0 and h0 < h + 2:
-                    continue  # its tail has begun: slot 0's table serves it
-                look_ahead(evidence, splices.V_up[h + 1, slot, :ahead], splices.V_low[h + 1, slot, :ahead])
-                work = [pool.submit(bound_states, *mine, h, slot, ends[i], ends[i + 1]) for i, mine in enumerate(own)]
-                for done in work:
-                    done.result()
+                if slot == 0 or h0 >= h + 2:  # else its tail has begun: slot 0's table serves it
+                    bound_step(h, slot)
+        floor = values_of_slots(splices, start, returns, rule, L)
+        lo, hi = first_range(L, floor) if isinstance(evidence, SparseBalls) else (0, 0)
+        while hi > 0:
+            begin_range(splices, hi)
+            for h in reversed(range(hi)):
+                bound_step(h, TABLE)
+                widen_range(splices, h, lo)
+            value = start_bound(start, splices.V_low[0, TABLE], 1.0)
+            lo, hi = next_range(L, floor, SLACK * H, lo, hi, value)
+    return floor
 
 
 def _own(evidence: Evidence) -> Evidence:

@@ -1,0 +1,172 @@
+"""The lower values of all candidates of a plan; over lists, of those that may be chosen.
+
+A plan plays the first candidate at or above the floor, mixed with its bolder neighbour. Of the splices between pi_bar
+and pi_b, all others need not be bounded, if it is known that they are below the floor; and one backward pass shows that
+of many at once.
+"""
+
+from numba.extending import overload
+
+from surefoot.base.arrays import Floats, Ints
+from surefoot.numerics.kernels.evidence import Evidence, look_ahead
+from surefoot.numerics.kernels.jit import PART, compiled
+from surefoot.numerics.kernels.mixing import Rule, candidate_values
+from surefoot.numerics.kernels.sparse import SparseBalls
+from surefoot.numerics.kernels.splices import Splices, bound_splices, bound_states
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start, start_bound
+
+TABLE = 1  # the slot for splices between pi_bar and pi_b, where there is one slot for them all
+SLACK = 1e-6  # per unit of H: far more than rounding makes of a value
+
+
+def bound_candidates(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    states: Ints,
+    first_lo: int,
+    first_hi: int,
+    L: Floats,
+) -> tuple[bool, float]:
+    """Bound the candidates, in L. Return whether pi_bar changed, and the floor. `states`, `first_lo`, `first_hi` are as
+    in `bound_splices`.
+
+    Balls over lists bound what may be chosen; the rest of L is 0, which any policy is worth. The paper's lower values
+    depend on upper ones, so no pass bounds many splices at once: with them, as with tables, all are bounded.
+    """
+    if isinstance(evidence, SparseBalls):
+        return bound_some(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
+    return bound_every(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
+
+
+@overload(bound_candidates, jit_options=PART)
+def _bound_candidates(evidence, splices, start, returns, rule, states, first_lo, first_hi, L):  # type: ignore[no-untyped-def]
+    chosen = bound_some if evidence.instance_class is SparseBalls else bound_every
+
+    def call(evidence, splices, start, returns, rule, states, first_lo, first_hi, L):  # type: ignore[no-untyped-def]
+        return chosen(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
+
+    return call
+
+
+@compiled
+def bound_every(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    states: Ints,
+    first_lo: int,
+    first_hi: int,
+    L: Floats,
+) -> tuple[bool, float]:
+    """Bound all candidates: each has a slot."""
+    moved = bound_splices(evidence, splices, states, first_lo, first_hi)
+    return moved, candidate_values(splices, start, returns, rule, L)
+
+
+@compiled
+def bound_some(
+    evidence: Evidence,
+    splices: Splices,
+    start: Start,
+    returns: BaselineReturns,
+    rule: Rule,
+    states: Ints,
+    first_lo: int,
+    first_hi: int,
+    L: Floats,
+) -> tuple[bool, float]:
+    """Bound the candidates that may be chosen: pi_bar, the first splice and pi_b, then others as `next_range` asks."""
+    moved = bound_splices(evidence, splices, states, first_lo, first_hi)
+    floor = values_of_slots(splices, start, returns, rule, L)
+    lo, hi = first_range(L, floor)
+    while hi > 0:
+        bound_range(evidence, splices, lo, hi, first_lo, first_hi)
+        value = start_bound(start, splices.V_low[0, TABLE], 1.0)
+        lo, hi = next_range(L, floor, SLACK * splices.pi_b.shape[0], lo, hi, value)
+    return moved, floor
+
+
+@compiled
+def values_of_slots(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
+    """Write the lower values of the candidates that have a slot of their own into L, 0 for others; return the floor."""
+    slots, last = splices.h0.shape[0], L.shape[0] - 1
+    floor = candidate_values(splices, start, returns, rule, L[:slots])
+    L[last] = L[slots - 1]
+    for c in range(slots - 1, last):
+        L[c] = 0.0
+    return floor
+
+
+@compiled
+def first_range(L: Floats, floor: float) -> tuple[int, int]:
+    """The splices of which a value is needed after those of pi_bar, the first splice and pi_b: all, or (0, 0), none."""
+    if L.shape[0] < 4 or L[0] >= floor or L[1] >= floor:
+        return 0, 0
+    return 2, L.shape[0] - 2
+
+
+@compiled
+def next_range(L: Floats, floor: float, slack: float, lo: int, hi: int, value: float) -> tuple[int, int]:
+    """The splices to bound next, after lo..hi turned out to be worth at most `value`; (0, 0): no others are needed.
+
+    All before lo are below the floor. What is looked for are the first at or above it, and its bolder neighbour, which
+    is bounded last. The value of a single splice, lo = hi, is written into L.
+    """
+    last = L.shape[0] - 2
+    if lo == hi:
+        L[lo] = value
+        if value >= floor:
+            return lo - 1, lo - 1
+        if lo == last or L[lo + 1] >= floor:
+            return 0, 0
+        return lo + 1, last
+    if value < floor - slack:
+        return (last, last) if hi == last else (hi + 1, last)
+    return lo, (lo + hi) // 2
+
+
+@compiled
+def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int, first_lo: int, first_hi: int) -> None:
+    """Write lower values into TABLE that are at least those of all splices lo..hi; for lo = hi, its own.
+
+        W_hi = V_low of pi_bar,   W_h = the backup of W_{h+1} by pi_b, or, from step lo on, V_low of pi_bar if larger.
+
+    A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in lower values.
+    """
+    H, S, _ = splices.pi_b.shape
+    begin_range(splices, hi)
+    for h in range(hi - 1, -1, -1):
+        s_lo, s_hi = (first_lo, first_hi) if h == 0 else (0, S)
+        ahead = S if h < H - 1 else 0
+        look_ahead(evidence, splices.V_up[h + 1, TABLE, :ahead], splices.V_low[h + 1, TABLE, :ahead])
+        bound_states(evidence, splices, h, TABLE, s_lo, s_hi)
+        widen_range(splices, h, lo)
+
+
+@compiled
+def begin_range(splices: Splices, hi: int) -> None:
+    """Let TABLE begin with the values of pi_bar at step hi."""
+    for s in range(splices.V_low.shape[2]):
+        splices.V_up[hi, TABLE, s] = splices.V_up[hi, 0, s]
+        splices.V_low[hi, TABLE, s] = splices.V_low[hi, 0, s]
+
+
+@compiled
+def widen_range(splices: Splices, h: int, lo: int) -> None:
+    """Let TABLE be worth at least what pi_bar is from step h on, if a splice from lo on may begin there."""
+    if h < lo:
+        return
+    W, V = splices.V_low[h, TABLE], splices.V_low[h, 0]
+    for s in range(W.shape[0]):
+        W[s] = max(W[s], V[s])
+
+
+@compiled
+def step_of(splices: Splices, L: Floats, c: int) -> int:
+    """The step before which candidate c is pi_b. Where splices share a slot, all steps are candidates."""
+    return int(splices.h0[c]) if splices.h0.shape[0] == L.shape[0] else c
