@@ -39,7 +39,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
 # ---- The search -----------------------------------------------------------------------------------------------------
 
 
-def searched(values, floor, excess=0.0, slack=0.0):
+def searched(values, floor, excess=0.0, H=0):
     """Run the search over known values. Return L and what was asked. A range is worth `excess` more than its best."""
     L = np.zeros(len(values))
     L[0], L[1], L[-1] = values[0], values[1], values[-1]
@@ -48,17 +48,17 @@ def searched(values, floor, excess=0.0, slack=0.0):
     while hi > 0:
         asked.append((lo, hi))
         assert len(asked) < 100 and 1 <= lo <= hi <= len(values) - 2
-        lo, hi = next_range(L, floor, slack, lo, hi, max(values[lo : hi + 1]) + excess * (lo < hi))
+        lo, hi = next_range(L, floor, H, lo, hi, max(values[lo : hi + 1]) + excess * (lo < hi))
     return L, asked
 
 
 @pytest.mark.parametrize("C", [4, 5, 6, 9])
-@pytest.mark.parametrize(("excess", "slack"), [(0.0, 0.0), (0.5, 0.0), (10.0, 0.0), (0.0, 0.5), (-0.25, 0.5)])
-def test_the_search_chooses_as_all_values_do(C, excess, slack):
+@pytest.mark.parametrize(("excess", "H"), [(0.0, 0), (0.5, 0), (10.0, 0), (0.0, 500_000), (-0.25, 500_000)])
+def test_the_search_chooses_as_all_values_do(C, excess, H):
     """For every pattern of above and below. The neighbour is bounded last, since its table is read afterwards."""
     for above in itertools.product([False, True], repeat=C):
         values = np.where(above, 1.5, 0.25) + np.arange(C) / 64
-        L, asked = searched(values, 1.0, excess, slack)
+        L, asked = searched(values, 1.0, excess, H)
         c, rho, reached = choose(values, 1.0, True)
         assert choose(L, 1.0, True) == (c, rho, reached)
         bounded = {lo for lo, hi in asked if lo == hi} | {0, 1, C - 1}
@@ -93,13 +93,21 @@ def test_what_the_search_asks():
     assert searched(high, 1.0)[1] == [(2, 20), (2, 11), (2, 6), (7, 20), (7, 13), (7, 10), (7, 8), (7, 7), (6, 6)]
     assert searched(np.full(22, 1.0), 1.0)[1] == []
     assert searched(np.array([0.0, 1.0, 0.0, 0.0]), 1.0)[1] == []
+    assert searched(np.array([1.0, 0.0, 0.0, 0.0]), 1.0)[1] == []
     assert searched(np.array([0.0, 0.0, 1.0, 1.0]), 1.0)[1] == [(2, 2), (1, 1)]
+
+
+def test_the_search_ends():
+    """After the last splice that is below the floor, and after the neighbour of the one that is above."""
+    assert first_range(np.array([1.0, 0.0, 0.0, 0.0]), 1.0) == (0, 0)
+    assert next_range(np.zeros(5), 1.0, 0, 3, 3, 0.5) == (0, 0)
+    assert next_range(np.array([0.0, 0.0, 0.0, 1.0, 0.0]), 1.0, 0, 2, 2, 0.5) == (0, 0)
 
 
 def test_a_range_within_the_slack_is_looked_into():
     values = np.array([0.0, 0.0, 0.75, 0.75, 0.75, 2.0])
-    assert searched(values, 1.0, slack=0.125)[1] == [(2, 4), (4, 4)]
-    assert searched(values, 1.0, slack=0.25)[1] == [(2, 4), (2, 3), (2, 2), (3, 4), (3, 3), (4, 4)]
+    assert searched(values, 1.0, H=125_000)[1] == [(2, 4), (4, 4)]
+    assert searched(values, 1.0, H=250_001)[1] == [(2, 4), (2, 3), (2, 2), (3, 4), (3, 3), (4, 4)]
 
 
 @pytest.mark.parametrize("C", [1, 2, 3])
@@ -163,8 +171,8 @@ def in_full(agent, known):
 @pytest.mark.usefixtures("lists")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_range_is_worth_at_least_each_of_its_splices(seed):
-    """And no more than the best policy by lower values; a single splice has its own bits."""
-    agent, known = made(seed)
+    """A single splice has its own bits, and, with the upper values that a relative floor needs, their bits, too."""
+    agent, known = made(seed, sf.Relative(0.2))
     splices, _, _ = in_full(agent, known)
     H, S = agent.problem.H, agent.problem.S
     found = empty_splices(np.array([0, 1, H]), agent.pi_b)
@@ -175,6 +183,7 @@ def test_a_range_is_worth_at_least_each_of_its_splices(seed):
         W = found.V_low[:hi, TABLE]
         if lo == hi:
             np.testing.assert_array_equal(W, splices.V_low[:hi, hi])
+            np.testing.assert_array_equal(found.V_up[:hi, TABLE], splices.V_up[:hi, hi])
             continue
         for h in range(hi):
             splice = [splices.V_low[h, c if h < c else 0] for c in range(lo, hi + 1)]
@@ -201,9 +210,10 @@ def test_only_first_states_are_bounded_at_the_first_step():
     agent, known = made(1)
     found = empty_splices(np.array([0, 1, 6]), agent.pi_b)
     bound_splices(known.model, found, NOTHING, 0, 6)
-    found.V_low[0, TABLE] = -1.0
+    found.V_low[:3, TABLE] = -1.0
     bound_range(known.model, found, 3, 3, 2, 4)
     assert (found.V_low[0, TABLE] >= 0.0).tolist() == [False, False, True, True, False, False]
+    assert (found.V_low[1:3, TABLE] >= 0.0).all()
 
 
 def test_a_table_begins_with_pi_bar_and_is_widened_by_it():

@@ -87,7 +87,7 @@ def bound_some(
     while hi > 0:
         bound_range(evidence, splices, lo, hi, first_lo, first_hi)
         value = start_bound(start, splices.V_low[0, TABLE], 1.0)
-        lo, hi = next_range(L, floor, SLACK * splices.pi_b.shape[0], lo, hi, value)
+        lo, hi = next_range(L, floor, splices.pi_b.shape[0], lo, hi, value)
     return moved, floor
 
 
@@ -111,7 +111,7 @@ def first_range(L: Floats, floor: float) -> tuple[int, int]:
 
 
 @compiled
-def next_range(L: Floats, floor: float, slack: float, lo: int, hi: int, value: float) -> tuple[int, int]:
+def next_range(L: Floats, floor: float, H: int, lo: int, hi: int, value: float) -> tuple[int, int]:
     """The splices to bound next, after lo..hi turned out to be worth at most `value`; (0, 0): no others are needed.
 
     All before lo are below the floor. What is looked for are the first at or above it, and its bolder neighbour, which
@@ -125,7 +125,7 @@ def next_range(L: Floats, floor: float, slack: float, lo: int, hi: int, value: f
         if lo == last or L[lo + 1] >= floor:
             return 0, 0
         return lo + 1, last
-    if value < floor - slack:
+    if value < floor - SLACK * H:
         return (last, last) if hi == last else (hi + 1, last)
     return lo, (lo + hi) // 2
 
@@ -138,12 +138,11 @@ def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int, first_lo
 
     A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in lower values.
     """
-    H, S, _ = splices.pi_b.shape
+    S = splices.pi_b.shape[1]
     begin_range(splices, hi)
     for h in range(hi - 1, -1, -1):
         s_lo, s_hi = (first_lo, first_hi) if h == 0 else (0, S)
-        ahead = S if h < H - 1 else 0
-        look_ahead(evidence, splices.V_up[h + 1, TABLE, :ahead], splices.V_low[h + 1, TABLE, :ahead])
+        look_ahead(evidence, splices.V_up[h + 1, TABLE], splices.V_low[h + 1, TABLE])
         bound_states(evidence, splices, h, TABLE, s_lo, s_hi)
         widen_range(splices, h, lo)
 

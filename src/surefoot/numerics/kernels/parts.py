@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.candidates import (
-    SLACK,
     TABLE,
     begin_range,
     first_range,
@@ -58,7 +57,7 @@ def bound_in_parts(
                 bound_step(h, TABLE)
                 widen_range(splices, h, lo)
             value = start_bound(start, splices.V_low[0, TABLE], 1.0)
-            lo, hi = next_range(L, floor, SLACK * H, lo, hi, value)
+            lo, hi = next_range(L, floor, H, lo, hi, value)
     return floor
 
 
