@@ -101,6 +101,7 @@ def test_the_search_ends():
     """After the last splice that is below the floor, and after the neighbour of the one that is above."""
     assert first_range(np.array([1.0, 0.0, 0.0, 0.0]), 1.0) == (0, 0)
     assert next_range(np.zeros(5), 1.0, 0, 3, 3, 0.5) == (0, 0)
+    assert next_range(np.zeros(6), 1.0, 0, 2, 4, 1.0) == (2, 3)  # one may be just at the floor
     assert next_range(np.array([0.0, 0.0, 0.0, 1.0, 0.0]), 1.0, 0, 2, 2, 0.5) == (0, 0)
 
 
@@ -125,7 +126,7 @@ def test_steps_of_candidates():
 # ---- Passes ---------------------------------------------------------------------------------------------------------
 
 
-def problem(seed, S=6, A=2, H=6):
+def problem(seed, S=7, A=2, H=6):
     rng = np.random.default_rng(seed)
     P = np.zeros((S, A, S))
     for s, a in itertools.product(range(S), range(A)):
@@ -196,23 +197,20 @@ def test_a_range_is_worth_at_least_each_of_its_splices(seed):
 @pytest.mark.usefixtures("lists")
 def test_a_range_without_pi_bar_on_its_way_is_no_bound():
     """The control: the last splice of a range alone may be worth less than another one."""
-    short = 0
-    for seed in range(4):
+    for seed in (0, 1, 4, 7):
         agent, known = made(seed)
-        splices, _, _ = in_full(agent, known)
-        values = splices.V_low[0, 1:-1]
-        short += bool((values.max(axis=0) > values[-1] + 1e-6).any())
-    assert short == 4
+        values = in_full(agent, known)[0].V_low[0, 1:-1]
+        assert (values.max(axis=0) > values[-1] + 1e-6).any()
 
 
 @pytest.mark.usefixtures("lists")
 def test_only_first_states_are_bounded_at_the_first_step():
     agent, known = made(1)
     found = empty_splices(np.array([0, 1, 6]), agent.pi_b)
-    bound_splices(known.model, found, NOTHING, 0, 6)
+    bound_splices(known.model, found, NOTHING, 0, 7)
     found.V_low[:3, TABLE] = -1.0
     bound_range(known.model, found, 3, 3, 2, 4)
-    assert (found.V_low[0, TABLE] >= 0.0).tolist() == [False, False, True, True, False, False]
+    assert (found.V_low[0, TABLE] >= 0.0).tolist() == [False, False, True, True, False, False, False]
     assert (found.V_low[1:3, TABLE] >= 0.0).all()
 
 
@@ -236,7 +234,7 @@ FLOORS = (0.05, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0, 1.02, 1.5)
 
 
 @pytest.mark.usefixtures("lists")
-@pytest.mark.parametrize("seed", [0, 1, 4, 5, 7])
+@pytest.mark.parametrize("seed", [0, 1, 4, 7, 11])
 def test_a_plan_is_the_one_of_all_candidates(seed):
     """For floors between and beyond the values of all candidates: the same choice and the same bits, also in parts."""
     agent, known = made(seed)
@@ -250,7 +248,7 @@ def test_a_plan_is_the_one_of_all_candidates(seed):
         expected = all_values.copy()
         found = empty_splices(agent.slots(model), agent.pi_b)
         L = np.full(len(expected), -1.0)
-        moved, at = bound_some(model, found, start, returns, rule, NOTHING, 0, 6, L)
+        moved, at = bound_some(model, found, start, returns, rule, NOTHING, 0, 7, L)
         assert moved and at == floor
         c, rho, reached = choose(expected, floor, True)
         assert choose(L, floor, True) == (c, rho, reached)
@@ -271,7 +269,7 @@ def test_pi_bar_that_stays_the_same_has_not_changed():
     agent, known = made(0)
     found = empty_splices(agent.slots(known.model), agent.pi_b)
     L, rule = np.zeros(7), Rule(0.5, True, False)
-    given = known.model, found, known.start, known.returns, rule, NOTHING, 0, 6, L
+    given = known.model, found, known.start, known.returns, rule, NOTHING, 0, 7, L
     assert bound_some(*given) == (True, 0.5)
     assert bound_some(*given) == (False, 0.5)
 
@@ -282,7 +280,7 @@ def test_the_paper_s_bounds_bound_all(monkeypatch):
     agent, known = made(2, bounds=sf.Bernstein(scale=1e-5))
     splices, L, floor = in_full(agent, known)
     found, mine = empty_splices(agent.slots(known.model), agent.pi_b), np.zeros(7)
-    given = known.model, found, known.start, known.returns, agent.rule, NOTHING, 0, 6, mine
+    given = known.model, found, known.start, known.returns, agent.rule, NOTHING, 0, 7, mine
     assert bound_candidates(*given)[1] == floor
     np.testing.assert_array_equal(mine, L)
     np.testing.assert_array_equal(found.V_low, splices.V_low)
