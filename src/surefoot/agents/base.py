@@ -19,7 +19,7 @@ from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
 from surefoot.task.episode import BaselineLabel
-from surefoot.task.fitting import check_counts, check_flow, require_claimed
+from surefoot.task.fitting import check_counts, check_flow, require_claimed, require_no_alarm
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
 from surefoot.task.sameness import parts
@@ -210,6 +210,7 @@ class CountingAgent(FrozenRecord, ABC):
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
         require_claimed(given)
+        require_no_alarm(given)
         self.require_claimed_account(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)

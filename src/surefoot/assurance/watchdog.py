@@ -23,16 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent
-from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.plan import Plan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
 from surefoot.guard import Guard
-from surefoot.task.policy import EpisodicMixture, uniform
+from surefoot.task.policy import uniform
 from surefoot.task.units import Units
 
 # There is one bet for each of these shortfalls, in parts of the range (for returns of 0 or 1, the capital of the stake
@@ -194,28 +192,6 @@ class Watch:
             last=self.last + 1 if streak > 0.0 else 0,
             total_of_last=self.total_of_last + G if streak > 0.0 else 0.0,
             streak=streak,
-        )
-
-    def frozen(self, plan: Plan, agent: CountingAgent) -> Plan:
-        """Return the plan after an alarm: only the baseline, whatever this plan would have been."""
-        grounds, policy = plan.grounds, agent.pi_b
-        proved = 0.0
-        if isinstance(grounds, SpliceGrounds):
-            proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
-            grounds = grounds._replace(lower=proved)
-        coin = isinstance(plan.policy, EpisodicMixture)
-        return Plan(
-            policy=EpisodicMixture(policy, plan.policy.second, 0.0) if coin else policy,  # type: ignore[union-attr]
-            source="baseline",
-            h=agent.problem.H,
-            rho=0.0,
-            lower=agent.problem.units.to_user(proved),
-            upper=plan.upper,
-            candidates=plan.candidates,
-            label=plan.label,
-            safety="NOT CERTIFIED" if plan.safety == "NOT CERTIFIED" else "trusted",
-            grounds=grounds,
-            alarm=str(self.alarm),
         )
 
     def arrays(self) -> dict[str, Floats]:

@@ -296,3 +296,53 @@ def test_a_damaged_file_is_refused(name, change, tmp_path):
     np.savez_compressed(path, **{**arrays, name: change(arrays[name])})
     with pytest.raises(sf.InvalidFile):
         sf.load_learner(path, agent(LOW))
+
+
+def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
+    """Also after they were saved, copied or added to others; nobody begins with them. Before, such a plan said that it
+    was certified."""
+    run = learnt(HIGH)
+    run.counts.save(tmp_path / "counts.npz")
+    more = sf.learn(environment(), agent(HIGH), 5, seed=1).counts
+    for counts in (run.counts, sf.Counts.load(tmp_path / "counts.npz"), run.counts.copy(), more.merge(run.counts)):
+        plan = agent(HIGH).plan(counts)
+        assert plan.frozen and plan.source == "baseline" and plan.safety == "trusted"
+        assert plan.explain().startswith("ALARM after") and "ertified" not in plan.explain()
+    for begin in (
+        lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
+        lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
+    ):
+        with pytest.raises(sf.InvalidCounts, match="raised an alarm over these counts.*Begin without them"):
+            begin()
+    fine = learnt(LOW)
+    assert fine.counts.alarm == "" and not agent(LOW).plan(fine.counts).frozen  # control
+    sf.Learner(agent(LOW), 1, fine.counts.copy())
+
+
+def test_a_learner_from_before_the_mark_is_frozen_and_marked():
+    """Counts that an earlier version saved do not say that there was an alarm: the watch does."""
+    learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), absorbing_state=2)
+    play(learner, 120)
+    learner.counts.alarm = ""
+    later = sf.Learner(agent(HIGH), 0, learner.counts, watchdog=learner.watch, absorbing_state=2)
+    assert later.counts.alarm == str(learner.watch.alarm)
+    assert later.begin().frozen
+
+
+def test_certify_says_that_the_run_was_frozen_and_that_nothing_was_certified(tmp_path, capsys):
+    from surefoot.assurance import verifier
+
+    path, fine = tmp_path / "alarm.ledger", tmp_path / "fine.ledger"
+    learnt(HIGH, ledger=path)
+    verdict = sf.check_ledger(path)
+    assert verdict.off_baseline == 0 and verdict.certified == 0
+    assert verifier.main([str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "\nNothing was certified: every plan is the baseline\n" in said
+    assert f"\nALARM after {verdict.frozen_after} episodes" in said
+    learnt(LOW, ledger=fine)
+    verdict = sf.check_ledger(fine)
+    assert verdict.frozen_after is None and verdict.off_baseline > 0  # control
+    assert verifier.main([str(fine)]) == 0
+    said = capsys.readouterr().out
+    assert "ALARM" not in said and "plan is the baseline" not in said
