@@ -183,10 +183,14 @@ class CountingAgent(FrozenRecord, ABC):
             return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
         if self.floor is None or floor == own:
             return promise
-        kept = (
-            str(self.floor) if isinstance(self.floor, BaselineFloor) else self.problem.units.amount(float(self.floor))
-        )
-        return promise.for_another_floor(kept)
+        return promise.for_another_floor(self.floor_text)
+
+    @property
+    def floor_text(self) -> str:
+        """The floor for people, with the name of its units; of an agent that has one."""
+        assert self.floor is not None
+        units = self.problem.units
+        return self.floor.text(units) if isinstance(self.floor, BaselineFloor) else units.amount(float(self.floor))
 
     when = alias("replan_rule")
     told_value = alias("known_baseline_value")

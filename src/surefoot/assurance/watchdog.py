@@ -44,6 +44,10 @@ MOST = 0.9  # lambda (1 - f) is at most this: no stake is ever lost completely
 # ulp outside its range. It is subtracted in every episode, and is far more than the rounding errors of the logarithms.
 MARGIN = 1e-8
 STATE = ("episodes", "total", "last", "total_of_last", "streak")  # the order in a file; log_wealth follows
+NO_NUMBER = (
+    "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns with. Give "
+    "it a number as its floor, in the units of your rewards (floor=90.0, say), or leave watchdog out."
+)
 LEAST_SPAN = 1e-6  # times H: a range that is a single point is made wider, which is sound
 
 
@@ -78,10 +82,7 @@ class Watchdog:
     def on_guard(self, guard: Guard) -> "Watch":
         """Start to watch the episodes of a guard."""
         if isinstance(guard.floor, BaselineFloor):
-            raise InvalidSetting(
-                "The guard's floor is relative to the baseline's value, which is unknown: there is no number to "
-                "compare returns with. Use a floor in units of return, or leave watchdog out."
-            )
+            raise InvalidSetting(f"The guard {NO_NUMBER}")
         level = (guard.floor - guard.low) / (guard.high - guard.low)
         return Watch(Bet.on(self.alpha, level, 0.0, 1.0), Units(guard.low, guard.high, 1, guard.unit))
 
@@ -282,6 +283,8 @@ def require_watchable(agent: Agent) -> CountingAgent:
     reason = _why_not_watchable(agent)
     if reason is not None:
         raise InvalidSetting(f"{agent.name} {reason}. Leave watchdog out.")
+    if isinstance(agent.floor, BaselineFloor):
+        raise InvalidSetting(f"{agent.name} {NO_NUMBER}")
     return agent
 
 
@@ -293,11 +296,6 @@ def _why_not_watchable(agent: CountingAgent) -> str | None:
         return "keeps no floor: there is nothing to watch"
     if agent.in_sum:
         return "keeps the sum of all episodes above the floor, and single ones may be below: a watchdog looks at each"
-    if isinstance(agent.floor, BaselineFloor):
-        return (
-            "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns "
-            "with. Use a floor in units of return"
-        )
     if agent.problem.rewards_at_least:
         return "knows only lower bounds of some rewards: returns computed from them may be below the true ones"
     return None

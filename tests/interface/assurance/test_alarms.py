@@ -312,7 +312,7 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
         lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
         lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
     ):
-        with pytest.raises(sf.InvalidCounts, match="raised an alarm over these counts.*Begin without them"):
+        with pytest.raises(sf.InvalidCounts, match=r"raised an alarm over these counts.*Begin without them"):
             begin()
     fine = learnt(LOW)
     assert fine.counts.alarm == "" and not agent(LOW).plan(fine.counts).frozen  # control
