@@ -346,3 +346,39 @@ def test_certify_says_that_the_run_was_frozen_and_that_nothing_was_certified(tmp
     assert verifier.main([str(fine)]) == 0
     said = capsys.readouterr().out
     assert "ALARM" not in said and "plan is the baseline" not in said
+
+
+def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_path):
+    """The process ends in the middle of writing; the half of a file that it leaves has another name."""
+    import subprocess
+    import sys
+
+    path = tmp_path / "learner.npz"
+    code = (
+        "import os, sys, surefoot as sf\n"
+        "from surefoot.base import files\n"
+        "world = sf.world('trap')\n"
+        "learner = sf.Learner(sf.StepMix(world.problem, world.baseline, 0.6), 7)\n"
+        "sf.save_learner(learner, sys.argv[1])\n"
+        "def killed(stream, **arrays):\n"
+        "    stream.write(b'half of it')\n"
+        "    stream.flush()\n"
+        "    os._exit(9)\n"
+        "files.np.savez_compressed = killed\n"
+        "sf.save_learner(learner, sys.argv[1])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
+    (half,) = [other for other in tmp_path.iterdir() if other != path]
+    assert half.read_bytes() == b"half of it" and half.name.endswith(".partial")  # control: it was under way
+    world = sf.world("trap")
+    assert sf.load_learner(path, sf.StepMix(world.problem, world.baseline, 0.6)).seed == 7
+
+
+def test_a_relative_floor_is_refused_with_what_to_do():
+    known = problem()
+    relative = sf.EpsMix(known, sf.embed_policy(known, BASELINE[0]), sf.Below(0.5))
+    words = r"no number to compare returns with. Give it a number as its floor, in the units of your rewards"
+    with pytest.raises(sf.InvalidSetting, match=words):
+        sf.Watchdog().on(relative)
+    with pytest.raises(sf.InvalidSetting, match=words):
+        sf.Watchdog().on_guard(sf.Guard(low=0.0, high=1.0, floor=sf.Below(0.1)))
