@@ -74,21 +74,23 @@ class Written(NamedTuple):
     emptied: bool = False  # are rows without any value those that had not the fields of the header?
 
 
-def all_faults(
-    paths: Paths,
-    columns: Mapping[str, str] | None,
-    horizon: int | None,
-    states: Declared,
-    actions: Declared,
-    reward_range: tuple[float, float] | None,
-    memory: str,
-    called: str = "",
-) -> LogReport:
+class Asked(NamedTuple):
+    """What a log is held against."""
+
+    columns: Mapping[str, str] | None
+    horizon: int | None
+    states: Declared
+    actions: Declared
+    reward_range: tuple[float, float] | None
+    memory: str
+
+
+def all_faults(paths: Paths, asked: Asked, called: str = "") -> LogReport:
     """Return every kind of fault that is found in the rows of a log, each with its number and its first rows.
 
     `called`: what the log is called of which this is a copy, whose torn rows have no values.
     """
-    with _as_written(paths, columns, memory) as written:
+    with _as_written(paths, asked.columns, asked.memory) as written:
         if called:
             written = written._replace(log=replace(written.log, where=called), emptied=True)  # noqa: PLW2901
         log = written.log
@@ -97,10 +99,10 @@ def all_faults(
             *_missing(written),
             *_words(written),
             *_mixed(written),
-            *_rewards(written, reward_range),
-            *_undeclared(written, "state", ("state", "next_state"), states),
-            *_undeclared(written, "action", ("action",), actions),
-            *_chains(written, horizon),
+            *_rewards(written, asked.reward_range),
+            *_undeclared(written, "state", ("state", "next_state"), asked.states),
+            *_undeclared(written, "action", ("action",), asked.actions),
+            *_chains(written, asked.horizon),
         ]
         return LogReport(log.where, int(rows), int(episodes), tuple(found))
 
@@ -298,16 +300,7 @@ def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
     yield from _found(written, in_order(final, whole), faults, final)
 
 
-def _beside_torn_rows(
-    paths: Paths,
-    columns: Mapping[str, str] | None,
-    horizon: int | None,
-    states: Declared,
-    actions: Declared,
-    reward_range: tuple[float, float] | None,
-    memory: str,
-    refused: InvalidLog,
-) -> LogReport | None:
+def _beside_torn_rows(paths: Paths, asked: Asked, refused: InvalidLog) -> LogReport | None:
     """Return the faults of a CSV of which some rows have not the fields of the header: these, and those of the others.
 
     None: it is another kind of file, or no row is like that.
@@ -316,12 +309,12 @@ def _beside_torn_rows(
     if reader != "read_csv":
         return None
     with tempfile.TemporaryDirectory(prefix="surefoot-") as folder:
-        copies, torn = with_equal_fields(files, column_names(columns).values(), Path(folder))
+        copies, torn = with_equal_fields(files, column_names(asked.columns).values(), Path(folder))
         if not torn:
             return None
         first = finding_of(torn, len(files) > 1)
         try:
-            others = all_faults(copies, columns, horizon, states, actions, reward_range, memory, where)
+            others = all_faults(copies, asked, where)
         except InvalidLog:
             return LogReport(where, 0, 0, (first,)).with_error(str(refused))
     return replace(others, findings=(first, *others.findings))
@@ -358,11 +351,12 @@ def check_log(
     except InvalidLog as refusal:
         refused = refusal
         report = None if report is None else report.with_error(str(refusal))
+    asked = Asked(columns, steps, states, actions, reward_range, memory)
     every: LogReport | None
     try:
-        every = all_faults(paths, columns, steps, states, actions, reward_range, memory)
+        every = all_faults(paths, asked)
     except InvalidLog as refusal:  # not even its values can be read one by one
-        every = _beside_torn_rows(paths, columns, steps, states, actions, reward_range, memory, refusal)
+        every = _beside_torn_rows(paths, asked, refusal)
     if every is not None and every.findings:
         unlike = refused is not None and report is None and not any(found.what == "word" for found in every.errors)
         unlike = unlike and not any(found.what == "fields" for found in every.errors)
