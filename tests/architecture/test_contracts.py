@@ -79,6 +79,7 @@ WORLDS = {
     "envs.gymnasium",
 }  # who may see the true worlds
 DYNAMIC = {  # who imports by a name that is computed
+    "cli.forecasts": "the user's own environment, MODULE:CLASS on the command line",
     "offline.logs.warehouse": "ibis with pandas and pyarrow: all of them or a message that names the extra",
     "studies.run.runner": "whether Dask is installed",
 }

@@ -19,7 +19,7 @@ from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
 from surefoot.task.episode import BaselineLabel
-from surefoot.task.fitting import check_counts, check_flow, require_claimed
+from surefoot.task.fitting import check_counts, check_flow, require_claimed, require_no_alarm
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
 from surefoot.task.sameness import parts
@@ -183,10 +183,14 @@ class CountingAgent(FrozenRecord, ABC):
             return promise.for_another_floor(f"costs within {self.cost_budget.budget:g}")
         if self.floor is None or floor == own:
             return promise
-        kept = (
-            str(self.floor) if isinstance(self.floor, BaselineFloor) else self.problem.units.amount(float(self.floor))
-        )
-        return promise.for_another_floor(kept)
+        return promise.for_another_floor(self.floor_text)
+
+    @property
+    def floor_text(self) -> str:
+        """The floor for people, with the name of its units; of an agent that has one."""
+        assert self.floor is not None
+        units = self.problem.units
+        return self.floor.text(units) if isinstance(self.floor, BaselineFloor) else units.amount(float(self.floor))
 
     when = alias("replan_rule")
     told_value = alias("known_baseline_value")
@@ -210,6 +214,7 @@ class CountingAgent(FrozenRecord, ABC):
         given = Counts.zeros(self.problem, self.pooled) if counts is None else counts
         self.check_counts(given)
         require_claimed(given)
+        require_no_alarm(given)
         self.require_claimed_account(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)

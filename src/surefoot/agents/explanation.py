@@ -21,6 +21,7 @@ from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
+from surefoot.task.steps import common_start, step_name
 
 
 class Planner(Protocol):
@@ -32,6 +33,8 @@ class Planner(Protocol):
     def pi_b(self) -> Floats: ...  # noqa: D102
     @property
     def floor(self) -> Floor | None: ...  # noqa: D102
+    @property
+    def floor_text(self) -> str: ...  # noqa: D102
     @property
     def bounds(self) -> Bounds: ...  # noqa: D102
     @property
@@ -146,9 +149,10 @@ def _next(plan: Plan, grounds: SpliceGrounds) -> str:
         return "the optimistic policy" if grounds.agent.explorer is None else "the explorer's policy"
     if grounds.agent.rule.by_coin:
         return f"the explorer with probability {plan.rho:.4g}, else the baseline, for the whole episode"
+    at = step_name(grounds.agent.problem, plan.h - 1)
     return (
-        f"the baseline before step {plan.h}, the explorer after it; at step {plan.h} the explorer with probability "
-        f"{plan.rho:.4g}, else the baseline"
+        f"the baseline before {at}, the explorer after it; at {at} the explorer with probability {plan.rho:.4g}, else "
+        "the baseline"
     )
 
 
@@ -162,7 +166,7 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     unit = f" {agent.problem.units.name}".rstrip()
     relative = isinstance(agent.floor, BaselineFloor)
     shown = f"{shown} {agent.problem.units.name}".rstrip()
-    floor = f"{agent.floor}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
+    floor = f"{agent.floor_text}'s value (a floor of at most {shown})" if relative else f"the floor of {shown}"
     if plan.safety == "certified":
         if relative and plan.source == "baseline":
             return "Certified by definition: the floor is measured from the baseline itself"
@@ -239,7 +243,8 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
     counts, relative = grounds.counts, isinstance(agent.floor, BaselineFloor)
     if agent.returns is None and isinstance(agent.bounds, KL) and (agent.rule.by_coin or not relative):
         lines.append("  returns=sf.Returns(): the returns of the baseline's own episodes are evidence, too")
-    if agent.returns is not None and counts.logged and not counts.logged_returns:
+    learnt = agent.certificate is not None  # from a log, which another policy wrote
+    if agent.returns is not None and counts.logged and not (counts.logged_returns or learnt):
         lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
     if agent.returns is not None and counts.total and not (counts.logged or counts.spread_episodes):
         lines.append("  Episode.of(..., baseline=plan.draw(rng).baseline): no episode says that the baseline played it")
@@ -360,7 +365,15 @@ def _premises_about_data(agent: Planner) -> list[str]:
         lines.append("  the baseline was fixed before the counted episodes")
     if problem.unknown_rows is not None:
         lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
-    if problem.unknown_rows is None or not problem.unknown_rows.all():
+    if _declared_rewards(problem):
         by_next = ", by next state," if problem.pays_by_next else ""
         lines.append(f"  the known rewards of each state and action{by_next} are as declared")
     return lines
+
+
+def _declared_rewards(problem: Problem) -> bool:
+    """Is some reward known that is paid by the process, and not by a state that was added to it?"""
+    if problem.unknown_rows is None:
+        return True
+    known = np.flatnonzero(~problem.unknown_rows.reshape(-1, problem.S, problem.A).all(axis=(0, 2)))
+    return bool({*known.tolist()} - {problem.absorbing_state, problem.unseen_state, common_start(problem)})

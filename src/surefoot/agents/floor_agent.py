@@ -159,11 +159,9 @@ class FloorAgent(SpliceAgent):
         )
 
     def __repr__(self) -> str:
-        problem, floor = self.problem, str(self.floor)
-        if isinstance(self.floor, float):
-            units = problem.units
-            of_range = f" of {problem.lowest:g}..{problem.highest:g}" if units.own or units.name else ""
-            floor = f"{units.amount(self.floor)}{of_range}"
+        problem, units, floor = self.problem, self.problem.units, self.floor_text
+        if isinstance(self.floor, float) and (units.own or units.name):
+            floor += f" of {problem.lowest:g}..{problem.highest:g}"
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.replan_rule}"]
         extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")

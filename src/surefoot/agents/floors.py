@@ -7,6 +7,7 @@ from surefoot.base.aliases import alias
 from surefoot.base.validation import either, freeze, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
+from surefoot.task.units import Units
 
 
 @dataclass(frozen=True, init=False)
@@ -33,7 +34,15 @@ class Relative:
     def under(self, value: float, problem: Problem) -> float:
         """Return the floor, if this is the baseline's value; both are in the user's units."""
         require_share(problem)
-        return max((1.0 - self.max_loss) * value, problem.lowest)
+        return max(self.below(value), problem.lowest)
+
+    def below(self, value: float) -> float:
+        """Return the same, whatever the lowest return is."""
+        return (1.0 - self.max_loss) * value
+
+    def text(self, units: Units) -> str:
+        """Return the floor for people. A share has no units."""
+        return str(self)
 
     def __str__(self) -> str:
         return f"{100 * (1 - self.max_loss):g} % of the baseline"
@@ -63,10 +72,18 @@ class Below:
 
     def under(self, value: float, problem: Problem) -> float:
         """Return the floor, if this is the baseline's value; both are in the user's units."""
-        return max(value - self.amount, problem.lowest)
+        return max(self.below(value), problem.lowest)
+
+    def below(self, value: float) -> float:
+        """Return the same, whatever the lowest return is."""
+        return value - self.amount
+
+    def text(self, units: Units) -> str:
+        """Return the floor for people, with the name of its units."""
+        return f"{units.amount(self.amount)} below the baseline"
 
     def __str__(self) -> str:
-        return f"{self.amount:g} below the baseline"
+        return self.text(Units())
 
 
 BaselineFloor = Relative | Below  # measured from the baseline, which therefore cannot break it

@@ -112,11 +112,20 @@ class Promise:
             return f"no promise: its premise is false, {self.details}"
         return self.details
 
+    @property
+    def footnote(self) -> str:
+        """What a word of the text means, to be printed beside it; empty where all words are plain."""
+        return COIN if self.scope == "every episode's coin-averaged value" else ""
+
     def _what(self) -> str:
         """Return what is at or above the floor, or within the budget."""
         return str(self.scope) if self.budget is None else f"the cost of {self.scope}, at most {self.budget:g}"
 
 
+COIN = (
+    "coin-averaged: a coin chooses one of two policies before each episode; the floor is kept on average over the "
+    "coin, and one of the two may be below it"
+)
 NO_FLOOR = Promise("no floor")
 UNCERTIFIED = "NOT CERTIFIED"
 GIVEN_VALUE = "trusted, given the baseline's value"  # what holds only if the baseline is worth what was given

@@ -13,6 +13,7 @@ from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import Below, Relative, user_zero
+from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Replan, usual
@@ -479,7 +480,8 @@ class SpliceAgent(AgentByName):
             ),
         )
         plan = self.with_user_units(plan)
-        return plan.share_tosses(counts.last_toss) if self.rule.by_coin else plan
+        plan = plan.share_tosses(counts.last_toss) if self.rule.by_coin else plan
+        return frozen(plan, self, counts.alarm) if counts.alarm else plan
 
 
 def check_settings(problem: object, bounds: object, pooled: object, replan: object) -> None:

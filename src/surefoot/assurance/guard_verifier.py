@@ -41,7 +41,7 @@ FIELDS = {
     "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
     "end": "kind digest plans admitted withdrawn drawn settled alarm",
 }
-Verdict = namedtuple("Verdict", "plans certified trusted episodes closed digest promise refusals")
+Verdict = namedtuple("Verdict", "plans certified trusted episodes closed digest promise refusals off_baseline alarm")
 
 
 def require(holds: Any, reason: str) -> None:
@@ -333,6 +333,7 @@ class Check:
         self.found = {"certified": 0, "trusted": 0}
         self.tickets: Tickets | None = None
         self.shares: list[int] | None = None  # of the plan in force
+        self.off_baseline = 0  # plans in which a candidate has a share
 
     def add(self, line: bytes) -> None:
         """Check one more record."""
@@ -349,6 +350,7 @@ class Check:
             if not self.closed:
                 self.found[check_plan(self.tickets.head, self.tickets, record)] += 1
                 self.shares = record["shares"]
+                self.off_baseline += self.shares[0] != GRID
         self.digest = record["digest"]
 
 
@@ -378,17 +380,24 @@ def verify(lines: Iterable[bytes]) -> Any:
         check.digest,
         promise,
         tuple(refusals),
+        check.off_baseline,
+        "" if check.tickets is None else check.tickets.alarm,
     )
 
 
 def summary(verdict: Any) -> str:
-    """Return the verdict in five lines."""
+    """Return the verdict in five lines, and one more for each of two things that nobody should overlook."""
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans over {verdict.episodes} episodes: {verdict.certified} certified, "
-    return f"{verdict.promise}\n{plans}{verdict.trusted} trusted\n{end}, last digest {verdict.digest}\n{result}\n"
+    plans += f"{verdict.trusted} trusted"
+    if verdict.plans and not verdict.off_baseline:
+        plans += f"\n{'Every' if verdict.certified else 'Nothing was certified: every'} plan is the baseline"
+    if verdict.alarm:
+        plans += f"\nThe guard is frozen, and plays its baseline: {verdict.alarm}"
+    return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
 
 
 def main(argv: list[str]) -> int:

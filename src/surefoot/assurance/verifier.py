@@ -65,7 +65,9 @@ FLAGS = ("pooled", "stationary", "warm", "logged", "declared", "frozen")  # fiel
 KINDS = ("certified", "by_certificate", "vouched", "trusted", "not_certified")
 NAMES = ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
 Verdict = namedtuple(
-    "Verdict", "plans certified by_certificate vouched trusted not_certified closed digest promise refusals"
+    "Verdict",
+    "plans certified by_certificate vouched trusted not_certified closed digest promise refusals "
+    "off_baseline frozen_after",
 )
 
 
@@ -843,13 +845,15 @@ def best(sources: Sources, most: int) -> Fraction:
 
 
 class Book:
-    """A ledger as far as it was read: the first record, the evidence, and two facts about the plan before."""
+    """A ledger as far as it was read: the first record, the evidence, two facts about the plan before, and two about
+    all of them: how many were not the baseline, and after how many episodes the agent was frozen."""
 
     def __init__(self, first: Any) -> None:
         """Check the first record."""
         self.head = Head(first)
         self.evidence = Evidence(self.head)
         self.was_baseline, self.was_frozen = True, False
+        self.off_baseline, self.frozen_after = 0, None
 
     def judge(self, plan: Any) -> str:
         """Return of what kind a plan is, after every claim in it was re-derived; "closed" for the last record."""
@@ -863,6 +867,8 @@ class Book:
         self.check_policy(plan, explorer)
         self.check_choice(plan)
         self.was_baseline, self.was_frozen = plan.is_baseline, plan.frozen
+        self.off_baseline += not plan.is_baseline
+        self.frozen_after = plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
         return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
 
     def check_policy(self, plan: Any, explorer: Any) -> None:
@@ -1006,7 +1012,8 @@ def verify(lines: Iterable[bytes]) -> Verdict:
     closed = bool(kinds.pop("closed", 0))
     promise = book.head.promise if book else "No promise was read"
     counts = [kinds[kind] for kind in KINDS]
-    return Verdict._make([sum(counts), *counts, closed, digest, promise, refusals])
+    facts = [book.off_baseline, book.frozen_after] if book else [0, None]
+    return Verdict._make([sum(counts), *counts, closed, digest, promise, refusals, *facts])
 
 
 def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
@@ -1026,7 +1033,7 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Return the verdict in four lines."""
+    """Return the verdict in four lines, and one more for each of two things that nobody should overlook."""
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
@@ -1035,6 +1042,14 @@ def summary(verdict: Verdict) -> str:
         result = "consistent, NOT CERTIFIED"
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans: {counts or 'none'}"
+    if verdict.plans and not verdict.off_baseline:
+        certified = verdict.certified or verdict.by_certificate
+        plans += f"\n{'Every' if certified else 'Nothing was certified: every'} plan is the baseline"
+    if verdict.frozen_after is not None:
+        plans += (
+            f"\nALARM after {verdict.frozen_after} episodes: returns did not support the promise. What was certified "
+            "before rests on a premise that is most likely false; from then on the baseline alone was played"
+        )
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
 
 

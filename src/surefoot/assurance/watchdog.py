@@ -23,16 +23,14 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent
-from surefoot.agents.explanation import SpliceGrounds
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.plan import Plan
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
 from surefoot.guard import Guard
-from surefoot.task.policy import EpisodicMixture, uniform
+from surefoot.task.policy import uniform
 from surefoot.task.units import Units
 
 # There is one bet for each of these shortfalls, in parts of the range (for returns of 0 or 1, the capital of the stake
@@ -46,6 +44,10 @@ MOST = 0.9  # lambda (1 - f) is at most this: no stake is ever lost completely
 # ulp outside its range. It is subtracted in every episode, and is far more than the rounding errors of the logarithms.
 MARGIN = 1e-8
 STATE = ("episodes", "total", "last", "total_of_last", "streak")  # the order in a file; log_wealth follows
+NO_NUMBER = (
+    "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns with. Give "
+    "it a number as its floor, in the units of your rewards (floor=90.0, say), or leave watchdog out."
+)
 LEAST_SPAN = 1e-6  # times H: a range that is a single point is made wider, which is sound
 
 
@@ -80,10 +82,7 @@ class Watchdog:
     def on_guard(self, guard: Guard) -> "Watch":
         """Start to watch the episodes of a guard."""
         if isinstance(guard.floor, BaselineFloor):
-            raise InvalidSetting(
-                "The guard's floor is relative to the baseline's value, which is unknown: there is no number to "
-                "compare returns with. Use a floor in units of return, or leave watchdog out."
-            )
+            raise InvalidSetting(f"The guard {NO_NUMBER}")
         level = (guard.floor - guard.low) / (guard.high - guard.low)
         return Watch(Bet.on(self.alpha, level, 0.0, 1.0), Units(guard.low, guard.high, 1, guard.unit))
 
@@ -196,28 +195,6 @@ class Watch:
             streak=streak,
         )
 
-    def frozen(self, plan: Plan, agent: CountingAgent) -> Plan:
-        """Return the plan after an alarm: only the baseline, whatever this plan would have been."""
-        grounds, policy = plan.grounds, agent.pi_b
-        proved = 0.0
-        if isinstance(grounds, SpliceGrounds):
-            proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
-            grounds = grounds._replace(lower=proved)
-        coin = isinstance(plan.policy, EpisodicMixture)
-        return Plan(
-            policy=EpisodicMixture(policy, plan.policy.second, 0.0) if coin else policy,  # type: ignore[union-attr]
-            source="baseline",
-            h=agent.problem.H,
-            rho=0.0,
-            lower=agent.problem.units.to_user(proved),
-            upper=plan.upper,
-            candidates=plan.candidates,
-            label=plan.label,
-            safety="NOT CERTIFIED" if plan.safety == "NOT CERTIFIED" else "trusted",
-            grounds=grounds,
-            alarm=str(self.alarm),
-        )
-
     def arrays(self) -> dict[str, Floats]:
         """Return the settings and the state, as they are stored in a file."""
         bet, state = self.bet, [getattr(self, name) for name in STATE]
@@ -306,6 +283,8 @@ def require_watchable(agent: Agent) -> CountingAgent:
     reason = _why_not_watchable(agent)
     if reason is not None:
         raise InvalidSetting(f"{agent.name} {reason}. Leave watchdog out.")
+    if isinstance(agent.floor, BaselineFloor):
+        raise InvalidSetting(f"{agent.name} {NO_NUMBER}")
     return agent
 
 
@@ -317,11 +296,6 @@ def _why_not_watchable(agent: CountingAgent) -> str | None:
         return "keeps no floor: there is nothing to watch"
     if agent.in_sum:
         return "keeps the sum of all episodes above the floor, and single ones may be below: a watchdog looks at each"
-    if isinstance(agent.floor, BaselineFloor):
-        return (
-            "has a floor relative to the baseline's value, which is unknown: there is no number to compare returns "
-            "with. Use a floor in units of return"
-        )
     if agent.problem.rewards_at_least:
         return "knows only lower bounds of some rewards: returns computed from them may be below the true ones"
     return None

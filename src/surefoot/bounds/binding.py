@@ -10,6 +10,7 @@ from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.listed import mean_over_lists, spread_over_lists
 from surefoot.task.problem import Problem
+from surefoot.task.steps import step_name
 
 SHOWN = 5  # pairs
 
@@ -25,9 +26,10 @@ class Binding:
     cost: float  # about what it costs the lower value at the start, in the user's units: visits times what is lost
     state_name: str | None = field(default=None, compare=False, repr=False)  # of the problem; None: it has only numbers
     action_name: str | None = field(default=None, compare=False, repr=False)
+    step_name: str | None = field(default=None, compare=False, repr=False)  # as people count; None: all steps together
 
     def __str__(self) -> str:
-        step = "" if self.step is None else f", step {self.step + 1}"
+        step = "" if self.step_name is None else f", {self.step_name}"
         state = self.state if self.state_name is None else self.state_name
         action = self.action if self.action_name is None else self.action_name
         return f"state {state}, action {action}{step}: {self.visits:,} visits"
@@ -79,6 +81,7 @@ def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -
             scale * float(costs[h, s, a]),
             names.state_name(s) if named[0] else None,
             names.action_name(a) if named[1] else None,
+            None if pooled else step_name(problem, h),
         )
         for h, s, a in places
         if costs[h, s, a] > 1e-9

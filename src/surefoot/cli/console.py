@@ -1,8 +1,13 @@
 """What all commands share: exit codes, and how they print."""
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
+
+from surefoot.base.files import require_place
+from surefoot.errors import InvalidSetting
 
 # docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen from outside.
 FINE, BAD_DATA, USAGE, CERTIFICATE_FAILED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -19,6 +24,21 @@ def say(text: str) -> None:
 def echo(text: str) -> None:
     """Print a line as it is."""
     typer.echo(text)
+
+
+def end_by_promises(broken: Sequence[str], told: str) -> None:
+    """End with exit code 3, and this sentence, if an agent broke its promise, or returns or a log do not support it."""
+    if broken:
+        warn(f"surefoot: {told}")
+        raise typer.Exit(PROMISE_BROKEN)
+
+
+def require_new(path: Path, force: bool) -> None:
+    """Refuse a file that exists, unless it may be replaced; and a place where none can be written."""
+    if require_place(path).exists() and not force:
+        raise InvalidSetting(
+            f"{path} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
+        )
 
 
 def at_terminal() -> bool:

@@ -7,13 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from surefoot.cli.console import echo, echo_json
-from surefoot.cli.logs import Actions, AfterEnd, Column, Horizon, Range, States, log_options, only_for, parse_labels
+from surefoot.cli.logs import (
+    Actions,
+    AfterEnd,
+    Column,
+    Horizon,
+    Json,
+    Range,
+    Rewards,
+    Start,
+    States,
+    Stationary,
+    Support,
+    Unit,
+    log_options,
+    only_for,
+    parse_labels,
+)
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from surefoot.base.arrays import Floats
     from surefoot.task.counts import Counts
     from surefoot.task.problem import Problem
+    from surefoot.worlds.environments import EnvOrId
     from surefoot.worlds.tabular_mdp import TabularMDP
 
 COUNTS = ("log-counts", "counts", "learner", "learning")  # kinds of .npz files that hold counts
@@ -36,7 +53,8 @@ def forecast(
         typer.Argument(
             metavar="[WORLD|LOG|COUNTS|ENVIRONMENT]",
             help="A world; a log (Parquet, CSV or JSON); counts (.npz: of `logs count`, of a learner or of a run); or "
-            "the id of a Gymnasium environment. Default: a random world of the sizes given by --set.",
+            "a Gymnasium environment: its id, or MODULE:CLASS of one that is not registered. Default: a random world "
+            "of the sizes given by --set.",
         ),
     ] = None,
     agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
@@ -63,25 +81,18 @@ def forecast(
             "played; in an environment, actions drawn uniformly."
         ),
     ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(help="Of a log: as-logged, or as-logged-by-next-state. Default: unknown.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(help="Of a log: where every episode starts, or as-logged. Default: unknown.")
-    ] = None,
-    support: Annotated[
-        str | None, typer.Option(help="Of a log: as-logged, only transitions that were seen are possible.")
-    ] = None,
-    stationary: Annotated[
-        bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
-    ] = False,
+    rewards: Rewards = None,
+    start: Start = None,
+    support: Support = None,
+    stationary: Stationary = False,
+    unit: Unit = "",
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
     states: States = None,
     actions: Actions = None,
     after_end: AfterEnd = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Estimate after how many episodes an agent leaves its baseline, by three methods.
 
@@ -98,7 +109,12 @@ def forecast(
 
     of_log = {"--column": column, "--states": states, "--actions": actions, "--after-end": after_end}
     of_log |= {"--rewards": rewards, "--start": start, "--support": support}
-    of_both = {"--horizon": horizon, "--reward-range": reward_range, "--stationary": stationary or None}
+    of_both: dict[str, object] = {
+        "--horizon": horizon,
+        "--reward-range": reward_range,
+        "--stationary": stationary or None,
+    }
+    of_both |= {"--unit": unit or None}
     if source is None or source in FAMILIES:
         only_for("logs and environments", f"{source or 'random'} is a world", {**of_log, **of_both})
         grounds = _world(source or "random", size, baseline)
@@ -106,12 +122,13 @@ def forecast(
         only_for("worlds", f"{source} is a file", {"--set": size})
         how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB")
         known = {"rewards": rewards, "start": start, "support": support, "stationary": stationary}
+        known |= {"unit": unit}
         given = {**of_log, **of_both}
         grounds = _counted(source, how, known, given, baseline, pooled)
     else:
         only_for("logs", f"{source} is an environment", of_log)
         only_for("worlds", f"{source} is an environment", {"--set": size})
-        grounds = _environment(source, horizon, reward_range, stationary, baseline)
+        grounds = _environment(source, horizon, reward_range, stationary, unit, baseline)
     level, guess = _level(grounds, floor, kappa)
     built = forecast_agent(grounds.problem, grounds.baseline, agent, level, delta, pooled, returns)
     found = forecast_of(built, world=grounds.world, counts=grounds.counts, kappa=guess)
@@ -166,7 +183,7 @@ def _counted(
     if kind in ("", "log-counts"):
         log = LogCounts.load(source) if kind else count_log(source, **how)
         first = parse_labels(known["start"]) if isinstance(log.codebook.states[0], int) else known["start"]
-        problem = log.problem(known["rewards"], start=first, support=known["support"], stationary=known["stationary"])
+        problem = log.problem(**{**known, "start": first})
         counts = log.counts.pool() if pooled else log.counts
         policy = cloned(log.counts, problem) if baseline is None else _policy(baseline, problem)
         return Grounds(source, problem, policy, counts=counts)
@@ -184,7 +201,13 @@ def _counted(
     return Grounds(source, made.problem, made.policy, counts=counts)
 
 
-DECLARED = ("--rewards", "--start", "--support", "--stationary")  # about counts of a log, after they were counted
+DECLARED = (
+    "--rewards",
+    "--start",
+    "--support",
+    "--stationary",
+    "--unit",
+)  # about counts of a log, after they were counted
 
 
 def _environment(
@@ -192,6 +215,7 @@ def _environment(
     horizon: int | None,
     reward_range: tuple[float, float] | None,
     stationary: bool,
+    unit: str,
     baseline: Path | None,
 ) -> Grounds:
     """Return what a Gymnasium environment shows: its model, or only its sizes."""
@@ -205,13 +229,33 @@ def _environment(
             f"{source} is no world of ours (`surefoot worlds` lists them) and no file. If it is a Gymnasium "
             "environment, give the steps of an episode: --horizon."
         )
+    env: EnvOrId = _own_environment(source) if ":" in source else source
     try:
-        made = from_gymnasium(source, horizon=horizon, reward_range=reward_range, stationary=stationary)
+        made = from_gymnasium(env, horizon=horizon, reward_range=reward_range, stationary=stationary, unit=unit)
     except InvalidModel as refusal:
         raise InvalidSetting(str(refusal)) from None
     problem = made.problem if isinstance(made, TabularMDP) else made
     policy = uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
     return Grounds(source, problem, policy, made if isinstance(made, TabularMDP) else None)
+
+
+def _own_environment(source: str) -> "EnvOrId":
+    """Return the environment that MODULE:CLASS names; an id of Gymnasium, MODULE:ID, is returned as it is."""
+    import sys
+    from importlib import import_module
+
+    module, _, name = source.partition(":")
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: a file in this folder is a module
+    try:
+        made = getattr(import_module(module), name, None)
+        return source if made is None else made()
+    except ImportError as reason:
+        raise InvalidSetting(
+            f"{source} names the module {module}, which cannot be imported ({reason}). Expected MODULE:CLASS, such as "
+            "shop:Shop for the class Shop in shop.py of this folder."
+        ) from None
+    finally:
+        sys.path.pop(0)
 
 
 def _policy(path: Path, problem: "Problem") -> "Floats":

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED, echo, echo_json, say, warn
+from surefoot.cli.console import BAD_DATA, CERTIFICATE_FAILED, echo, echo_json, require_new, say, warn
 from surefoot.errors import InvalidSetting
 
 logs = typer.Typer(no_args_is_help=True, help="Check, count, write and convert logs of past episodes.")
@@ -36,6 +36,26 @@ AfterEnd = Annotated[
     float | None, typer.Option(help="What each step after an early end pays. Default: 0, if the range holds it.")
 ]
 Actions = Annotated[str | None, typer.Option(help="All actions that exist: how many, or labels separated by commas.")]
+Rewards = Annotated[
+    str | None,
+    typer.Option(
+        help="as-logged: each pair always pays what it paid in the log; as-logged-by-next-state: each transition does. "
+        "Default: rewards are unknown."
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        help="The state in which every episode starts, or as-logged: the one first state of the log. Default: the "
+        "start is unknown."
+    ),
+]
+Support = Annotated[
+    str | None,
+    typer.Option(help="as-logged: of the pairs in the log, only the transitions seen are possible. Default: all."),
+]
+Stationary = Annotated[bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")]
+Unit = Annotated[str, typer.Option(help="What rewards are counted in, such as EUR, for people.")]
 Memory = Annotated[str, typer.Option(help="The memory that may be used before temporary files are written.")]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
@@ -68,6 +88,7 @@ def logs_check(
 def logs_count(
     log: Log,
     out: Annotated[Path, typer.Option(help="The file for the counts (.npz).")] = Path("counts.npz"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file for the counts if it exists.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the split into folds.")] = 0,
     column: Column = None,
     horizon: Horizon = None,
@@ -79,11 +100,10 @@ def logs_count(
     as_json: Json = False,
 ) -> None:
     """Count how often each next state followed each state and action, and write the counts."""
-    from surefoot.base.files import require_place
     from surefoot.cli.tables import print_log
     from surefoot.offline import count_log
 
-    require_place(out)
+    require_new(out, force)
     found = count_log(log, seed=seed, **log_options(column, horizon, reward_range, states, actions, after_end, memory))
     found.save(out)
     if as_json:
@@ -162,28 +182,11 @@ def baseline(
     out: Annotated[Path, typer.Option(help="The file for the policy (.npz).")] = Path("baseline.npz"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file for the policy if it exists.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the split into folds.")] = 0,
-    rewards: Annotated[
-        str | None,
-        typer.Option(
-            help="as-logged: each pair always pays what it paid in the log; as-logged-by-next-state: each transition "
-            "does. Default: rewards are unknown."
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="The state in which every episode starts, or as-logged: the one first state of the log. Default: the "
-            "start is unknown."
-        ),
-    ] = None,
-    support: Annotated[
-        str | None,
-        typer.Option(help="as-logged: of the pairs in the log, only the transitions seen are possible. Default: all."),
-    ] = None,
-    stationary: Annotated[
-        bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")
-    ] = False,
-    unit: Annotated[str, typer.Option(help="What rewards are counted in, such as EUR, for people.")] = "",
+    rewards: Rewards = None,
+    start: Start = None,
+    support: Support = None,
+    stationary: Stationary = False,
+    unit: Unit = "",
     column: Column = None,
     horizon: Horizon = None,
     reward_range: Range = None,
@@ -198,15 +201,11 @@ def baseline(
     What you do not declare is unknown, whatever the log happens to show; the report says what each declaration would
     save. A false declaration makes the certificate false.
     """
-    from surefoot.base.files import require_place
     from surefoot.cli.tables import print_learnt, print_log
     from surefoot.offline import LogCounts, check_log, log_returns
     from surefoot.offline.baseline_file import Baseline, learn_baseline, report
 
-    if require_place(out).exists() and not force:
-        raise InvalidSetting(
-            f"{out} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
-        )
+    require_new(out, force)
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}

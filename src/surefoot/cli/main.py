@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.__about__ import __version__
-from surefoot.cli.console import BAD_DATA, FINE, INTERRUPTED, PROMISE_BROKEN, USAGE, echo, echo_json, say, warn
+from surefoot.cli.console import (
+    BAD_DATA,
+    FINE,
+    INTERRUPTED,
+    USAGE,
+    echo,
+    echo_json,
+    end_by_promises,
+    say,
+    warn,
+)
 from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
@@ -91,7 +101,7 @@ def demo(
     if sides[-1].runs[-1].interrupted:
         warn("Interrupted: runs that had not begun were left out.")
         raise typer.Exit(INTERRUPTED)
-    _end_by_promises([run for side in sides for run in side.runs])
+    _end_by_runs([run for side in sides for run in side.runs])
 
 
 @app.command()
@@ -185,15 +195,12 @@ def try_(
         echo(f"Ledger: {ledger} (check it with `surefoot certify {ledger}`)")
     if runs[-1].interrupted:
         raise typer.Exit(INTERRUPTED)
-    _end_by_promises(runs)
+    _end_by_runs(runs)
 
 
-def _end_by_promises(runs: "Sequence[Run]") -> None:
-    """End with exit code 3 if a run broke its promise, or returns do not support it."""
-    broken = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
-    if broken:
-        warn(f"surefoot: {', '.join(broken)} broke the promise (or an alarm was raised). See the table.")
-        raise typer.Exit(PROMISE_BROKEN)
+def _end_by_runs(runs: "Sequence[Run]") -> None:
+    agents = [run.agent for run in runs if run.promise_broken or run.alarm is not None]
+    end_by_promises(agents, f"{', '.join(agents)} broke the promise (or an alarm was raised). See the table.")
 
 
 @app.command()

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surefoot.cli.console import INTERRUPTED, PROMISE_BROKEN, at_terminal, say, warn
+from surefoot.cli.console import INTERRUPTED, at_terminal, end_by_promises, say
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from surefoot.studies.analysis.claims import Analysis
     from surefoot.studies.run.runner import Tell
     from surefoot.studies.run.store import Folder
@@ -31,6 +29,7 @@ HEADINGS = {
     "scenarios.log": "log = { ... } of a scenario:",
     "agents": "[[agents]], each:",
 }
+BROKEN = "a promise was broken. See above, and the verdict of the report."
 HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
 
 
@@ -147,7 +146,7 @@ def run(
     typer.echo(f"Results: {target}")
     if with_report:
         _write_report(target, target / REPORT, known)
-    _end_by_promises(broken)
+    end_by_promises(broken, BROKEN)
 
 
 def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
@@ -172,13 +171,6 @@ def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
     ):
         typer.echo("Nothing was run.")
         raise typer.Exit(INTERRUPTED)
-
-
-def _end_by_promises(broken: "Sequence[str]") -> None:
-    """End with exit code 3 if an agent broke a promise, or a log certified what is false."""
-    if broken:
-        warn("surefoot: a promise was broken. See above, and the verdict of the report.")
-        raise typer.Exit(PROMISE_BROKEN)
 
 
 def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
@@ -253,7 +245,8 @@ def report(
     from surefoot.studies.analysis.verdict import overall_verdict
 
     found = _write_report(folder, out or folder / REPORT, {})
-    _end_by_promises(overall_verdict([one.results for one in found], [one.rows for one in found]).alarms)
+    verdict = overall_verdict([one.results for one in found], [one.rows for one in found])
+    end_by_promises(verdict.alarms, BROKEN)
 
 
 def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "list[Analysis]":
@@ -299,4 +292,4 @@ def results(
     if as_json:
         typer.echo(json.dumps({one.study.name: summary(one) for one in everything}, indent=2))
         return
-    _end_by_promises([line for one in everything for line in print_summary(one)])
+    end_by_promises([line for one in everything for line in print_summary(one)], BROKEN)

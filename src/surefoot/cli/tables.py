@@ -7,6 +7,7 @@ from surefoot.base.validation import VIOLATION_TOLERANCE, at_least
 from surefoot.cli.console import echo, say
 from surefoot.simulation.by_name import Facts
 from surefoot.simulation.run import Run
+from surefoot.task.steps import step_name
 
 if TYPE_CHECKING:
     from surefoot.offline.baseline_file import Baseline
@@ -134,6 +135,8 @@ def print_runs(runs: Sequence[Run]) -> None:
     for promise in dict.fromkeys(run.promise_in_words for run in runs):
         agents = ", ".join(run.agent for run in runs if run.promise_in_words == promise)
         console.print(f"{agents}: {promise}.", highlight=False, soft_wrap=True)
+    for footnote in dict.fromkeys(run.promise.footnote for run in runs if run.promise.footnote):
+        console.print(f"{footnote}.", highlight=False, soft_wrap=True)
     if knows:
         console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)
     if in_sum:
@@ -221,6 +224,7 @@ def logged_text(found: Mapping[str, Any]) -> str:
 def print_baseline(baseline: "Baseline", table: Sequence[Mapping[str, Any]]) -> None:
     """Print what is certified about a baseline, and its rules: the actions of each step and state."""
     say(baseline.words)
+    say("Steps count from 1 here, as in explanations; in arrays, files and JSON from 0.")
     for rule in table:
         actions = ", ".join(f"action {label} {share:.1%}" for label, share in rule["actions"].items())
-        echo(f"step {rule['step']}, state {rule['state']}: {actions}")
+        echo(f"{step_name(baseline.problem, rule['step'])}, state {rule['state']}: {actions}")

@@ -21,6 +21,7 @@ from surefoot.live.guard_env import GuardedRun
 from surefoot.simulation.figures import COLOURS, LINE, require_target
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate_guard import GuardRun
+from surefoot.task.units import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +35,6 @@ GREY, BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#666666", "#BBBBBB", COLOUR
 SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
 HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
 MOST_POLICIES, LEAST_SHARE = 4, 0.02  # whose lower values are drawn: of those that played so many episodes
-
-
 TRUSTED = "while the plan is trusted"
 
 
@@ -124,6 +123,7 @@ class Scene(NamedTuple):
     unit: str
     not_certified: bool
     alarmed: bool = False  # was there one, also where nobody knows after which episode?
+    relative: BaselineFloor | None = None  # a floor that is measured from a value of the baseline that nobody knows
 
 
 def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, title: str = "") -> "Figure":
@@ -178,7 +178,7 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
         else:
             axes.errorbar(x, shown.mean, [shown.mean - low, high - shown.mean], color=COLOURS[0], capsize=4, zorder=4)
     if course.baseline is not None:
-        reach += _draw_baseline(axes, course)
+        reach += _draw_baseline(axes, course, scene)
     for i, line in enumerate(scene.lower):
         reach.append(_draw_lower(axes, line, i))
     for value, name, style in scene.levels:
@@ -199,8 +199,9 @@ def _draw_values(axes: "Axes", scene: Scene) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_baseline(axes: "Axes", course: Course) -> list[Floats]:
-    """Draw the mean of the baseline's own returns up to each group, from the first in which it played."""
+def _draw_baseline(axes: "Axes", course: Course, scene: Scene) -> list[Floats]:
+    """Draw the mean of the baseline's own returns up to each group, from the first in which it played, and a floor that
+    is measured from it."""
     assert course.baseline is not None
     mean = course.baseline.so_far
     played = mean.n > 0
@@ -210,7 +211,13 @@ def _draw_baseline(axes: "Axes", course: Course) -> list[Floats]:
     axes.plot(x, mean.mean[played], color=GREY, ls="-.", lw=1.2, zorder=3, label=label)
     axes.fill_between(x, low, high, color=GREY, alpha=0.15, lw=0, zorder=2)
     late = mean.n[played] >= FEWEST  # the band of the first few is wide, and need not be seen as a whole
-    return [mean.mean[played], low[late], high[late]]
+    reach = [mean.mean[played], low[late], high[late]]
+    if scene.relative is not None:
+        floor = np.array([scene.relative.below(float(value)) for value in mean.mean[played]])
+        label = f"floor, {scene.relative.text(Units(name=scene.unit))}:\nabout {floor[-1]:.4g}, by that mean"
+        axes.plot(x, floor, color=GREY, ls="--", lw=1.2, zorder=2, label=label)
+        reach.append(floor)
+    return reach
 
 
 def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
@@ -330,7 +337,9 @@ def _scene_of_agent(run: Run) -> Scene:
         lower = [line._replace(other="certified in the sum alone") for line in lower]
     mean = run.mean_value if run.mean_return is None else run.mean_return
     earned = f"{run.units.amount(float(f'{mean:.4g}'))} per episode {'on average' if run.history else 'expected'}"
-    notes = [f"{run.agent}: {run.promise_in_words}"]
+    notes = [f"{run.agent}: {run.promise_in_words}", *([run.promise.footnote] if run.promise.footnote else [])]
+    if run.relative_floor is not None:
+        notes.append(_of_relative(run.relative_floor, course.baseline, run.units.name))
     return Scene(
         heading=f"{run.agent}, {run.episodes:,} episodes: {earned}",
         course=course,
@@ -341,7 +350,16 @@ def _scene_of_agent(run: Run) -> Scene:
         notes=notes if course.exact else [*notes, BAND],
         unit=run.units.name,
         not_certified=run.promise.kind == "not certified",
+        relative=run.relative_floor,
     )
+
+
+def _of_relative(floor: BaselineFloor, baseline: Sample | None, unit: str) -> str:
+    """Say how the floor is drawn that is measured from the baseline, whose value nobody knows."""
+    drawn = "drawn by the mean of the baseline's own episodes: an estimate, on which no plan rests."
+    if baseline is None:
+        drawn = "not drawn: no episode was the baseline's alone, so nothing was seen of what it is worth."
+    return f"The floor, {floor.text(Units(name=unit))}'s value, is {drawn}"
 
 
 def _observed(run: Run, known: History) -> tuple[Course, list[Lower]]:
@@ -415,9 +433,11 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         else None,
     )
     alarm = run.alarm_after if isinstance(run, GuardedRun) else None
-    floor = None if isinstance(guard.floor, BaselineFloor) else float(guard.floor)
+    relative, fixed = (guard.floor, None) if isinstance(guard.floor, BaselineFloor) else (None, float(guard.floor))
     notes = [f"Guard: {state.alarm or run.promise}", BAND]
     lower = _lower_of_guard(guard, state, course, alarm)
+    if relative is not None:
+        notes.append(_of_relative(relative, course.baseline, guard.unit))
     if lower:
         notes.append("Lower values: what the episodes up to there prove by now.")
     if state.open_tickets:
@@ -430,7 +450,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
         course=course,
         lower=lower,
-        levels=[(floor, "floor", "--")],
+        levels=[(fixed, "floor", "--")],
         events=[
             (int(np.argmax(mine[:, p])), f"first {name} after {int(np.argmax(mine[:, p])):,}", _player_colour(p))
             for p, name in enumerate(names)
@@ -441,6 +461,7 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         unit=guard.unit,
         not_certified=False,
         alarmed=bool(state.alarm),
+        relative=relative,
     )
 
 

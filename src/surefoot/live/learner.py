@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent, adapted
+from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
@@ -23,6 +24,7 @@ from surefoot.live.early_ends import paid_after_end
 from surefoot.live.streams import stream_of
 from surefoot.task.counts import Counts, entered
 from surefoot.task.episode import Episode
+from surefoot.task.fitting import require_no_alarm
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
 
@@ -91,6 +93,10 @@ class Learner:
         self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
+        if self.watch is not None and self.watch.alarmed:
+            self._mark_alarm(self.watch)  # counts of an earlier version do not say so
+        else:
+            require_no_alarm(self.counts)
         require_on_alarm(on_alarm)
         self.tell: Callable[[Alarm], None] = partial(tell_alarm, on_alarm=on_alarm)
         self._told = False  # was it told that there is an alarm?
@@ -110,7 +116,7 @@ class Learner:
     rest = alias("absorbing_state")
 
     def __repr__(self) -> str:
-        alarm = "ALARM, only the baseline is played: " if self.watch is not None and self.watch.alarmed else ""
+        alarm = "ALARM, only the baseline is played: " if self.counts.alarm else ""
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
         unlike = f", {self.unlike_table:,} rewards observed were not those of the table" if self.unlike_table else ""
         return f"Learner({alarm}{self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
@@ -150,8 +156,7 @@ class Learner:
         with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))  # refused before it is played
         self._refused = self._replaced = False
         self._stream.begin(self.episodes)
-        alarmed = self.watch is not None and self.watch.alarmed
-        self.plan = self._frozen_plan() if alarmed else self._next_plan()
+        self.plan = self._frozen_plan() if self.counts.alarm else self._next_plan()
         if self.ledger is not None:
             self.ledger.write(self.plan)
         drawn = self.plan.draw_unchecked(self._stream.coin())
@@ -183,9 +188,12 @@ class Learner:
         """Return the baseline alone. Its grounds are the plan that would have been made at the alarm."""
         if self.plan is not None and self.plan.frozen:
             return self.plan
-        assert self.watch is not None
         then = self.counts if self.counts.planned is None else self.counts.planned
-        return self.watch.frozen(self._agent.next_plan(then, np.random.default_rng(0)), self._agent)
+        return frozen(self._agent.next_plan(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
+
+    def _mark_alarm(self, watch: Watch) -> None:
+        """Mark the counts: whoever plans from them is told, and plays the baseline."""
+        self.counts.alarm = str(watch.alarm)
 
     def _replan(self) -> Plan:
         """Return a plan from these counts, which remember it."""
@@ -408,6 +416,7 @@ class Learner:
         if watch is not None and self.watch is not None:
             if watch.alarmed and not self.watch.alarmed:
                 self.counts.planned = self.counts.copy()
+                self._mark_alarm(watch)
             self.watch = watch
         return episode
 

@@ -101,7 +101,7 @@ class Baseline(FrozenRecord):
         learnt = f"{self.method}, from {self.episodes:,} episodes"
         if self.certificate is None:
             return f"{learnt}. Nothing is certified about it."
-        worth = at_least(self.certificate.value)
+        worth = f"{at_least(self.certificate.value)} {self.problem.units.name}".rstrip()
         sure = f"{1 - self.certificate.delta:g}"
         return f"{learnt}: certified to be worth at least {worth} per episode with probability {sure}."
 
@@ -167,7 +167,7 @@ def _read_lists(given: dict[str, Any], shape: tuple[int, ...], about: dict[str, 
 
 
 def rules(baseline: Baseline) -> list[dict[str, Any]]:
-    """Return, for each step (from 0) and state, the actions that are played, by their labels."""
+    """Return, for each step (from 0, as in arrays) and state, the actions that are played, by their labels."""
     pi, book = baseline.policy, baseline.codebook
     return [
         {
@@ -210,6 +210,7 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None, returns: Floats 
         "floor": floor,
         "cleared": None if floor is None else learnt.clears(floor),
         "episodes_needed": None if floor is None else _or_never(learnt.episodes_needed(floor)),
+        "corollary": None if floor is None else [_or_never(n) for n in learnt.corollary(floor)],
         "premises": list(premises(log, learnt)),
         "savings": [_saving(saving) for saving in learnt.savings(log)] if learnt.certified else [],
     }

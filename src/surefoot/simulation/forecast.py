@@ -83,7 +83,7 @@ class Forecast:
     def __str__(self) -> str:
         lines = [
             f"{self.agent}, {self.grounds}: baseline {self.baseline:.6g}, floor {self.floor:.6g}, "
-            f"margin kappa {self.kappa:.4g} {self.unit}".rstrip()
+            f"the baseline above the floor by kappa = {self.kappa:.4g} {self.unit}".rstrip()
         ]
         if self.kappa <= 0.0:
             return (

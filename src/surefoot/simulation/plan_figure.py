@@ -15,6 +15,7 @@ from surefoot.simulation.figures import COLOURS, require_target
 from surefoot.task.counts import Counts
 from surefoot.task.names import Names
 from surefoot.task.policy import EpisodicMixture
+from surefoot.task.steps import added_steps, common_start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,11 +69,15 @@ def plot_plan(
     baseline = mine.pi_b if mine.plays_baseline else None
     differs = np.zeros(pi.shape[:2]) if baseline is None else 0.5 * np.abs(pi - baseline).sum(axis=-1)
     visits = None if seen is None else np.broadcast_to(seen.n_sa.sum(axis=-1), pi.shape[:2])
-    nobody_decides = {problem.absorbing_state, problem.unseen_state}
+    first = added_steps(problem)  # at a step that only draws the first state nobody decides anything
+    pi, differs, H = pi[first:], differs[first:], problem.H - first
+    baseline = None if baseline is None else baseline[first:]
+    visits = None if visits is None else visits[first:]
+    nobody_decides = {problem.absorbing_state, problem.unseen_state, common_start(problem)}
     states, left_out = chosen_states(differs, visits, nobody_decides, problem.names)
     table = _table(pi, baseline, differs, visits, states, problem.names)
     wide = max(6.4, 2.2 + 1.25 * len(table.steps))
-    notes = [*left_out, *_notes(plan, table, problem.H, visits, baseline)]
+    notes = [*left_out, *_notes(plan, table, H, visits, baseline)]
     lines = [line for note in notes for line in wrap(note, int(13 * wide))]
     figure = Figure(figsize=(wide, 1.9 + 0.4 * len(states) + 0.16 * len(lines)), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)

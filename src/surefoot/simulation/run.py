@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import SOURCES, Plan, Source
 from surefoot.agents.promise import Promise
 from surefoot.assurance.history import History
@@ -117,6 +118,7 @@ class Run(FrozenRecord):
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
     alarm: Alarm | None = None  # why a watchdog raised an alarm: the baseline alone was played from then on
+    relative_floor: BaselineFloor | None = None  # where the floor is measured from a value that nobody knows
     history: History | None = None  # what was observed, where episodes were played in a live environment
 
     told = alias("knows_baseline_value")
@@ -155,14 +157,19 @@ class Run(FrozenRecord):
         if self.budget is not None:
             floor = f"the budget of {self.budget:g}"
         violations = (
-            ("no floor" if self.promise.scope is None else "violations unknown of a floor relative to the baseline")
+            (
+                "no floor"
+                if self.relative_floor is None
+                else f"violations unknown of a floor of {self.relative_floor.text(self.units)}'s value"
+            )
             if floor is None
             else f"{'unknown' if self.violations is None else self.violations} violations of {floor}"
         )
-        regret = "unknown" if self.regret is None else f"{self.regret:.6g}"
+        regret = "unknown" if self.regret is None else self.units.amount(self.regret)
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
-        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise})"
+        footnote = f" ({self.promise.footnote})" if self.promise.footnote else ""
+        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{footnote})"
 
     @property
     def _alarm_first(self) -> str:
@@ -214,7 +221,7 @@ def run_from(
 
     `mean_return` is in the user's units, too.
     """
-    to_user, scale = setup.units.to_user, setup.units.scale
+    to_user, scale, own = setup.units.to_user, setup.units.scale, setup.agent.floor
     optimum, costs, bins = setup.optimum, setup.costs, math.ceil(tally.done / tally.width)
     start = np.arange(bins, dtype=np.int64) * tally.width
     size = np.minimum(start + tally.width, tally.done) - start
@@ -261,5 +268,6 @@ def run_from(
         max_cost=-float(tally.smallest[1]) if counted and costs is not None else None,
         trace=trace,
         alarm=alarm,
+        relative_floor=own if isinstance(own, BaselineFloor) and setup.floor_shown is None else None,
         history=history,
     )

@@ -52,6 +52,7 @@ OPTIONAL = (
         "origin",
         "ranges",
         "refused",
+        "alarm",
         "return_weights",
         "return_range",
     ),
@@ -283,7 +284,7 @@ class Counts(CountTables):
         both.account += other.account
         both.returns_of = whose[0] if whose else self.returns_of
         both.account_of = accounts[0] if accounts else self.account_of
-        both.basis = None
+        both.basis, both.alarm = None, self.alarm or other.alarm
         both.logged |= other.logged
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
@@ -359,8 +360,8 @@ class Counts(CountTables):
             arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
             arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
-        if self.refused:
-            arrays["refused"] = np.int64(self.refused)
+        marks = {"refused": self.refused, "alarm": self.alarm}
+        arrays |= {name: np.asarray(mark) for name, mark in marks.items() if mark}
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
         if claims and COUNTED in self.last_toss:  # else the episode may be played again
@@ -387,7 +388,7 @@ class Counts(CountTables):
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
-        kinds |= {"refused": "i", "origin": "U", "ranges": "U", "logged_returns": "i", "last_toss": "U"}
+        kinds |= {"refused": "i", "alarm": "U", "origin": "U", "ranges": "U", "logged_returns": "i", "last_toss": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
@@ -422,7 +423,7 @@ class Counts(CountTables):
             setattr(counts, name, str(fingerprint))
         if spans is not None:
             counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
-        counts.logged_returns = int(arrays.get("logged_returns", 0))
+        counts.logged_returns, counts.alarm = int(arrays.get("logged_returns", 0)), str(arrays.get("alarm", ""))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
         counts.last_toss = [str(arrays["last_toss"]), COUNTED] if "last_toss" in arrays else []
         counts._read_claims(path, arrays)

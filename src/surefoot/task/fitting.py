@@ -75,6 +75,15 @@ def require_claimed(counts: Counts) -> None:
         )
 
 
+def require_no_alarm(counts: Counts) -> None:
+    """Refuse to begin with counts over which a watchdog raised an alarm: a premise of what they prove is false."""
+    if counts.alarm:
+        raise InvalidCounts(
+            f"A watchdog raised an alarm over these counts: what was certified from them is void. Begin without them. "
+            f"({counts.alarm})"
+        )
+
+
 def check_flow(counts: Counts) -> None:
     """Refuse claimed counts that cannot be of whole episodes: what goes into a state at one step leaves it at the next.
 

@@ -25,6 +25,7 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.task.problem import Problem
+from surefoot.task.steps import added_steps
 
 ROUNDED = (
     " These nearly are: were they computed in float32? Cast to float64 and divide each row by its sum, which is what "
@@ -40,6 +41,10 @@ def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = 
         hint = ""
         if pi.shape == (problem.S, problem.A):
             hint = " For a rule that is the same at every step use np.broadcast_to(rule, (H, S, A))."
+        added = (problem.absorbing_state is not None) + added_steps(problem)
+        if added and pi.ndim in (2, 3) and pi.shape[-2:] == (problem.S - added, problem.A):
+            which = "the absorbing state" if added == 1 else "the absorbing state and the common start"
+            hint = f" It fits the process's own states, without {which}: use sf.embed_policy(problem, rule)."
         if pi.shape == (problem.H, problem.S):
             hint = " For actions (H, S) use np.eye(A)[actions]."
         expected = f"(H, S, A) = ({problem.H}, {problem.S}, {problem.A})"

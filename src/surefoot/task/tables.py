@@ -28,8 +28,8 @@ _Steps = TypeVar("_Steps", int, Ints)
 class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
-    __slots__ = ("H", "account", "account_of", "baseline_returns", "basis", "last_toss", "logged", "logged_returns",
-                 "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
+    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "last_toss", "logged",
+                 "logged_returns", "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
                  "return_weights", "returns_of", "s1", "stream", "transitions", "x_sa", "z_sa")  # fmt: skip
     transitions: Transitions  # how often each next state followed each pair
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
@@ -50,6 +50,7 @@ class CountTables:
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
+    alarm: str  # why a watchdog raised an alarm over them: nothing of them is certified any more; "": it raised none
     refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
     last_toss: list[
         str
@@ -136,7 +137,7 @@ class CountTables:
         self.returns_of = returns_of
         self.logged = require_bool("logged", logged)
         self.planned, self.stream, self.last_toss = None, STREAM, []
-        self.origin, self.ranges, self.refused, self.logged_returns = None, (), 0, 0
+        self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
         if problem is not None:
             self._claim(problem)
 
@@ -346,7 +347,7 @@ class CountTables:
         )
         same.pooled, same.H = pooled, self.H
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
-        same.stream, same.logged_returns = self.stream, self.logged_returns
+        same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
         return same
 

@@ -130,6 +130,36 @@ def test_what_real_problems_bring_is_listed():
     assert "the log is complete" in agent.plan(logged).explain()
 
 
+def test_rewards_are_called_known_only_where_somebody_declared_some():
+    """What is known of an added state (its rewards are 0) was declared by nobody."""
+    states = {"support": np.array([[[1, 1], [1, 1]], [[0, 1], [0, 1]]], dtype=bool), "ended_state": 1, "H": 2}
+    for mask, declared in (([[1, 1], [0, 0]], False), ([[1, 0], [0, 0]], True)):
+        problem = sf.Problem(np.zeros((2, 2)), unknown=np.array(mask, dtype=bool), stationary=True, **states)
+        text = sf.StepMix(problem, sf.uniform(2, 2, 2), 0.5).plan(sf.Counts.zeros(problem)).explain()
+        assert "every reward lies in [0, 1] and has a fixed mean" in text
+        assert ("are as declared" in text) == declared
+
+
+def test_after_a_hand_over_nobody_is_told_that_the_baseline_wrote_the_log(tmp_path):
+    world = sf.world("offers")
+    sf.sample_log(world, world.baseline, 200, tmp_path / "log.parquet", seed=0)
+    log = sf.count_log(tmp_path / "log.parquet", reward_range=(-1, 10), states=4, actions=3)
+    problem = log.problem("as logged", start=0)
+    agent, counts = sf.hand_over(sf.robust_vi(log.counts, problem, 0.05), 60.0, counts=log.counts)
+    assert "with_logged_returns" not in agent.plan(counts).explain()
+    mine = sf.StepMix(problem, world.baseline, 60.0)
+    assert "with_logged_returns" in mine.plan(log.counts).explain()  # control
+
+
+def test_steps_are_counted_from_1_and_said_of_how_many():
+    world = sf.world("dosing")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1)
+    counts = sf.simulate(world, agent, 3000, seed=0).counts
+    plan = agent.plan(counts)
+    assert plan.source == "mixture" and f"the baseline before step {plan.h} of {world.H}, " in plan.explain()
+    assert f", step {world.H} of {world.H}: " in plan.explain() or f", step 1 of {world.H}: " in plan.explain()
+
+
 def test_values_are_in_the_users_units():
     world = sf.world("offers")
     agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)

@@ -62,6 +62,37 @@ def played():
     return env, agent, sf.learn(env, agent, 700, seed=1, progress=False)
 
 
+@pytest.mark.parametrize(("floor", "text", "share", "less"), [(sf.Below(2.0), "2 EUR below the baseline", 1.0, 2.0)])
+def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor, text, share, less):
+    env = Shop()
+    run = sf.learn(env, agent_for(env, floor), 300, seed=1, progress=False)
+    assert run.floor is None and f"of a floor of {text}'s value" in repr(run)
+    figure = sf.plot_run(run)
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    (drawn,) = [y for name, y in lines.items() if name.startswith(f"floor, {text}:")]
+    (mean,) = [y for name, y in lines.items() if name.startswith("baseline, mean of its")]
+    np.testing.assert_allclose(drawn, share * np.asarray(mean) - less)
+    low, high = figure.axes[0].get_ylim()
+    assert low < min(drawn) and max(drawn) < high
+    known = sf.plot_run(sf.learn(env, agent_for(env, 9.0), 100, seed=1, progress=False))
+    assert not [line for line in known.axes[0].lines if line.get_label().startswith("floor, ")]  # control
+
+
+def test_a_common_start_is_no_row_and_its_step_no_column():
+    """Nobody decides there; steps are those of the environment."""
+    env = Shop()
+    problem = sf.from_gymnasium(env, horizon=3, reward_range=EUROS, stationary=True, unit="EUR")
+    agent = sf.EpsMix(problem, sf.embed_policy(problem, np.array([[0.8, 0.2], [0.8, 0.2]])), 9.0)
+    run = sf.learn(env, agent, 60, seed=1, progress=False)
+    plan = agent.plan(run.counts)
+    axes = sf.plot_plan(plan).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(STATES)
+    heads = [label.get_text() for label in axes.get_xticklabels()]
+    assert heads[0].startswith("1") and heads[-1].endswith("3")
+    assert "never visited at that step" not in axes.get_xlabel() or run.counts.n_sa[1].sum(axis=-1).min() == 0
+    assert "of 3: " in plan.explain() and "of 4: " not in plan.explain()
+
+
 @pytest.fixture(scope="module")
 def alarmed():
     env = Shop(breaks=150)

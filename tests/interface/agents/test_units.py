@@ -192,7 +192,7 @@ EXPECTED_FIELDS = {
     *("agent", "promise", "episodes", "seed", "floor", "optimum", "baseline", "violations", "regret", "min_value"),
     *("first_mixture", "first_optimistic", "sources", "by_h", "curve", "counts", "seconds", "interrupted"),
     *("mean_return", "units", "min_cumulative", "knows_baseline_value", "in_sum", "budget", "baseline_cost"),
-    *("max_cost", "trace", "alarm", "history"),
+    *("max_cost", "trace", "alarm", "history", "relative_floor"),  # the last: as the user gave it
 }
 
 
@@ -261,3 +261,14 @@ def test_a_rescaled_table_pays_at_every_step():
         sf.Problem.rescaled(np.full((1, 1), 0.5), sf.Units(2.0, 5.0, steps=2), H=3)
     for units in (sf.Units(2.0, 5.0), sf.Units(2.0, 5.0, steps=3)):  # controls
         assert sf.Problem.rescaled(np.full((1, 1), 0.5), units, H=3).lowest == 6.0
+
+
+def test_floors_and_regret_are_shown_with_their_unit():
+    world = sf.TabularMDP(np.ones((1, 2, 1)), np.array([[3.0, 5.0]]), H=2, units=sf.Units(0, 5, name="EUR"))
+    agent = sf.EpsMix(world.problem, sf.uniform(2, 1, 2), sf.Below(2.0))
+    assert "floor=2 EUR below the baseline," in repr(agent)
+    run = sf.simulate(world, agent, 5, seed=0)
+    assert f"regret={run.regret:.6g} EUR," in repr(run)
+    assert "coin-averaged: a coin chooses one of two policies before each episode" in repr(run)
+    bare = sf.simulate(world, sf.StepMix(world.problem, sf.uniform(2, 1, 2), 6.0), 5, seed=0)
+    assert "a coin chooses" not in repr(bare)  # control

@@ -296,3 +296,89 @@ def test_a_damaged_file_is_refused(name, change, tmp_path):
     np.savez_compressed(path, **{**arrays, name: change(arrays[name])})
     with pytest.raises(sf.InvalidFile):
         sf.load_learner(path, agent(LOW))
+
+
+def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
+    """Also after they were saved, copied or added to others; nobody begins with them. Before, such a plan said that it
+    was certified."""
+    run = learnt(HIGH)
+    run.counts.save(tmp_path / "counts.npz")
+    more = sf.learn(environment(), agent(HIGH), 5, seed=1).counts
+    for counts in (run.counts, sf.Counts.load(tmp_path / "counts.npz"), run.counts.copy(), more.merge(run.counts)):
+        plan = agent(HIGH).plan(counts)
+        assert plan.frozen and plan.source == "baseline" and plan.safety == "trusted"
+        assert plan.explain().startswith("ALARM after") and "ertified" not in plan.explain()
+    for begin in (
+        lambda: sf.Learner(agent(HIGH), 1, run.counts.copy()),
+        lambda: sf.learn(environment(), agent(HIGH), 5, seed=1, counts=run.counts),
+    ):
+        with pytest.raises(sf.InvalidCounts, match=r"raised an alarm over these counts.*Begin without them"):
+            begin()
+    fine = learnt(LOW)
+    assert fine.counts.alarm == "" and not agent(LOW).plan(fine.counts).frozen  # control
+    sf.Learner(agent(LOW), 1, fine.counts.copy())
+
+
+def test_a_learner_from_before_the_mark_is_frozen_and_marked():
+    """Counts that an earlier version saved do not say that there was an alarm: the watch does."""
+    learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), absorbing_state=2)
+    play(learner, 120)
+    learner.counts.alarm = ""
+    later = sf.Learner(agent(HIGH), 0, learner.counts, watchdog=learner.watch, absorbing_state=2)
+    assert later.counts.alarm == str(learner.watch.alarm)
+    assert later.begin().frozen
+
+
+def test_certify_says_that_the_run_was_frozen_and_that_nothing_was_certified(tmp_path, capsys):
+    from surefoot.assurance import verifier
+
+    path, fine = tmp_path / "alarm.ledger", tmp_path / "fine.ledger"
+    learnt(HIGH, ledger=path)
+    verdict = sf.check_ledger(path)
+    assert verdict.off_baseline == 0 and verdict.certified == 0
+    assert verifier.main([str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "\nNothing was certified: every plan is the baseline\n" in said
+    assert f"\nALARM after {verdict.frozen_after} episodes" in said
+    learnt(LOW, ledger=fine)
+    verdict = sf.check_ledger(fine)
+    assert verdict.frozen_after is None and verdict.off_baseline > 0  # control
+    assert verifier.main([str(fine)]) == 0
+    said = capsys.readouterr().out
+    assert "ALARM" not in said and "plan is the baseline" not in said
+
+
+def test_a_learner_that_is_killed_while_it_is_saved_leaves_the_file_before(tmp_path):
+    """The process ends in the middle of writing; the half of a file that it leaves has another name."""
+    import subprocess
+    import sys
+
+    path = tmp_path / "learner.npz"
+    code = (
+        "import os, sys, surefoot as sf\n"
+        "from surefoot.base import files\n"
+        "world = sf.world('trap')\n"
+        "learner = sf.Learner(sf.StepMix(world.problem, world.baseline, 0.6), 7)\n"
+        "sf.save_learner(learner, sys.argv[1])\n"
+        "def killed(stream, **arrays):\n"
+        "    stream.write(b'half of it')\n"
+        "    stream.flush()\n"
+        "    os._exit(9)\n"
+        "files.np.savez_compressed = killed\n"
+        "sf.save_learner(learner, sys.argv[1])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9
+    (half,) = [other for other in tmp_path.iterdir() if other != path]
+    assert half.read_bytes() == b"half of it" and half.name.endswith(".partial")  # control: it was under way
+    world = sf.world("trap")
+    assert sf.load_learner(path, sf.StepMix(world.problem, world.baseline, 0.6)).seed == 7
+
+
+def test_a_relative_floor_is_refused_with_what_to_do():
+    known = problem()
+    relative = sf.EpsMix(known, sf.embed_policy(known, BASELINE[0]), sf.Below(0.5))
+    words = r"no number to compare returns with. Give it a number as its floor, in the units of your rewards"
+    with pytest.raises(sf.InvalidSetting, match=words):
+        sf.Watchdog().on(relative)
+    with pytest.raises(sf.InvalidSetting, match=words):
+        sf.Watchdog().on_guard(sf.Guard(low=0.0, high=1.0, floor=sf.Below(0.1)))

@@ -226,6 +226,49 @@ def test_a_long_study_asks_at_a_terminal(terminal, seconds, options, answer, ask
     assert tiny[-1].exists() == runs  # what is not run is not even begun
 
 
+def test_counts_are_never_overwritten_without_force(folder, tmp_path):
+    out = tmp_path / "counts.npz"
+    count = ("logs", "count", folder / "log.parquet", "--out", out, *OFFERS)
+    assert surefoot(*count).exit_code == 0
+    before = out.read_bytes()
+    again = surefoot(*count, "--seed", 1)
+    assert isinstance(again.exception, sf.InvalidSetting) and "exists: nothing is overwritten" in str(again.exception)
+    assert out.read_bytes() == before
+    assert surefoot(*count, "--seed", 1, "--force").exit_code == 0
+    assert out.read_bytes() != before
+
+
+SHOP = """
+import gymnasium
+
+class Shop(gymnasium.Env):
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 1, 2.0, False, False, {}
+"""
+
+
+def test_a_forecast_for_an_environment_that_is_not_registered(tmp_path, monkeypatch):
+    """By the names of its module, here a file of this folder, and of its class; and in its unit."""
+    (tmp_path / "my_shop.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    given = ("--horizon", 3, "--reward-range", 0, 5, "--kappa", 0.5)
+    found = surefoot("forecast", "my_shop:Shop", *given, "--unit", "EUR")
+    assert found.exit_code == 0, found.exception
+    assert "kappa = 0.5 EUR" in found.output
+    missing = surefoot("forecast", "no_such_shop:Shop", *given)
+    assert "names the module no_such_shop, which cannot be imported" in str(missing.exception)
+    assert str(tmp_path) not in sys.path
+    assert forecast_of("CliffWalking-v1", "--horizon", 3, "--floor", -20, "--unit", "steps")["unit"] == "steps"
+    refused = surefoot("forecast", "trap", "--unit", "EUR")
+    assert "--unit is for logs and environments" in str(refused.exception)
+
+
 # ---- how commands end
 
 

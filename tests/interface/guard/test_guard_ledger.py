@@ -92,6 +92,9 @@ def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
         ledger.close(state)
     verdict = sf.check_ledger(path)
     assert (verdict.refusals, verdict.certified, verdict.trusted) == ((), 1, 1)
+    told = guard_verifier.summary(verdict)
+    assert f"The guard is frozen, and plays its baseline: {verdict.alarm}" in told and verdict.alarm
+    assert ("very plan is the baseline" in told) == (verdict.off_baseline == 0)
     lied = forged(path, lambda r: plans(r)[1].update(safety="certified"))
     assert "an alarm was raised" in str(lied.refusals)
     quiet = forged(
@@ -327,6 +330,7 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
 
 def test_the_summary_says_what_was_declared(absolute, tmp_path):
     told = guard_verifier.summary(sf.check_ledger(absolute))
+    assert "frozen" not in told and "plan is the baseline" not in told
     assert "Declared: the floor is 0.5, returns lie in 0 to 1, 300 logged returns of the baseline, 1 missing" in told
     written(tmp_path / "g.ledger", "below", 20)
     told = guard_verifier.summary(sf.check_ledger(tmp_path / "g.ledger"))

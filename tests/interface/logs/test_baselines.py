@@ -1,6 +1,7 @@
 """From a log to a baseline and on to an agent: the command, the files, the certificate and its delta."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -56,10 +57,8 @@ class TestTheCommand:
         found = run("baseline", path, "--floor", FLOOR, "--method", method, "--out", out, *DECLARED)
         assert found.exit_code == (CERTIFICATE_FAILED if METHODS[method].by_folds else 0)
         assert ("NOT cleared" if METHODS[method].by_folds else "CLEARED") in found.output
-        printed = " ".join(found.output.split())
-        assert "numbers are for a delta of 0.1 in all. Half of it, 0.05, is for the certificate of this log" in printed
         assert "certified to be worth at least" in " ".join(found.output.split())
-        assert "paper's corollary" in " ".join(found.output.split())
+        assert "corollary" not in found.output  # a number for researchers: in JSON, and learnt.corollary(floor)
         assert "Premises, which nothing here checks:" in found.output
         assert "The logged policy had a mean return of" in " ".join(found.output.split())
         baseline = sf.load_baseline(out)
@@ -72,6 +71,10 @@ class TestTheCommand:
         assert told["cleared"] is True
         assert FLOOR <= told["certified_value"] == pytest.approx(sf.load_baseline(tmp_path / "p.npz").certificate.value)
         assert told["logged_certified"] < told["logged_mean_return"]
+        log = sf.count_log(path, reward_range=(0, 1), states=5, actions=5)
+        learnt = sf.robust_vi(log.counts, log.problem("as logged", start=0), 0.05)
+        assert told["corollary"] == list(learnt.corollary(FLOOR))  # as printed, and with the constant of its proof
+        assert told["corollary"][1] == pytest.approx(2 * told["corollary"][0], rel=1e-6)
 
     def test_counts_may_come_in_the_logs_place(self, path, tmp_path):
         assert run("logs", "count", path, "--out", tmp_path / "c.npz", "--reward-range", 0, 1).exit_code == 0
@@ -473,10 +476,21 @@ class TestNewcomers:
         sf.Baseline.of(learnt, sf.Codebook(["a", "b", "c", "d", "e"], ["v", "w", "x", "y", "z"])).save(path)
         found = run("show", path)
         assert "certified to be worth at least" in " ".join(found.output.split())
-        assert "step 0, state a: " in found.output
+        assert "step 1 of 3, state a: " in found.output and "step 3 of 3, state e: " in found.output
+        assert "Steps count from 1 here" in found.output
         told = json.loads(run("show", path, "--json").output)
         assert len(told["rules"]) == 15
+        assert told["rules"][0]["step"] == 0  # as in arrays
         assert told["delta"] == 0.05
+
+    def test_a_baseline_is_shown_in_its_unit(self, tmp_path):
+        path = tmp_path / "log.csv"
+        rows = [f"{e},{h},a,{(e + h) % 2},{3.0 * ((e + h) % 2)},a" for e in range(40) for h in range(2)]
+        path.write_text("episode,step,state,action,reward,next_state\n" + "\n".join(rows) + "\n")
+        given = ("--reward-range", 0, 3, "--states", "as-logged", "--start", "a", "--rewards", "as-logged")
+        run("baseline", path, "--out", tmp_path / "b.npz", *given, "--unit", "EUR")
+        shown = " ".join(run("show", tmp_path / "b.npz").output.split())
+        assert re.search(r"certified to be worth at least [0-9.]+ EUR per episode", shown)
 
     def test_messages_name_what_is_strange(self, tmp_path):
         path = tmp_path / "log.csv"

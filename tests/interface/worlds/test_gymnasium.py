@@ -117,6 +117,20 @@ def test_several_starts_get_a_common_one():
     assert (one.S, one.H, one.s1) == (3, 4, 1)  # a distribution on one state needs none
 
 
+def test_a_rule_for_the_environments_own_states_is_refused_with_embed_policy():
+    several = sf.from_gymnasium(Tabled(walk(), starts=[0.25, 0.75]), horizon=4).problem
+    one = sf.from_gymnasium(Tabled(walk(), starts=[0.0, 1.0]), horizon=4).problem
+    rule = np.full((2, 2), 0.5)
+    for problem, which in ((one, "the absorbing state"), (several, "the absorbing state and the common start")):
+        for given in (rule, np.broadcast_to(rule, (4, 2, 2))):
+            with pytest.raises(sf.InvalidPolicy, match=rf"without {which}: use sf.embed_policy\(problem, rule\)"):
+                sf.StepMix(problem, given, 0.5)
+        sf.StepMix(problem, sf.embed_policy(problem, rule), 0.5)
+    with pytest.raises(sf.InvalidPolicy, match=r"np.broadcast_to\(rule") as refusal:  # control: no state was added
+        sf.StepMix(sf.Problem(np.zeros((2, 2)), H=4), rule, 0.5)
+    assert "embed_policy" not in str(refusal.value)
+
+
 def test_several_starts_are_played_through_the_common_one():
     env = Tabled(walk(), starts=[0.25, 0.75])
     world = sf.from_gymnasium(env, horizon=4)

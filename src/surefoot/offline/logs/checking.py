@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 NAMED = 3  # episodes with an error that a finding names
 ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
+# Certificates presume a log from which no episode was left out because of how it went.
+LEAVE_OUT = "Leaving episodes out is sound only if it has nothing to do with how they went."
 MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
-    "missing": ("row", "Found {n} without {name}{some}. Fill it in, or leave out these episodes completely."),
+    "missing": ("row", f"Found {{n}} without {{name}}{{some}}. Fill it in where the log is made. {LEAVE_OUT}"),
     "word": (
         "row",
-        "Found {n} with a value of {name}{some}, such as {{such}}. Correct it where the log is made, or leave out "
-        "these episodes completely.",
+        "Found {n} with a value of {name}{some}, such as {{such}}. Correct it where the log is made. " + LEAVE_OUT,
+    ),
+    "fields": (
+        "row",
+        "Found {n} with another number of fields than the {name}. Correct this where the log is made: a separator "
+        f"inside a value needs quotes around the value. {LEAVE_OUT}",
     ),
     "range": ("reward", "found {n}{some}."),
     "undeclared": ("row", "Found {n}{some} with a label that was not declared."),
@@ -40,7 +46,7 @@ MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
     "truncated": (
         "episode",
         "Found {n} cut off (truncated) before step {final}{some}. What would have followed is unknown: give a horizon "
-        "that all episodes reach. Leaving them out is sound only if the cut had nothing to do with how they went.",
+        "that all episodes reach. " + LEAVE_OUT,
     ),
 }
 

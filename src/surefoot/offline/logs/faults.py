@@ -30,6 +30,7 @@ from surefoot.offline.logs.checking import (
 )
 from surefoot.offline.logs.codebook import Declared, coded
 from surefoot.offline.logs.counting import counted, declared_units, glanced, require_horizon
+from surefoot.offline.logs.fields import finding_of, with_equal_fields
 from surefoot.offline.logs.reading import (
     COLUMNS,
     FLAGS,
@@ -70,29 +71,38 @@ class Written(NamedTuple):
     kinds: Mapping[str, str]  # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
     mixed: bool  # are states whole numbers in one of state and next_state, and not all in the other?
     unlike: Mapping[str, bool]  # is there no value in the whole column that can be read as it should?
+    emptied: bool = False  # are rows without any value those that had not the fields of the header?
 
 
-def all_faults(
-    paths: Paths,
-    columns: Mapping[str, str] | None,
-    horizon: int | None,
-    states: Declared,
-    actions: Declared,
-    reward_range: tuple[float, float] | None,
-    memory: str,
-) -> LogReport:
-    """Return every kind of fault that is found in the rows of a log, each with its number and its first rows."""
-    with _as_written(paths, columns, memory) as written:
+class Asked(NamedTuple):
+    """What a log is held against."""
+
+    columns: Mapping[str, str] | None
+    horizon: int | None
+    states: Declared
+    actions: Declared
+    reward_range: tuple[float, float] | None
+    memory: str
+
+
+def all_faults(paths: Paths, asked: Asked, called: str = "") -> LogReport:
+    """Return every kind of fault that is found in the rows of a log, each with its number and its first rows.
+
+    `called`: what the log is called of which this is a copy, whose torn rows have no values.
+    """
+    with _as_written(paths, asked.columns, asked.memory) as written:
+        if called:
+            written = written._replace(log=replace(written.log, where=called), emptied=True)  # noqa: PLW2901
         log = written.log
         rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
         found = [
             *_missing(written),
             *_words(written),
             *_mixed(written),
-            *_rewards(written, reward_range),
-            *_undeclared(written, "state", ("state", "next_state"), states),
-            *_undeclared(written, "action", ("action",), actions),
-            *_chains(written, horizon),
+            *_rewards(written, asked.reward_range),
+            *_undeclared(written, "state", ("state", "next_state"), asked.states),
+            *_undeclared(written, "action", ("action",), asked.actions),
+            *_chains(written, asked.horizon),
         ]
         return LogReport(log.where, int(rows), int(episodes), tuple(found))
 
@@ -209,6 +219,9 @@ def _missing(written: Written) -> Iterator[Finding]:
     """Find values that are missing. An episode that has ended needs no next state."""
     tests = {name: f"{name}_w IS NULL" for name in (*COLUMNS, *FLAGS) if name in COLUMNS or name in written.log.flags}
     tests["next_state"] += " AND NOT coalesce(terminated, false)"
+    if written.emptied:
+        some = " OR ".join(f"{name}_w IS NOT NULL" for name in tests)
+        tests = {name: f"{test} AND ({some})" for name, test in tests.items()}
     return _found(written, "log", [Fault("missing", test, name) for name, test in tests.items()])
 
 
@@ -287,6 +300,26 @@ def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
     yield from _found(written, in_order(final, whole), faults, final)
 
 
+def _beside_torn_rows(paths: Paths, asked: Asked, refused: InvalidLog) -> LogReport | None:
+    """Return the faults of a CSV of which some rows have not the fields of the header: these, and those of the others.
+
+    None: it is another kind of file, or no row is like that.
+    """
+    files, _, reader, where = files_as_patterns(paths)
+    if reader != "read_csv":
+        return None
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as folder:
+        copies, torn = with_equal_fields(files, column_names(asked.columns).values(), Path(folder))
+        if not torn:
+            return None
+        first = finding_of(torn, len(files) > 1)
+        try:
+            others = all_faults(copies, asked, where)
+        except InvalidLog:
+            return LogReport(where, 0, 0, (first,)).with_error(str(refused))
+    return replace(others, findings=(first, *others.findings))
+
+
 def check_log(
     paths: Paths,
     *,
@@ -318,12 +351,15 @@ def check_log(
     except InvalidLog as refusal:
         refused = refusal
         report = None if report is None else report.with_error(str(refusal))
+    asked = Asked(columns, steps, states, actions, reward_range, memory)
+    every: LogReport | None
     try:
-        every = all_faults(paths, columns, steps, states, actions, reward_range, memory)
-    except InvalidLog:  # not even its values can be read one by one
-        every = None
+        every = all_faults(paths, asked)
+    except InvalidLog as refusal:  # not even its values can be read one by one
+        every = _beside_torn_rows(paths, asked, refusal)
     if every is not None and every.findings:
         unlike = refused is not None and report is None and not any(found.what == "word" for found in every.errors)
+        unlike = unlike and not any(found.what == "fields" for found in every.errors)
         return every.with_error(str(refused)) if unlike else every
     if report is None and refused is not None:
         raise refused

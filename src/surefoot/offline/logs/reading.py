@@ -257,7 +257,8 @@ def require_columns(where: str, names: Mapping[str, str], kinds: Mapping[str, st
     missing = [name for name in COLUMNS if names[name].lower() not in there]
     if len(kinds) == 1 and len(missing) > 1:
         raise InvalidLog(
-            f"{where} is read as a single column, {next(iter(kinds))!r}. Is a line damaged, or the file cut off?"
+            f"{where} is read as a single column, {next(iter(kinds))!r}. Is a line damaged, or the file cut off? "
+            "sf.check_log (`surefoot logs check`) names rows that do not have the fields of the header."
         )
     if missing:
         lacking = " and ".join(f"{names[name]!r} ({name})" for name in missing)

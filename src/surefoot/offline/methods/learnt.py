@@ -113,6 +113,14 @@ class Learnt(FrozenRecord):
             low, high = (middle, high) if too_few else (low, middle)
         return math.ceil(n * high)
 
+    def corollary(self, floor: float) -> "Corollary":
+        """Return how many episodes the paper's Corollary asks for, if the logged policy is worth its mean return.
+
+        Its numbers are for a delta of twice `delta`: half of it for the certificate of this log, the other half for the
+        agent that begins with this policy.
+        """
+        return corollary(self.problem, self.delta, logged_value(self.problem, self.counts) - self.problem.level(floor))
+
     def explain(self, floor: float | None = None, codebook: Codebook | LogCounts | None = None) -> str:
         """Say what is certified, and, with a floor, whether it is cleared and how much data is missing.
 
@@ -138,7 +146,7 @@ class Learnt(FrozenRecord):
             estimates += f", the logged policy {user(logged):.6g}{unit}"
         lines.append(f"{estimates}.")
         if floor is not None:
-            lines += self._against(float(floor), logged)
+            lines += self._against(float(floor))
         if self.binding:
             names = self.problem.names if book is None else book.names
             pairs = [_named(pair, names) for pair in self.binding]
@@ -163,33 +171,20 @@ class Learnt(FrozenRecord):
         head = "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
         return [head, *found] if found else []
 
-    def _against(self, floor: float, logged: float) -> list[str]:
+    def _against(self, floor: float) -> list[str]:
         shown, level = self.problem.units.amount(floor), self.problem.level(floor)
-        asked = corollary(self.problem, self.delta, logged - level)
-        beside = (
-            f"the paper's corollary asks for {asked.printed:,.0f} episodes as printed, {asked.sound:,.0f} with the "
-            "constant that its proof needs, if the logged policy is worth its mean return"
-            if asked.printed < math.inf
-            else "the paper's corollary gives no number: the mean return of the log is not above the floor"
-        )
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
         if self.rescaled_lower >= level:
-            return [
-                f"The floor of {shown} is CLEARED: this policy is certified to be at or above it ({beside}).",
-                *_delta_of_corollary(asked, self.delta),
-            ]
+            return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it."]
         needed = self.episodes_needed(floor)
-        missing = f"About {needed:,.0f} episodes like these would be enough (an estimate); {beside}"
+        missing = f"About {needed:,.0f} episodes like these would be enough (an estimate)"
         if needed == math.inf:
             missing = (
                 "No number of episodes like these would be enough: too many pairs that the policy needs were never "
-                f"tried, or it is not worth the floor; {beside}"
+                "tried, or it is not worth the floor"
             )
-        return [
-            f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}.",
-            *_delta_of_corollary(asked, self.delta),
-        ]
+        return [f"The floor of {shown} is NOT cleared: it is not proved that this policy is above it. {missing}."]
 
     def __repr__(self) -> str:
         word = "certified" if self.certified else "NOT CERTIFIED"
@@ -197,8 +192,8 @@ class Learnt(FrozenRecord):
 
 
 def _named(pair: Binding, names: Names) -> str:
-    """Write a pair with its names. Steps count from 0, as in the log."""
-    step = "" if pair.step is None else f", step {pair.step}"
+    """Write a pair with its names."""
+    step = "" if pair.step_name is None else f", {pair.step_name}"
     return f"{names.pair(pair.state, pair.action)}{step}: {pair.visits:,} visits"
 
 
@@ -280,16 +275,6 @@ def corollary(problem: Problem, delta: float, kappa: float, c: float = 1.0) -> C
     iota = math.log(H * S * A / delta)
     printed, sound = (float(math.ceil(k * c**2 * iota**2 * H**5 * S * A / kappa**2)) for k in (16.0, 32.0))
     return Corollary(printed, sound)
-
-
-def _delta_of_corollary(asked: Corollary, delta: float) -> list[str]:
-    """Say which delta the numbers of the corollary are for, where it gives any."""
-    if asked.printed == math.inf:
-        return []
-    return [
-        f"The corollary's numbers are for a delta of {2.0 * delta:g} in all. Half of it, {delta:g}, is for the "
-        "certificate of this log, the other half for the agent that begins with this policy."
-    ]
 
 
 def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
