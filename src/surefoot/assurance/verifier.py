@@ -845,8 +845,7 @@ def best(sources: Sources, most: int) -> Fraction:
 
 
 class Book:
-    """A ledger as far as it was read: the first record, the evidence, two facts about the plan before, and two about
-    all of them: how many were not the baseline, and after how many episodes the agent was frozen."""
+    """A ledger as far as it was read: the first record, the evidence, facts about the plan before, and about all."""
 
     def __init__(self, first: Any) -> None:
         """Check the first record."""
@@ -1043,13 +1042,11 @@ def summary(verdict: Verdict) -> str:
     end = "closed" if verdict.closed else "open: still being written, or cut off"
     plans = f"{verdict.plans} plans: {counts or 'none'}"
     if verdict.plans and not verdict.off_baseline:
-        certified = verdict.certified or verdict.by_certificate
-        plans += f"\n{'Every' if certified else 'Nothing was certified: every'} plan is the baseline"
+        plans += "\nEvery" if verdict.certified or verdict.by_certificate else "\nNothing was certified: every"
+        plans += " plan is the baseline"
     if verdict.frozen_after is not None:
-        plans += (
-            f"\nALARM after {verdict.frozen_after} episodes: returns did not support the promise. What was certified "
-            "before rests on a premise that is most likely false; from then on the baseline alone was played"
-        )
+        plans += f"\nALARM after {verdict.frozen_after} episodes: what was certified before rests on a premise that is"
+        plans += " most likely false; from then on the baseline alone was played"
     return f"{verdict.promise}\n{plans}\n{end}, last digest {verdict.digest}\n{result}\n"
 
 
