@@ -87,7 +87,9 @@ class TestSavings:
         asked = []
         for name in ("savings", "episodes_needed"):
             whole = getattr(Learnt, name)
-            monkeypatch.setattr(Learnt, name, lambda *given, name=name, whole=whole: asked.append(name) or whole(*given))
+            monkeypatch.setattr(
+                Learnt, name, lambda *given, name=name, whole=whole: asked.append(name) or whole(*given)
+            )
         words = ("baseline", path, "--reward-range", 0, 1, "--floor", 2.4, "--out", tmp_path / "b.npz", "--json")
         told = json.loads(run(*words).output)
         assert sorted(asked) == ["episodes_needed", "savings"]
