@@ -71,10 +71,10 @@ def _cheapest(world: TabularMDP, cost: Floats) -> float:
 
 def _moves(world: TabularMDP) -> Moves:
     """Return the transitions that are possible before the last step."""
-    steps = [world.entries(h) for h in range(world.H - 1)]
-    place = [h * world.S * world.A + pair for h, (pair, _, _) in enumerate(steps)]
-    none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))  # of worlds of one step
-    states, chances = ([one[i] for one in steps] for i in (1, 2))
-    return Moves(
-        *(np.concatenate([empty, *parts]) for empty, parts in zip(none, (place, states, chances), strict=True))
-    )
+    none, pairs = np.zeros(0, dtype=np.int64), world.S * world.A
+    steps = [Moves(none, none, np.zeros(0))]  # where there is one step alone
+    for h in range(world.H - 1):
+        pair, state, p = world.entries(h)
+        steps.append(Moves(h * pairs + pair, state, p))
+    place, states, chances = ([step[i] for step in steps] for i in range(3))
+    return Moves(np.concatenate(place), np.concatenate(states), np.concatenate(chances))
