@@ -489,6 +489,15 @@ def test_parts_compute_what_one_pass_does(kind, h0, monkeypatch):
     assert len(asked) == 2
 
 
+def test_each_part_has_its_states(monkeypatch):
+    """Each state of a step is in one part, and parts are of about the same size: S = 5 in 2 and in 3."""
+    for n, expected in ((2, [(0, 2), (2, 5)]), (3, [(0, 1), (1, 3), (3, 5)])):
+        asked = []
+        monkeypatch.setattr(parts, "bound_states", lambda *given, asked=asked: asked.append(given[2:]))
+        parts.bound_all(evidence_of("balls"), empty_splices(np.array([0]), np.full((H, S, A), 0.5)), n)
+        assert sorted(asked) == [(h, 0, *window) for h in range(H) for window in expected]
+
+
 def test_parts_have_scratch_of_their_own_and_pass_on_what_fails(monkeypatch):
     balls = evidence_of("balls")
     own = parts._own(balls)
@@ -587,3 +596,9 @@ def test_one_state_of_the_papers_bounds():
     assert scratch[:2, 0].tolist() == [1.5, 0.25]
     q_sparse_estimate(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0, np.zeros((1, 1)))
     assert scratch[:2, 0].tolist() == [2.0, 0.0]
+    wide = sparse_estimate_from(lists, np.full((1, 1), 0.25), 1.0, 1.0)  # its bonus is far above H
+    wide.n_sa[0, 0] = 1
+    refresh_sparse_estimate(wide, 0, 0)
+    for V in (np.ones(1), NOBODY):
+        q_sparse_estimate(wide, 0, 0, 0, 1, 2, V, V, scratch, 0, ALL)
+        assert scratch[:2, 0].tolist() == [2.0, 0.0]
