@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from cores import on_cores
 from processes import PEAK, python
 from table import Row, at_most, plain
 
@@ -74,22 +75,10 @@ def indented(code: str) -> str:
     return "\n".join(f"    {line}" for line in code.strip().splitlines())
 
 
-def on_two_cores() -> None:
-    """The other items are pinned to one."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-
-
 def time_of_logs() -> list[Row]:
     """The ratio, the peak of memory, and a log ten times larger than the memory allowed."""
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    on_two_cores()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            return measured(Path(folder))
-    finally:
-        if before is not None:
-            os.sched_setaffinity(0, before)
+    with on_cores(os.cpu_count() or 1), tempfile.TemporaryDirectory() as folder:
+        return measured(Path(folder))
 
 
 def generate(path: Path, rows: int, form: str) -> None:

@@ -19,7 +19,8 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, replanning, scaling, linear-programs, episodes, logs, peers",
+        help="compile, start, memory, taxi, planning, kl, replanning, scaling, cores, "
+        "linear-programs, episodes, logs, peers",
     )
     parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
     options = parser.parse_args()
@@ -81,6 +82,7 @@ def items(with_peers: bool) -> dict:
         "kl": planning.cost_of_kl,
         "replanning": replanning.time_of_replanning,
         "scaling": scaling.time_of_large_worlds,
+        "cores": scaling.gain_of_all_cores,
         "linear-programs": linear_programs.time_of_linear_programs,
         "episodes": episodes.time_of_episodes,
         "logs": logs.time_of_logs,

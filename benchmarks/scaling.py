@@ -4,13 +4,18 @@ A sweep is H backups with scipy's CSR matrix of the true world: what an exact so
 successors and was visited 30 times, so that no pair is skipped.
 """
 
+import dataclasses
+import itertools
 import json
+import math
+import os
 import subprocess
 import sys
 import time
 
 import numpy as np
-from table import Row, at_most, plain
+from cores import on_cores
+from table import Row, at_least, at_most, plain
 
 import surefoot as sf
 from surefoot.base.count_lists import Entries
@@ -19,6 +24,7 @@ from surefoot.task.transitions import Lists
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
 SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)
+TURNS = {2_500: 5, 5_000: 5, 10_000: 5, 50_000: 3, 100_000: 2}  # of one core and all of them, by S
 MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
 MOST_SECONDS = {"EpsMix": 30.0, "StepMix": 70.0}  # of a plan with 100,000 states
 MOST_MEMORY = 2_000.0  # MB, of the process
@@ -55,20 +61,28 @@ def best_of(repeats: int, work) -> float:
     return min(times)
 
 
+def agents_of(world) -> dict:
+    """EpsMix and StepMix for a floor a tenth below the uniform baseline."""
+    pi_b = sf.uniform(H, world.S, A)
+    floor = 0.9 * world.at_start(sf.policy_value(world, pi_b)[0])
+    return {
+        kind.name: kind(world.problem, pi_b, floor, delta=0.1, pooled=True, returns=None)
+        for kind in (sf.EpsMix, sf.StepMix)
+    }
+
+
 def measured(S: int) -> dict:
     """Seconds of a sweep, of a plan of each agent, of an episode; and the peak of memory in MB."""
     import resource
 
     world, P, counts = world_of(S)
     r, repeats = np.asarray(world.r_rescaled[0]).reshape(-1), 20 if S <= 10_000 else 3
-    pi_b = sf.uniform(H, S, A)
-    value = world.at_start(sf.policy_value(world, pi_b)[0])
     found = {"S": S, "sweep": best_of(repeats, lambda: sweep(P, r, S))}
-    for name, kind in (("EpsMix", sf.EpsMix), ("StepMix", sf.StepMix)):
-        agent = kind(world.problem, pi_b, 0.9 * value, delta=0.1, pooled=True, returns=None)
+    agents = agents_of(world)
+    for name, agent in agents.items():
         agent.decide(agent.evidence(counts))  # compiles
         found[name] = best_of(3 if S <= 10_000 else 1, lambda agent=agent: agent.decide(agent.evidence(counts)))
-    agent = sf.EpsMix(world.problem, pi_b, 0.9 * value, delta=0.1, pooled=True)
+    agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns())
     if S <= 10_000:
         sf.simulate(world, agent, 40, seed=0)  # compiles: blocks of several episodes, too
         found["episode"] = best_of(1, lambda: sf.simulate(world, agent, 300, seed=1)) / 300
@@ -112,4 +126,23 @@ def time_of_large_worlds() -> list[Row]:
         make = plain if name == "sweep" else at_most
         most = () if name == "sweep" else (1.15,)
         rows.append(make(f"{name}: exponent in S", f"S = 500 .. {SIZES[-1]:,}", slope, "", *most))
+    return rows
+
+
+def gain_of_all_cores() -> list[Row]:
+    """A plan with one core and with all of them, in turns in one process: the best of each, divided."""
+    cores, rows = os.cpu_count() or 1, []
+    for S, turns in TURNS.items():
+        world, _, counts = world_of(S)
+        for name, agent in agents_of(world).items():
+            agent.decide(agent.evidence(counts))  # compiles
+            times = {1: math.inf, cores: math.inf}
+            for _, n in itertools.product(range(turns), times):
+                with on_cores(n):
+                    times[n] = min(
+                        times[n], best_of(1, lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
+                    )
+            where, note = f"({S:,}, {A}, {H}), three successors", f"{times[1]:.3g} s and {times[cores]:.3g} s"
+            item = f"{name}, KL: a plan with one core / with {cores}"
+            rows.append(at_least(item, where, times[1] / times[cores], "times", 1.0, note))
     return rows

@@ -86,7 +86,7 @@ def everything(path, states, declared):
     log = counted(path, states)
     problem = log.problem(**declared)
     learnt = {name: learn_baseline(log, problem, 0.05, name) for name in METHODS}
-    reports = {name: report(log, learnt[name], 3.0) for name in ("robust", "vi-lcb")}
+    reports = {name: report(log, learnt[name], learnt[name].missing(3.0, log)) for name in ("robust", "vi-lcb")}
     return log, problem, learnt, reports
 
 

@@ -390,20 +390,50 @@ def test_one_state_has_something_ahead():
     assert scratch[:2, 0].tolist() == [1.5, 1.0]
 
 
-def test_sums_are_rounded_to_safety():
-    """A lower Q is not above, an upper one not below the exact sum: 1/3 + 0.1, of which floats have neither."""
+@pytest.mark.parametrize("v", [0.1, 0.7])
+def test_sums_are_rounded_to_safety(v):
+    """A lower Q is not above, an upper one not below the exact sum: 1/3 + 0.1, which floats round up, and 1/3 + 0.7,
+    which they round down."""
     lists = lists_from(Entries(*np.zeros((3, 0), dtype=np.int64)), (1, 1), 1)
     balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.full((1, 1), 1 / 3)), None, None, SETTINGS))
-    V, scratch = np.array([0.1]), np.zeros((5, 1))
+    V, scratch = np.array([v]), np.zeros((5, 1))
     look_ahead_balls(balls, V, V)
     q_sparse_balls(balls, 0, 0, 0, 1, 1, V, V, scratch, 0, ALL)
-    assert scratch[:2, 0].tolist() == [add(1 / 3, 0.1, -1.0), add(1 / 3, 0.1, 1.0)]
+    assert scratch[:2, 0].tolist() == [add(1 / 3, v, -1.0), add(1 / 3, v, 1.0)]
+    assert add(1 / 3, v, -1.0) != add(1 / 3, v, 1.0)
     for elsewhere, listed in ((1 / 3, 0), (0.9, 1)):
         paid = PaidLists(np.array([0, listed]), np.zeros(listed, int), np.full(listed, 1 / 3), elsewhere)
         balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS))
         look_ahead_balls(balls, V, V)
         for sign, worst, best in ((1.0, LOW, HIGH), (-1.0, HIGH_UP, LOW_UP)):
-            assert worst_of_pair(balls, 0, 0, 0, V, sign, worst, best) == sign * add(1 / 3, 0.1, sign)
+            assert worst_of_pair(balls, 0, 0, 0, V, sign, worst, best) == sign * add(1 / 3, v, sign)
+
+
+def test_one_visit():
+    """It was to the highest of two states, 0 and 1: the worst mean is exp(-eps), and with sign -1 nothing is lost."""
+    lists = lists_from(Entries(*np.array([[0], [1], [1]])), (1, 1), 2)
+    balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, None, SETTINGS))
+    V = np.array([0.0, 1.0])
+    look_ahead_balls(balls, V, V)
+    assert worst_of_pair(balls, 0, 0, 0, V, 1.0, LOW, HIGH) == pytest.approx(math.exp(-balls.eps[0, 0]), rel=1e-12)
+    assert worst_of_pair(balls, 0, 0, 0, V, -1.0, HIGH_UP, LOW_UP) == -1.0
+
+
+def test_a_policy_of_one_action():
+    """Of two states: the policy is needed in the second one alone."""
+    lists = lists_from(Entries(*np.array([[0, 1], [0, 0], [9, 9]])), (1, 2), 2)
+    pi, r, V = np.array([[0.0], [1.0]]), np.full((1, 2), 0.25), np.ones(2)
+    balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(r), None, None, SETTINGS))
+    look_ahead_balls(balls, V, V)
+    scratch = np.full((5, 2), np.nan)
+    q_sparse_balls(balls, 0, 0, 0, 2, 2, V, V, scratch, 0, pi)
+    assert scratch[:2].tolist() == [[0.0, 1.25], [0.0, 1.25]]
+    estimate = sparse_estimate_from(lists, r, 1.0, 0.0)
+    estimate.n_sa[:] = 9
+    for pair in range(2):
+        refresh_sparse_estimate(estimate, 0, pair)
+    q_sparse_estimate(estimate, 0, 0, 0, 2, 2, V, V, scratch, 0, pi)
+    assert scratch[:2].tolist() == [[2.0, 1.25], [0.0, 1.25]]
 
 
 def test_the_range_of_values_reaches_beyond_what_was_seen():
@@ -462,6 +492,15 @@ def test_parts_compute_what_one_pass_does(kind, h0):
         for name in ("V_up", "V_low", "pi_bar"):
             np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
         np.testing.assert_array_equal(mine, L)
+
+
+def test_each_part_has_its_states(monkeypatch):
+    """Each state of a step is in one part, and parts are of about the same size: S = 5 in 2 and in 3."""
+    for n, expected in ((2, [(0, 2), (2, 5)]), (3, [(0, 1), (1, 3), (3, 5)])):
+        asked = []
+        monkeypatch.setattr(parts, "bound_states", lambda *given, asked=asked: asked.append(given[2:]))
+        parts.bound_all(evidence_of("balls"), empty_splices(np.array([0]), np.full((H, S, A), 0.5)), n)
+        assert sorted(asked) == [(h, 0, *window) for h in range(H) for window in expected]
 
 
 def test_parts_have_scratch_of_their_own_and_pass_on_what_fails(monkeypatch):
@@ -563,3 +602,9 @@ def test_one_state_of_the_papers_bounds():
     assert scratch[:2, 0].tolist() == [1.5, 0.25]
     q_sparse_estimate(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0, np.zeros((1, 1)))
     assert scratch[:2, 0].tolist() == [2.0, 0.0]
+    wide = sparse_estimate_from(lists, np.full((1, 1), 0.25), 1.0, 1.0)  # its bonus is far above H
+    wide.n_sa[0, 0] = 1
+    refresh_sparse_estimate(wide, 0, 0)
+    for V in (np.ones(1), NOBODY):
+        q_sparse_estimate(wide, 0, 0, 0, 1, 2, V, V, scratch, 0, ALL)
+        assert scratch[:2, 0].tolist() == [2.0, 0.0]

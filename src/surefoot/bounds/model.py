@@ -9,6 +9,7 @@ import numpy as np
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
+from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
 from surefoot.task.fitting import check_counts
 from surefoot.task.problem import Problem
@@ -24,6 +25,7 @@ class Values(NamedTuple):
     V_low: Floats
 
 
+MOST = 2**26  # numbers of P_hat: half a gigabyte, and bounds take several such arrays
 MARGIN = 1e-12  # per step and unit of H, taken off every lower value: more than all rounding errors of a backup
 
 
@@ -58,6 +60,7 @@ class Model(FrozenRecord):
         if counts.pooled:
             require_stationary(problem)
         H, S, A = problem.H, problem.S, problem.A
+        require_few(MOST, "P_hat has", "StepMix, EpsMix, StepNoMix and BPI-UCBVI", H, S, A)
         n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
@@ -84,6 +87,16 @@ class Model(FrozenRecord):
     def H(self) -> int:
         """The number of steps in an episode."""
         return self.problem.H
+
+
+def require_few(most: int, what: str, instead: str, H: int, S: int, A: int) -> None:
+    """Refuse a number for every next state of every pair where there are too many, before any is made."""
+    numbers = H * S * A * S
+    if numbers > most:
+        raise InvalidSetting(
+            f"{what} a number for every next state of every pair: H x S x A x S = {H} x {S} x {A} x {S}, expected at "
+            f"most {most:,} in all. Use coarser states, or what runs over the next states that were seen: {instead}."
+        )
 
 
 def evaluate(q_bounds: QBounds, model: Model, pi: Floats) -> Values:

@@ -224,8 +224,8 @@ def baseline(
     if floor is not None:
         problem.level(floor)  # a floor that no episode can return is refused before anything is learnt
     learnt = learn_baseline(counted, problem, delta, method)
-    found = report(counted, learnt, floor, returns)
-    explanation = learnt.explain(floor, counted)
+    missing = learnt.missing(floor, counted)
+    found, explanation = report(counted, learnt, missing, returns), learnt.told(missing, counted.codebook)
     Baseline.of(learnt, counted.codebook).save(out)
     if as_json:
         echo_json({**found, "notes": counted.notes, "explanation": explanation, "policy": str(out)})

@@ -214,13 +214,22 @@ def _tried(
 
 @lru_cache(maxsize=16)
 def occupancy_pattern(H: int, S: int, A: int, first: tuple[int, ...]) -> Pattern:
-    """Return the pattern with columns q(h,s,a) and rows of flow for every (h,s), then the budget."""
+    """Return the pattern of visits where every state may follow every pair."""
+    into = np.arange(S, H * S).reshape(H - 1, 1, 1, S)
+    back = np.arange((H - 1) * S * A).reshape(H - 1, S, A, 1)
+    return _visits_pattern((H, S, A), first, *np.broadcast_arrays(into, back))
+
+
+def _visits_pattern(shape: tuple[int, int, int], first: tuple[int, ...], into: Ints, back: Ints) -> Pattern:
+    """Return the pattern with columns q(h,s,a) and rows of flow for every (h,s), then the budget.
+
+    The transitions that are possible lead from the columns `back` into the rows `into`.
+    """
+    H, S, A = shape
     q = np.arange(H * S * A).reshape(H, S, A)
     flow = np.arange(H * S).reshape(H, S)
     budget = np.array(H * S)
     here = np.broadcast_to(flow[:, :, None], (H, S, A))
-    into = np.broadcast_to(flow[1:, None, None, :], (H - 1, S, A, S))
-    back = np.broadcast_to(q[:-1, :, :, None], (H - 1, S, A, S))
     blocks = [
         Block("here", here, q, 1.0),  # sum_a q(h,s,a) ...
         Block("before", into, back, 0.0),  # ... - sum_{s',a'} P(s | s',a') q(h-1,s',a') = 0, or the start's share
@@ -234,12 +243,34 @@ def best_occupancy(
 ) -> Occupancy:
     """Solve max sum q r subject to sum q c <= budget, over the visits q of a model P (H, S, A, S) that is known.
 
-    With the true model this is the constrained optimum; with estimates and bonuses in r and c, OptPess-LP's linear
-    program.
+    With estimates and bonuses in r and c, this is OptPess-LP's linear program.
     """
+    pattern = occupancy_pattern(*reward.shape, _first(start))
+    return _within(budget, pattern, P[:-1], start, reward, cost, basis)
+
+
+class Moves(NamedTuple):
+    """The transitions that are possible in a known model: from the pair (h,s,a), all but those of the last step."""
+
+    place: Ints  # of the pair among H * S * A
+    state: Ints  # the next one
+    p: Floats
+
+
+def best_occupancy_of(moves: Moves, start: Floats, reward: Floats, cost: Floats, budget: float) -> Occupancy:
+    """Solve the same over the transitions that are possible. With the true model this is the constrained optimum."""
     H, S, A = reward.shape
-    pattern = occupancy_pattern(H, S, A, _first(start))
-    values = fill(pattern, {"before": -P[:-1], "cost": cost})
+    into = (moves.place // (S * A) + 1) * S + moves.state
+    pattern = _visits_pattern((H, S, A), _first(start), into, moves.place)
+    return _within(budget, pattern, moves.p, start, reward, cost, None)
+
+
+def _within(
+    budget: float, pattern: Pattern, p: Floats, start: Floats, reward: Floats, cost: Floats, basis: Ints | None
+) -> Occupancy:
+    """Write the probabilities and costs into the pattern, and solve."""
+    H, S, _ = reward.shape
+    values = fill(pattern, {"before": -p, "cost": cost})
     high = np.zeros(H * S + 1)
     high[:S] = start
     low = high.copy()

@@ -16,7 +16,7 @@ from surefoot.errors import InvalidFile, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods import METHODS
-from surefoot.offline.methods.learnt import Learnt, logged_lower, returns_lower
+from surefoot.offline.methods.learnt import Learnt, Missing, logged_lower, returns_lower
 from surefoot.offline.methods.savings import Saving
 from surefoot.offline.methods.vi_lcb import VI_LCB
 from surefoot.task.counts import Counts
@@ -189,8 +189,9 @@ def learn_baseline(log: LogCounts, problem: Problem, delta: float, method: str =
     return chosen.learn(counts, problem, delta)
 
 
-def report(log: LogCounts, learnt: Learnt, floor: float | None, returns: Floats | None = None) -> dict[str, Any]:
+def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | None = None) -> dict[str, Any]:
     """Return the numbers of a report, in the user's units. `returns`: of each episode, where the log is there."""
+    floor, needed = missing.floor, missing.episodes
     problem, delta = learnt.problem, learnt.delta
     user = problem.units.to_user
     logged = logged_lower(problem, log.counts, delta) if returns is None else returns_lower(problem, returns, delta)
@@ -209,10 +210,10 @@ def report(log: LogCounts, learnt: Learnt, floor: float | None, returns: Floats 
         "estimated_value": learnt.estimate,
         "floor": floor,
         "cleared": None if floor is None else learnt.clears(floor),
-        "episodes_needed": None if floor is None else _or_never(learnt.episodes_needed(floor)),
+        "episodes_needed": None if needed is None else _or_never(needed),
         "corollary": None if floor is None else [_or_never(n) for n in learnt.corollary(floor)],
         "premises": list(premises(log, learnt)),
-        "savings": [_saving(saving) for saving in learnt.savings(log)] if learnt.certified else [],
+        "savings": [_saving(saving) for saving in missing.savings],
     }
 
 

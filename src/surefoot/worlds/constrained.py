@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, freeze, require_number
 from surefoot.errors import InvalidModel, InvalidSetting
-from surefoot.numerics.lp import best_occupancy, cheapest_in_box, policy_from
+from surefoot.numerics.lp import Moves, best_occupancy_of, policy_from
 from surefoot.task.signal import signal
 from surefoot.worlds import exact
 from surefoot.worlds.exact import cost_of, rescaled_solve
@@ -49,18 +49,32 @@ def constrained_optimum(world: TabularMDP, budget: float, cost: ArrayLike | None
     table = world.cost if cost is None else signal("cost", cost, world.problem, InvalidSetting)
     if table is None:
         raise InvalidModel("This world has no cost signal: give constrained_optimum(world, budget, cost=...).")
-    if world.sparse:
-        raise InvalidModel(
-            "The linear program over visits needs dense dynamics, and this world is sparse: give P as an array."
-        )
-    start = np.asarray(world.start)
-    cheapest = cheapest_in_box(world.P, world.P, start, table)
+    cheapest = _cheapest(world, table)
     if cheapest > limit + 1e-9:
         return ConstrainedOptimum(-np.inf, None, cheapest, limit, feasible=False)
-    answer = best_occupancy(world.P, start, world.r_rescaled, table, max(limit, cheapest))
+    answer = best_occupancy_of(_moves(world), np.asarray(world.start), world.r_rescaled, table, max(limit, cheapest))
     if answer.status == "optimal":
         policy = policy_from(answer.q, rescaled_solve(world).policy)
         return ConstrainedOptimum(
             exact.value(world, policy), policy, cost_of(world, policy, table), limit, feasible=True
         )
     raise InvalidSetting(f"The solver failed on this linear program: {answer.words}. Try a slightly different budget.")
+
+
+def _cheapest(world: TabularMDP, cost: Floats) -> float:
+    """Return the smallest expected cost of any policy, by backward induction."""
+    V = np.zeros(world.S)
+    for h in reversed(range(world.H)):
+        V = (cost[h] + world.mean_next(h, V)).min(axis=1)
+    return world.at_start(V)
+
+
+def _moves(world: TabularMDP) -> Moves:
+    """Return the transitions that are possible before the last step."""
+    none, pairs = np.zeros(0, dtype=np.int64), world.S * world.A
+    steps = [Moves(none, none, np.zeros(0))]  # where there is one step alone
+    for h in range(world.H - 1):
+        pair, state, p = world.entries(h)
+        steps.append(Moves(h * pairs + pair, state, p))
+    place, states, chances = ([step[i] for step in steps] for i in range(3))
+    return Moves(np.concatenate(place), np.concatenate(states), np.concatenate(chances))

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.cli.main import app
+from surefoot.offline.methods.learnt import Learnt
 
 
 def run(*arguments):
@@ -80,6 +81,21 @@ class TestSavings:
         start = run(*words, "--json", "--start", 0)  # and what is said comes true
         by_option = {saving["option"]: saving["certified_value"] for saving in told["savings"]}
         assert json.loads(start.output)["certified_value"] >= by_option["--start 0"] - 1e-9
+
+    def test_the_command_asks_once_and_says_it_twice(self, path, bare, tmp_path, monkeypatch):
+        """In numbers and in words: each answer takes many passes over the counts."""
+        asked = []
+        for name in ("savings", "episodes_needed"):
+            whole = getattr(Learnt, name)
+            monkeypatch.setattr(
+                Learnt, name, lambda *given, name=name, whole=whole: asked.append(name) or whole(*given)
+            )
+        words = ("baseline", path, "--reward-range", 0, 1, "--floor", 2.4, "--out", tmp_path / "b.npz", "--json")
+        told = json.loads(run(*words).output)
+        assert sorted(asked) == ["episodes_needed", "savings"]
+        learnt = sf.robust_vi(bare.counts, bare.problem(), 0.05)
+        assert told["explanation"] == learnt.explain(2.4, bare) == learnt.told(learnt.missing(2.4, bare), bare.codebook)
+        assert f"About {told['episodes_needed']:,} episodes" in told["explanation"] and len(told["savings"]) == 4
 
     def test_rewards_that_vary_have_no_number(self, tmp_path):
         path = tmp_path / "log.csv"

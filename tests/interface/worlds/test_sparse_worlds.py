@@ -1,5 +1,6 @@
 """Sparse worlds as users meet them: what is refused and why, environments with many states, and the large families."""
 
+import inspect
 import time
 import tracemalloc
 
@@ -129,8 +130,26 @@ def test_dense_arrays_of_a_large_world_are_refused_with_what_to_read():
     assert (paid.S, paid.A) == (4900, 4)
     with pytest.raises(sf.InvalidModel, match=r"Read problem\.paid_lists instead"):
         paid.r_next_at(0)
-    with pytest.raises(sf.InvalidModel, match="linear program"):
-        sf.constrained_optimum(world, 1.0, cost=np.zeros((world.S, world.A)))
+
+
+LP_AGENTS = [sf.DOPE, sf.OptPessLP]
+DENSE_AGENTS = [sf.UCBVI, sf.BPIUCBVIMenard, sf.RewardFreeSafeRL]
+
+
+@pytest.mark.parametrize("kind", LP_AGENTS + DENSE_AGENTS)
+def test_agents_with_a_number_for_every_next_state_refuse_many_states_before_they_take_memory(kind):
+    world = sf.world("grid-traps", rows=70, columns=70)
+    known = {"episodes": 9, "accuracy": 0.5, "baseline_value": sf.value(world, world.baseline)}
+    known |= {"baseline": world.baseline, "floor": world.suggested_floor, "pooled": True}
+    fields = inspect.signature(kind).parameters
+    counts = sf.simulate(world, sf.BPIUCBVI(world.problem, pooled=True), 2, seed=0).counts
+    tracemalloc.start()
+    with pytest.raises(sf.InvalidSetting, match=r"x 4900 x 4 x 4900, expected at most .*StepMix, EpsMix"):
+        kind(world.problem, **{name: x for name, x in known.items() if name in fields}).plan(
+            counts, np.random.default_rng(0)
+        )
+    assert tracemalloc.get_traced_memory()[1] < 5 * world.r_rescaled.nbytes  # policies and the like; a table: 23 GB
+    tracemalloc.stop()
 
 
 def test_a_problem_may_be_sparse_by_itself():

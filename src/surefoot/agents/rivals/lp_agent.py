@@ -18,7 +18,7 @@ from surefoot.agents.settings import AgentByName, AgentSettings
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_integer, require_number
 from surefoot.bounds.boxes import Box, MaurerPontilBox
-from surefoot.bounds.model import Model, margin
+from surefoot.bounds.model import Model, margin, require_few
 from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.numerics.lp import Occupancy, policy_from
 from surefoot.task.counts import Counts
@@ -26,6 +26,7 @@ from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 from surefoot.task.signal import signal
 
+MOST = 2**22  # entries of the linear program, one for every next state of every pair: a gigabyte
 TRIES = 4  # linear programs, each with a little less to spend, until the policy found is proved to be within the budget
 NEARLY = 1e-6  # a linear program with less slack than that may be called infeasible
 SOLVER = 1e-9  # what the linear program's budget is tightened by, for the solver's tolerance
@@ -111,6 +112,7 @@ class LPAgent(AgentByName):
         self._require_box()
         problem = check_problem(self.problem, self.pooled, self.replan)
         require_known(problem, self.name)
+        require_few(MOST, f"The linear program of {self.name} has", "StepMix, EpsMix", problem.H, problem.S, problem.A)
         freeze(
             self,
             baseline=check_policy(self.baseline, problem, "baseline").copy(),

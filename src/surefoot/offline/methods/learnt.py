@@ -32,6 +32,14 @@ MOST = 2.0**30  # the search for the episodes needed stops at so many times the 
 CLOSE = 1.02  # the precision of that search, as a factor
 
 
+class Missing(NamedTuple):
+    """How much data and which declarations a floor lacks: it takes many passes over the counts, so it is asked once."""
+
+    floor: float | None  # None: none was given
+    episodes: float | None  # that the floor needs
+    savings: tuple[Saving, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Learnt(FrozenRecord):
     """A policy learnt from a log.
@@ -127,9 +135,18 @@ class Learnt(FrozenRecord):
         States and actions have the names of the problem, or the labels of a codebook. With the log itself in its place,
         it is also said what each thing that you did not declare costs, and how to declare it.
         """
-        log = codebook if isinstance(codebook, LogCounts) else None
-        book = log.codebook if log is not None else codebook
-        assert not isinstance(book, LogCounts)
+        if isinstance(codebook, LogCounts):
+            return self.told(self.missing(floor, codebook), codebook.codebook)
+        return self.told(self.missing(floor), codebook)
+
+    def missing(self, floor: float | None = None, log: LogCounts | None = None) -> Missing:
+        """Return how many episodes the floor needs, and what each thing costs that this log does not declare."""
+        needed = None if floor is None else self.episodes_needed(float(floor))
+        undeclared = self.savings(log) if log is not None and self.certified else ()
+        return Missing(None if floor is None else float(floor), needed, undeclared)
+
+    def told(self, missing: Missing, book: Codebook | None = None) -> str:
+        """Say what `explain` says, of what is known to be missing."""
         user = self.problem.units.to_user
         unit = f" {self.problem.units.name}".rstrip()
         worth, sure = f"{at_least(self.lower)}{unit}", f"{1.0 - self.delta:g}"
@@ -145,14 +162,17 @@ class Learnt(FrozenRecord):
         if not math.isnan(logged):
             estimates += f", the logged policy {user(logged):.6g}{unit}"
         lines.append(f"{estimates}.")
-        if floor is not None:
-            lines += self._against(float(floor))
+        if missing.floor is not None and missing.episodes is not None:
+            lines += self._against(missing.floor, missing.episodes)
         if self.binding:
             names = self.problem.names if book is None else book.names
             pairs = [_named(pair, names) for pair in self.binding]
             lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
-        if log is not None and self.certified:
-            lines += self._undeclared(log)
+        if missing.savings:
+            lines.append(
+                "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
+            )
+            lines += [saving.text(self.lower) for saving in missing.savings]
         return "\n".join(lines)
 
     def savings(self, log: LogCounts) -> tuple[Saving, ...]:
@@ -166,18 +186,12 @@ class Learnt(FrozenRecord):
         found = savings(self.problem, self.counts, log, self.lower_with, self.rescaled_lower)
         return tuple(each if each.lower is None else each._replace(lower=user(each.lower)) for each in found)
 
-    def _undeclared(self, log: LogCounts) -> list[str]:
-        found = [saving.text(self.lower) for saving in self.savings(log)]
-        head = "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
-        return [head, *found] if found else []
-
-    def _against(self, floor: float) -> list[str]:
+    def _against(self, floor: float, needed: float) -> list[str]:
         shown, level = self.problem.units.amount(floor), self.problem.level(floor)
         if not self.certified:
             return [f"The floor of {shown} is NOT certified: with a bonus scaled by hand nothing is."]
         if self.rescaled_lower >= level:
             return [f"The floor of {shown} is CLEARED: this policy is certified to be at or above it."]
-        needed = self.episodes_needed(floor)
         missing = f"About {needed:,.0f} episodes like these would be enough (an estimate)"
         if needed == math.inf:
             missing = (
