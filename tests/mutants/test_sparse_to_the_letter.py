@@ -471,16 +471,20 @@ def evidence_of(kind):
     return estimate
 
 
+def judged():
+    """Start, returns and rule: episodes start in state 1, nothing was returned, and the floor is low."""
+    start = start_from(np.eye(S)[1], np.zeros(S, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
+    seen = seen_returns_from(np.zeros(2, dtype=np.int64), np.zeros(PLACES, dtype=np.int64), (0, 0))
+    returns = BaselineReturns(seen, portfolio_from(), 0.0, False, 1.0, 0.0, -math.inf)
+    return start, returns, Rule(2.0**-10, True, False)
+
+
 @pytest.mark.parametrize("kind", ["balls", "estimate"])
 @pytest.mark.parametrize("h0", [(0, 1, 2, 3), (0, 1, 3), (0, 3)])
 def test_parts_compute_what_one_pass_does(kind, h0):
     """The same bits, however many parts there are."""
     pi_b = np.random.default_rng(1).dirichlet(np.ones(A), (H, S))
-    weights = np.eye(S)[1]
-    start = start_from(weights, np.zeros(S, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
-    seen = seen_returns_from(np.zeros(2, dtype=np.int64), np.zeros(PLACES, dtype=np.int64), (0, 0))
-    returns = BaselineReturns(seen, portfolio_from(), 0.0, False, 1.0, 0.0, -math.inf)
-    rule = Rule(2.0**-10, True, False)
+    start, returns, rule = judged()
     candidates = len(h0) if kind == "estimate" or len(h0) == 2 else H + 1
     whole, L = empty_splices(np.array(h0), pi_b), np.zeros(candidates)
     nothing = np.zeros(0, dtype=np.int64)
@@ -499,7 +503,8 @@ def test_each_part_has_its_states(monkeypatch):
     for n, expected in ((2, [(0, 2), (2, 5)]), (3, [(0, 1), (1, 3), (3, 5)])):
         asked = []
         monkeypatch.setattr(parts, "bound_states", lambda *given, asked=asked: asked.append(given[2:]))
-        parts.bound_all(evidence_of("balls"), empty_splices(np.array([0]), np.full((H, S, A), 0.5)), n)
+        splices = empty_splices(np.array([0]), np.full((H, S, A), 0.5))
+        parts.bound_in_parts(evidence_of("balls"), splices, *judged(), np.zeros(1), n)
         assert sorted(asked) == [(h, 0, *window) for h in range(H) for window in expected]
 
 
