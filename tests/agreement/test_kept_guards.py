@@ -95,8 +95,8 @@ def test_a_kept_run_and_its_ledger_go_on(folder):
 def in_format(path, number, target):
     """Write a ledger with another number of its format, and good digests."""
     digest, lines = "0" * 64, []
-    for line in path.read_bytes().splitlines():
-        record = json.loads(line) | ({} if lines else {"format": number})
+    for before in path.read_bytes().splitlines():
+        record = json.loads(before) | ({} if lines else {"format": number})
         line, digest = chained({key: value for key, value in record.items() if key != "digest"}, digest)
         lines.append(line)
     target.write_bytes(b"".join(lines))

@@ -37,8 +37,8 @@ HAIR = 2.0**-48
 UNSTAKED = (1 / 2, 1 / 8)  # of the capital in a comparison: against the baseline, and against the candidate
 FINEST = 2.0**-40  # intervals of the baseline's value are halved no further
 TWO_BOUNDS = (
-    "its floor rests on separate bounds of the baseline and of candidates, as in ledgers that were written before there "
-    "were comparisons: check it with the version of surefoot that wrote it"
+    "its floor rests on separate bounds of the baseline and of candidates, as in ledgers from before there were "
+    "comparisons: check it with the version of surefoot that wrote it"
 )
 FIELDS = {
     "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
