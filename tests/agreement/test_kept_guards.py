@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.assurance.records import chained
 from surefoot.base.files import read_arrays, write_arrays
 
 KEPT = Path(__file__).parents[1] / "data" / "kept" / "guards"
@@ -89,3 +90,46 @@ def test_a_kept_run_and_its_ledger_go_on(folder):
     verdict = sf.check_ledger(folder / "run.ledger")
     assert verdict.closed and verdict.refusals == () and verdict.episodes == kept.EPISODES and verdict.certified == 3
     assert (folder / "run.ledger").read_bytes().startswith(before["run.ledger"])
+
+
+def in_format(path, number, target):
+    """Write a ledger with another number of its format, and good digests."""
+    digest, lines = "0" * 64, []
+    for before in path.read_bytes().splitlines():
+        record = json.loads(before) | ({} if lines else {"format": number})
+        line, digest = chained({key: value for key, value in record.items() if key != "digest"}, digest)
+        lines.append(line)
+    target.write_bytes(b"".join(lines))
+    return target
+
+
+def test_a_ledger_from_before_comparisons_is_verified_if_its_floor_is_absolute():
+    verdict = sf.check_ledger(KEPT / "absolute.ledger")
+    assert verdict.refusals == () and verdict.closed and verdict.episodes == 60
+    assert (verdict.certified, verdict.trusted) == (3, 1)
+
+
+def test_a_ledger_of_two_bounds_is_refused_and_says_why(tmp_path):
+    """Control: in a ledger of today's format a bound too many is a bound too many."""
+    ((record, reason),) = sf.check_ledger(KEPT / "two-bounds.ledger").refusals
+    assert record == 1 and "the version of surefoot that wrote it" in reason and "separate bounds" in reason
+    of_today = in_format(KEPT / "two-bounds.ledger", 2, tmp_path / "new.ledger")
+    assert sf.check_ledger(of_today).refusals == ((1, "bounds of other policies"),)
+
+
+@pytest.mark.parametrize(("name", "number"), [("absolute", 1), ("relative", 2), ("below", 2)])
+def test_the_format_says_what_a_floor_rests_on(name, number, tmp_path):
+    """An absolute floor has the format that it always had, and no other one. No format is later than these."""
+    guard, path = kept.GUARDS[name], tmp_path / "g.ledger"
+    state = guard.begin()
+    sf.GuardLedger(path, guard).write(guard.plan(state))
+    assert json.loads(path.read_bytes().splitlines()[0])["format"] == number and sf.check_ledger(path).refusals == ()
+    for other in (1, 2, 3):
+        changed = in_format(path, other, tmp_path / f"{other}.ledger")
+        allowed = other == number or (other, number) == (1, 2)
+        assert (sf.check_ledger(changed).refusals == ()) == allowed
+        if allowed:
+            assert sf.GuardLedger.resume(changed, guard, state).place.plans == 1
+        else:
+            with pytest.raises(sf.InvalidFile, match="another guard"):
+                sf.GuardLedger.resume(changed, guard, state)

@@ -9,11 +9,12 @@ from surefoot.base.nodes import EPISODE, FINE, NODES, OUTSIDE, PLACES, STAKES, W
 from surefoot.numerics.kernels.portfolio import (
     Portfolio,
     count_return,
-    log_capital,
+    log_capitals,
     log_mean,
     mean_lower,
     portfolio_from,
     portfolio_tables,
+    reaches,
     seen_returns_from,
 )
 
@@ -77,27 +78,29 @@ def test_capital_is_the_sum_over_the_nodes():
     """Weights 1, 1/2 and 0 of an episode; what was not seen does not count, were it the logarithm of 0."""
     portfolio = small([[[9.0, 9.0]] * 3, [[2.0, -1.0], [4.0, -8.0], [-math.inf, 3.0]]])
     weights, out = np.array([EPISODE, EPISODE // 2, 0, 5]), np.zeros(2)
-    found = log_capital(portfolio, weights, 1, 1, out)
+    log_capitals(portfolio, weights, 1, 1, out)
     assert out.tolist() == [4.0 - SLACK * 4.0, -5.0 - SLACK * 5.0]
     expected = math.log(0.5 * math.exp(4.0) + 0.5 * math.exp(-5.0))
-    assert expected - 1e-12 < found < expected
-    found = log_capital(portfolio, np.array([0, EPISODE, 0, 0]), 1, 1, out)  # what was there before is gone
+    assert expected - 1e-12 < log_mean(portfolio, out, out, 0.0) < expected
+    log_capitals(portfolio, np.array([0, EPISODE, 0, 0]), 1, 1, out)  # what was there before is gone
     assert out.tolist() == [4.0 - SLACK * 4.0, -8.0 - SLACK * 8.0]
+    log_capitals(portfolio, np.array([1, 0, 0, 0]), 1, 1, out)  # the least that a return counts anywhere
+    assert out.tolist() == [2.0**-19 * (1.0 - SLACK), -(2.0**-20) * (1.0 + SLACK)]
 
 
 def test_the_other_side_has_the_weights_in_reverse():
     portfolio = small([[[1.0, 2.0], [4.0, 8.0], [-16.0, 32.0]]])
     out = np.zeros(2)
-    log_capital(portfolio, np.array([EPISODE, 0, 3 * EPISODE, 9]), -1, 0, out)
+    log_capitals(portfolio, np.array([EPISODE, 0, 3 * EPISODE, 9]), -1, 0, out)
     assert out.tolist() == [-13.0 - SLACK * 19.0, 38.0 - SLACK * 38.0]
-    log_capital(portfolio, np.array([0, EPISODE, 0, 9]), -1, 0, out)
+    log_capitals(portfolio, np.array([0, EPISODE, 0, 9]), -1, 0, out)
     assert out.tolist() == [4.0 - SLACK * 4.0, 8.0 - SLACK * 8.0]
 
 
 def test_signs_cancel_in_the_sum_and_not_in_what_is_taken_off():
     portfolio = small([[[2.0, -2.0], [-2.0, 2.0], [0.0, 0.0]]])
     out = np.zeros(2)
-    log_capital(portfolio, np.array([EPISODE, EPISODE, 0, 0]), 1, 0, out)
+    log_capitals(portfolio, np.array([EPISODE, EPISODE, 0, 0]), 1, 0, out)
     assert out.tolist() == [-SLACK * 4.0, -SLACK * 4.0]
 
 
@@ -115,6 +118,20 @@ def test_the_mean_of_exponentials_on_the_line():
         assert expected - 1e-12 < log_mean(two, first, last, t) < expected
     far = np.array([5000.0, -5000.0])  # beyond what an exponential can be
     assert log_mean(two, far, far, 0.0) == pytest.approx(5000.0 + math.log(0.25), rel=1e-13)
+
+
+def test_a_level_is_reached_where_the_mean_is_not_below_it():
+    """The same answer as the mean's, far from the level and to the last bit: at both shortcuts, too."""
+    for weights in ((1.0,), (0.25, 0.75), (2.0**-30, 1.0 - 2.0**-30)):
+        portfolio = small([[[0.0] * len(weights)]], weights)
+        for first, last in (((-3.0, 9.0), (5.0, -9.0)), ((40.0, -700.0), (40.0, 2.0)), ((0.0, 0.0), (0.0, 0.0))):
+            ends = np.array(first[: len(weights)]), np.array(last[: len(weights)])
+            for t in (0.0, 0.25, 1.0):
+                line = ends[0] + t * (ends[1] - ends[0])
+                mean, parts = log_mean(portfolio, *ends, t), np.log(weights) + line
+                at = [mean, *line, *parts, *(parts - SLACK * (1.0 + abs(parts))), mean - 50.0, mean + 50.0, -2.0, 2.0]
+                for level in [*at, *np.nextafter(at, -1e9), *np.nextafter(at, 1e9)]:
+                    assert reaches(portfolio, *ends, t, float(level)) == (mean >= level)
 
 
 # ---- The tables

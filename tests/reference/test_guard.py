@@ -392,10 +392,11 @@ def test_the_joint_capital_fails_at_most_at_its_level():
     assert joint_capital_passes(0.5, False) > 0.5
 
 
-def late_comparison_fails(rule, n=8):
+def late_comparison_fails(rule, V, n=8):
     """The exact probability that a comparison of equals ever says more than that, over all outcomes of n tickets.
 
     A candidate's failures and the baseline's successes are never heard. Who plays depends on what was heard before.
+    `rule` says how those of what was drawn count: "imputed", or one of two faults.
     """
     guard = sf.Guard(floor=sf.Relative(0.05), low=0.0, high=1.0, delta=0.7)
     failed, known = 0.0, {}
@@ -404,7 +405,11 @@ def late_comparison_fails(rule, n=8):
         for x in outcomes:
             p = 1 if not seen or seen[-1][1] is None else 1 - seen[-1][0]
             seen = (*seen, (p, None if x == 1 - p else x))
-            counted = tuple(row for row in seen if row[1] is not None) if rule == "on arrival" else seen
+            counted = seen
+            if rule == "on arrival":
+                counted = tuple(row for row in seen if row[1] is not None)
+            elif rule == "the baseline's as the lowest return":
+                counted = tuple((who, 0.0 if ret is None and who == 0 else ret) for who, ret in seen)
             if counted not in known:
                 state = guard.admit(guard.begin(), "c")
                 for who, ret in counted:
@@ -412,16 +417,39 @@ def late_comparison_fails(rule, n=8):
                     state = state if ret is None else guard.settle(state, ticket, ret)
                 known[counted] = comparison.compare(state, 1, guard.levels(1)[0], guard.rule, 0.0, 1.0).value > 1.0
             crossed = crossed or known[counted]
-        failed += crossed * 0.5**n
+        failed += crossed * math.prod(V if x else 1 - V for x in outcomes)
     return failed, guard.levels(1)[0]
 
 
-def test_late_outcomes_do_not_make_a_comparison_fail_more_often():
-    """Control: counted on arrival, a candidate that is just as good seems to be better with near certainty."""
-    found, level = late_comparison_fails("imputed")
+@pytest.mark.parametrize(("fault", "V"), [("on arrival", 0.5), ("the baseline's as the lowest return", 0.8)])
+def test_late_outcomes_do_not_make_a_comparison_fail_more_often(fault, V):
+    """Controls: with either fault, a candidate that is just as good seems to be better more often than promised."""
+    found, level = late_comparison_fails("imputed", V)
     assert found <= level
-    found, level = late_comparison_fails("on arrival")
+    found, level = late_comparison_fails(fault, V)
     assert found > level
+
+
+@pytest.mark.parametrize("floor", [sf.Relative(0.2), sf.Below(0.1)])
+def test_an_open_ticket_counts_as_the_worst_return_of_a_comparison(floor):
+    """As if it had paid the highest return to the baseline, and the lowest to a candidate; no other return is worse.
+
+    The open tickets come first, so no prefix can leave them out.
+    """
+    guard = sf.Guard(floor=floor, low=0.0, high=1.0, delta=0.2)
+
+    def compared(open_as):
+        state = guard.admit(guard.begin(logged=[0.25, None]), "c")
+        for k in range(60):
+            state, ticket = guard.dispatch(state, k % 2)
+            ret = float(k % 10 > 1) if k >= 8 else open_as[k % 2]
+            state = state if ret is None else guard.settle(state, ticket, ret)
+        return comparison.compare(state, 1, guard.levels(1)[0], guard.rule, 0.0, 1.0).proved.value
+
+    unknown = compared((None, None))
+    assert 0.2 < unknown == pytest.approx(compared((1.0, 0.0)), abs=1e-9)
+    for better in ((0.0, None), (None, 1.0), (0.5, 0.5), (0.9, 0.0), (1.0, 0.1)):
+        assert compared(better) > unknown + 1e-3
 
 
 # ---- exact probabilities

@@ -19,7 +19,7 @@ from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.ramp import GRID
 from surefoot.guard.state import OPEN, Columns, PolicyRecord, Tickets
 
-FORMAT = 1
+COMPARED, BOUNDED = 2, 1  # formats: a floor measured from the baseline rests on comparisons, others on bounds
 
 
 class GuardLedger:
@@ -123,7 +123,7 @@ def first_record(guard: Guard, state: GuardState) -> Entry:
     rule, logged = guard.rule, state.logged
     return {
         "kind": "guard",
-        "format": FORMAT,
+        "format": COMPARED if rule.relative else BOUNDED,
         "software": f"surefoot {__version__}",
         "low": hexes(guard.low),
         "high": hexes(guard.high),
@@ -194,7 +194,7 @@ def _kept(path: Path, guard: Guard, state: GuardState, place: Place | None) -> W
             break
         if record["kind"] == "guard":
             mine = {**first_record(guard, state), "software": record["software"], "digest": record["digest"]}
-            if mine != record:
+            if mine != record and mine | {"format": BOUNDED} != record:  # comparisons had the number of bounds at first
                 raise InvalidFile(f"{path} is the ledger of another guard. Choose another file.")
         elif record["kind"] == "end" or not told.fits(record, state):
             break

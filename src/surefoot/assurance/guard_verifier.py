@@ -36,6 +36,10 @@ LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPIS
 HAIR = 2.0**-48
 UNSTAKED = (1 / 2, 1 / 8)  # of the capital in a comparison: against the baseline, and against the candidate
 FINEST = 2.0**-40  # intervals of the baseline's value are halved no further
+TWO_BOUNDS = (
+    "its floor rests on separate bounds of the baseline and of candidates, as in ledgers from before there were "
+    "comparisons: check it with the version of surefoot that wrote it"
+)
 FIELDS = {
     "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
     "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
@@ -92,13 +96,15 @@ class Head:
 
     def __init__(self, given: dict[str, Any]) -> None:
         """Check each part of the first record."""
-        require(given["kind"] == "guard" and given["format"] == 1, "not the ledger of a guard, of format 1")
+        require(given["kind"] == "guard" and given["format"] in (1, 2), "not the ledger of a guard, of format 1 or 2")
         self.low, self.high = number(given["low"]), number(given["high"])
         self.delta = number(given["delta"])
         require(self.low < self.high and 0 < self.delta < 1, "the range, or delta")
         floors = [given["floor"], given["max_loss"], given["below"]]
         require(sum(floor is not None for floor in floors) == 1, "a guard has one floor")
         self.relative = given["floor"] is None
+        require(self.relative or given["format"] == 1, "a floor that is not measured from the baseline has format 1")
+        self.may_have_two_bounds = self.relative and given["format"] == 1
         self.floor, loss, amount = (None if floor is None else Fraction(number(floor)) for floor in floors)
         self.keep, self.amount = 1 - (loss or Fraction(0)), amount or Fraction(0)
         self.ratio = loss is not None  # is it V_c / V_b that is compared, or V_c - V_b?
@@ -295,6 +301,7 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
     shares, claims = [whole(share, GRID) for share in record["shares"]], record["bounds"]
     P = len(tickets.mine)
     require(len(shares) == P and sum(shares) == GRID, "shares that do not add up to the coin")
+    require(not head.may_have_two_bounds or len(claims) != P, TWO_BOUNDS)
     require(len(claims) == P - head.relative, "bounds of other policies")
     if head.relative:
         compared = [check_comparison(head, tickets, p, claim) for p, claim in enumerate(claims, 1)]

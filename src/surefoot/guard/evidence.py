@@ -88,7 +88,7 @@ def proves(state: GuardState, p: int, sign: int, level: float, proved: Proved) -
     logged = state.logged if p == 0 else None
     before = 0 if logged is None else logged.heard
     codes = columns.code[columns.policy == p][: max(proved.tickets - before, 0)].tolist()
-    if not 0.0 < proved.value < 1.0 or not before <= proved.tickets <= before + policy.heard + policy.unheard:
+    if not 0.0 < proved.value < 1.0 or not before <= proved.tickets <= policy.heard + policy.unheard:
         return proved == Proved()
     weights = weights_of([code for code in codes if code != OPEN])
     weights[0 if sign > 0 else len(NODES) - 1] += (codes.count(OPEN) + policy.missing) * EPISODE

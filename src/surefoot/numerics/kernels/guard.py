@@ -13,7 +13,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import EPISODE, LOST, NODES, PLACES
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.portfolio import Portfolio, log_mean, mean_lower
+from surefoot.numerics.kernels.portfolio import Portfolio, log_capitals, mean_lower, reaches
 from surefoot.numerics.kernels.uniforms import Uniforms, uniform
 
 OPEN = -1
@@ -22,6 +22,7 @@ LAST = len(NODES) - 1
 SPARSER = 16  # of 64 open tickets or more, not every one ends a prefix that is tried
 GROWTH = 256  # a plan is in force until the returns of some policy have grown by 1/256, or by one
 SAFE = 1.0 - 2.0**-40  # of a share: more than the rounding errors of the few operations that lead to it
+HAIR = 1e-9  # far more than the rounding errors of a bound
 GRID = 2.0**53  # shares are whole multiples of 2^-53, as uniform numbers are: a coin has exactly its probability
 
 
@@ -52,8 +53,11 @@ def next_drop(dropped: int, left: int) -> int:
 
 @compiled
 def may_be_better(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: float, best: float) -> bool:
-    """Can the bound of these weights be above `best`? Asked at the largest fixed mean that is not above it."""
-    inverse = portfolio.inverse
+    """Can `mean_lower` of these weights be above `best`? If it is, the answer is yes.
+
+    Asked at `best` itself, less a hair, on the straight lines of `mean_lower`, along which the capital falls.
+    """
+    inverse, first, last = portfolio.inverse, portfolio.scratch[0], portfolio.scratch[1]
     below, above = -1, inverse.shape[0]
     while above - below > 1:
         middle = (below + above) // 2
@@ -63,20 +67,12 @@ def may_be_better(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: f
             above = middle
     if below < 0:
         return True
-    logs, capital = portfolio.logs[below], portfolio.scratch[0]
-    J = logs.shape[1]
-    for j in range(J):
-        capital[j] = 0.0
-    for k in range(LAST + 1):
-        n = weights[k if sign > 0 else LAST - k] / EPISODE
-        if n > 0.0:
-            for j in range(J):
-                capital[j] += n * logs[k, j]
-    most = capital[0]
-    for j in range(1, J):
-        most = max(most, capital[j])
-    # The mean of the capitals is at most the largest one, for which no exponential is needed.
-    return most >= log_inverse and log_mean(portfolio, capital, capital, 0.0) >= log_inverse
+    log_capitals(portfolio, weights, sign, below, first)
+    if above == inverse.shape[0]:
+        return reaches(portfolio, first, first, 0.0, log_inverse)
+    log_capitals(portfolio, weights, sign, above, last)
+    t = (1.0 / best - inverse[below]) / (inverse[above] - inverse[below])
+    return reaches(portfolio, first, last, max(t - HAIR, 0.0), log_inverse - HAIR)
 
 
 @compiled
@@ -139,12 +135,12 @@ class Comparison(NamedTuple):
 def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: float, hint: Floats) -> float:
     """min_k L_k / U_{k+1}, or one plus min_k (L_k - U_{k+1}), rounded down; `best` if that is not better.
 
-    One rung that is not better is enough. Tried first is the lowest one of the last time, `hint[0]`, with its U,
-    `hint[1]`: whatever they are, only the time depends on them.
+    One rung that is not better is enough. Tried first is the one of the last time, `hint[0]`: it is not better if U is
+    at least `hint[1]`, and L no more than would be enough for that U. Whatever they are, only the time depends on them.
     """
-    first, least, before = int(hint[0]), math.inf, hint[1]
-    enough = best * (how.zero + before) - how.zero if how.ratio else best + before - 1.0
-    lower_U = may_be_better(portfolio, b, -1, how.ladder[first, 0], 1.0 - before)  # else L > enough is needed
+    first, least, split = int(hint[0]), math.inf, hint[1]
+    enough = best * (how.zero + split) - how.zero if how.ratio else best + split - 1.0
+    lower_U = may_be_better(portfolio, b, -1, how.ladder[first, 0], 1.0 - split)
     if not (lower_U or may_be_better(portfolio, c, 1, how.ladder[first, 1], enough)):
         return best
     for step in range(-1, how.ladder.shape[0]):
@@ -155,6 +151,9 @@ def compared(portfolio: Portfolio, how: Comparison, b: Ints, c: Ints, best: floa
         if found < least:
             least, hint[0], hint[1] = found, k, upper
         if least <= best:
+            if best > 0.0:  # the next time, U may be lower by half of what is missing, and L higher
+                enough_U = (how.zero + lower) / best - how.zero if how.ratio else 1.0 + lower - best
+                hint[1] = 0.5 * (upper + enough_U)
             return best
     return float(least)
 

@@ -65,8 +65,8 @@ def count_return(seen: SeenReturns, paid: Ints) -> None:
 
 
 @compiled
-def log_capital(portfolio: Portfolio, weights: Ints, sign: int, i: int, out: Floats) -> float:
-    """Write sum_k n_k log(1 - theta_j + theta_j x_k / m_i) of each stake into `out`, rounded down, and return log W.
+def log_capitals(portfolio: Portfolio, weights: Ints, sign: int, i: int, out: Floats) -> None:
+    """Write sum_k n_k log(1 - theta_j + theta_j x_k / m_i) of each stake into `out`, rounded down.
 
     With sign -1 the returns are 1 - x: the weights in reverse order.
     """
@@ -75,14 +75,14 @@ def log_capital(portfolio: Portfolio, weights: Ints, sign: int, i: int, out: Flo
     for j in range(J):
         out[j], size[j] = 0.0, 0.0
     for k in range(K):
-        n = weights[k if sign > 0 else K - 1 - k] / EPISODE
-        if n > 0.0:
+        weight = weights[k if sign > 0 else K - 1 - k]
+        if weight > 0:
+            n = weight / EPISODE
             for j in range(J):
                 out[j] += n * logs[k, j]
                 size[j] += n * abs(logs[k, j])
     for j in range(J):
         out[j] -= SLACK * size[j]
-    return log_mean(portfolio, out, out, 0.0)
 
 
 @compiled
@@ -98,6 +98,23 @@ def log_mean(portfolio: Portfolio, first: Floats, last: Floats, t: float) -> flo
 
 
 @compiled
+def reaches(portfolio: Portfolio, first: Floats, last: Floats, t: float, log_inverse: float) -> bool:
+    """Is `log_mean` at least log_inverse? Far from it, no exponential is needed.
+
+    The weights add up to 1: the mean is at most the largest capital, and at least its largest part.
+    """
+    log_weights, most, largest = portfolio.log_weights, -math.inf, -math.inf
+    for j in range(log_weights.shape[0]):
+        most = max(most, log_weights[j] + first[j] + t * (last[j] - first[j]))
+        largest = max(largest, first[j] + t * (last[j] - first[j]))
+    if largest < log_inverse:
+        return False
+    if most - SLACK * (1.0 + abs(most)) >= log_inverse:
+        return True
+    return log_mean(portfolio, first, last, t) >= log_inverse
+
+
+@compiled
 def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: float) -> float:
     """The largest mean m that is found with W(m) >= exp(log_inverse); 0 where there is none.
 
@@ -109,7 +126,8 @@ def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: floa
     below, above = -1, inverse.shape[0]
     while above - below > 1:
         middle = (below + above) // 2
-        if log_capital(portfolio, weights, sign, middle, first) >= log_inverse:
+        log_capitals(portfolio, weights, sign, middle, first)
+        if reaches(portfolio, first, first, 0.0, log_inverse):
             below = middle
         else:
             above = middle
@@ -117,11 +135,10 @@ def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: floa
         return 0.0
     if above == inverse.shape[0]:
         return float((1.0 - SLACK) / inverse[below])
-    log_capital(portfolio, weights, sign, below, first)
-    log_capital(portfolio, weights, sign, above, last)
-    t = 0.0
+    log_capitals(portfolio, weights, sign, below, first)
+    log_capitals(portfolio, weights, sign, above, last)
+    t, excess = 0.0, log_mean(portfolio, first, last, 0.0) - log_inverse
     for _ in range(STEPS):
-        excess = log_mean(portfolio, first, last, t) - log_inverse
         slope, total = 0.0, 0.0
         for j in range(first.shape[0]):
             share = math.exp(portfolio.log_weights[j] + first[j] + t * (last[j] - first[j]) - log_inverse - excess)
@@ -130,7 +147,10 @@ def mean_lower(portfolio: Portfolio, weights: Ints, sign: int, log_inverse: floa
         if not slope < 0.0:
             break
         ahead = min(t - excess * total / slope, 1.0)
-        if not ahead > t or log_mean(portfolio, first, last, ahead) < log_inverse:
+        if not ahead > t:
+            break
+        excess = log_mean(portfolio, first, last, ahead) - log_inverse
+        if excess < 0.0:
             break
         near = ahead - t <= 1e-9
         t = ahead
