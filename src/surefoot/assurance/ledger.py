@@ -199,7 +199,7 @@ def require_floor_agent(agent: object) -> SpliceAgent:
             f"A ledger holds certificates of sf.StepMix, sf.EpsMix or sf.StepNoMix, not of {type(agent).__name__}."
         )
     problem = agent.problem
-    work = len(agent.h0) * problem.H * problem.S * problem.A * problem.S
+    work = len(agent.h0) * problem.H * problem.S * problem.A * min(problem.S, verifier.FEW)
     if work > verifier.MOST_WORK:
         raise InvalidSetting(
             f"A ledger of this problem could not be checked in reasonable time: {work:.3g} steps per plan, expected at "

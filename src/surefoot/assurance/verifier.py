@@ -33,6 +33,7 @@ from typing import Any, BinaryIO
 
 FORMATS = (1, 2, 3, 4)
 LONGEST, MOST, MOST_WORK = 2**26, 2**62, 10**9  # bytes of a record; a whole number; steps of the proof of a plan
+FEW = 64  # next states of a pair that are counted as steps: of more, most were never seen
 UNIT = Fraction(1, 2**20)  # of sums of rewards and returns
 TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow, decimal.Underflow]  # each refuses a record
 DIGITS, EXACT = (
@@ -167,7 +168,7 @@ class Head:
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
             require(table is None or (type(table) is list and table), "support or rewards: not a table")
         require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
-        work = (2 if given.learner == "EpsMix" else given.H + 1) * given.H * given.S * given.A * given.S
+        work = (2 if given.learner == "EpsMix" else given.H + 1) * given.H * given.S * given.A * min(given.S, FEW)
         require(work <= MOST_WORK and (given.stationary or not given.pooled), "too large; or pooled, not stationary")
 
     def policy(self, given: Any) -> Any:
@@ -311,10 +312,15 @@ class Head:
         """Return the smallest or largest sum of what rewards are worth, over what is possible under the baseline."""
         V = [Fraction(0)] * self.S
         for h in reversed(range(self.H)):
-            row, ends = h % self.rows, []
+            row, ends, after = h % self.rows, [], dict[Any, Fraction]()
             for pair, states in enumerate(self.support[row]):
-                rewards = {j: Fraction(self.reward(h, pair, j)) for j in states}
-                ends.append(choose(V[j] + (unknown if self.unknown[row][pair] else worth(rewards[j])) for j in states))
+                if self.given.rewards_by_next and not self.unknown[row][pair]:
+                    ends.append(choose(V[j] + worth(Fraction(self.reward(h, pair, j))) for j in states))
+                    continue
+                if states not in after:
+                    after[states] = choose(V[j] for j in states)
+                paid = unknown if self.unknown[row][pair] else worth(Fraction(self.reward(h, pair, 0)))
+                ends.append(after[states] + paid)
             V = [choose(ends[s * self.A + a] for a in range(self.A) if self.baseline[h][s][a]) for s in range(self.S)]
         return choose(V[s] for s in self.first_states)
 
@@ -907,8 +913,8 @@ class Book:
 
     def check_claims(self, plan: Any, explorer: Any) -> str:
         """Candidates, by_model, by_returns and upper are proved; then lower, and the label. Return the kind."""
-        lower, minus_upper = self.values(explorer)
         claims = [*plan.candidates[:-1], plan.by_model]
+        lower, minus_upper = self.values(explorer, claims)
         proved = all(claim <= bound for claim, bound in zip(claims, lower, strict=True))
         require(proved, "candidates or by_model: not proved")
         sources = self.sources(plan, lower[-1])
@@ -923,13 +929,18 @@ class Book:
         require(plan.lower <= worth, "lower: not proved")
         return self.check_safety(plan, kind)
 
-    def values(self, explorer: Any) -> tuple[list[Decimal], Decimal]:
-        """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last."""
-        baseline, h0s = self.head.baseline_rules, self.head.h0
-        values = KLValues(self.evidence) if self.head.is_KL else PaperValues(self.evidence)
-        tails = values.tails(rules(explorer))
-        found = [values.value(baseline[:h0], tails[h0]) for h0 in h0s]
-        if not self.head.is_KL:
+    def values(self, explorer: Any, claims: Any) -> tuple[list[Decimal], Decimal]:
+        """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last.
+
+        Every policy is worth 0 at least: of one of which no more is claimed, that is the value.
+        """
+        baseline, is_KL = self.head.baseline_rules, self.head.is_KL
+        values = KLValues(self.evidence) if is_KL else PaperValues(self.evidence)
+        tails, wanted = values.tails(rules(explorer)), zip(self.head.h0, claims, strict=True)
+        found: list[Any] = [
+            values.value(baseline[:h0], tails[h0]) if claim > 0 or not is_KL else ZERO for h0, claim in wanted
+        ]
+        if not is_KL:
             return [low for low, _ in found], found[-1][1]
         upper = KLValues(self.evidence, sign=-1)  # only a relative floor needs it
         return found, upper.value(baseline, upper.end) if self.head.given.relative else ZERO
