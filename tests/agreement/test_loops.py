@@ -150,7 +150,7 @@ def test_the_number_of_workers_changes_nothing(paper_world, jobs, assert_same_ru
 COMPILED = """
 import numpy as np
 import surefoot as sf
-from surefoot.numerics.kernels import candidates, episodes, evidence, mixing, values
+from surefoot.numerics.kernels import episodes, evidence, mixing, splices, values
 
 world = sf.random_mdp(5, 5, 3, seed=0)
 baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
@@ -169,7 +169,7 @@ hidden = stationary.problem.forget(rewards=True)
 sf.simulate(stationary, sf.StepMix(hidden, sf.uniform(3, 5, 5), 0.1), 5, seed=0)
 sf.policy_value(world, np.array(baseline))
 sf.policy_value(world, baseline.tolist())
-families = (episodes.run_episodes, candidates.bound_every, evidence.refresh_all)
+families = (episodes.run_episodes, splices.bound_splices, evidence.refresh_all)
 others = (episodes.add_episode, mixing.choose, mixing.mix_splices, values.policy_value)
 print(*(len(kernel.signatures) for kernel in families + others))
 """

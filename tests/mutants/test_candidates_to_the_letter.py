@@ -1,7 +1,6 @@
 """Which candidates are bounded: the search against all values, passes over many splices against each of them."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,20 +13,17 @@ from surefoot.numerics.kernels.candidates import (
     TABLE,
     begin_range,
     bound_candidates,
-    bound_every,
     bound_range,
     bound_some,
     first_range,
     next_range,
-    step_of,
     values_of_slots,
     widen_range,
 )
 from surefoot.numerics.kernels.evidence import refresh_all
-from surefoot.numerics.kernels.kl import Balls
 from surefoot.numerics.kernels.mixing import Rule, candidate_values, choose
 from surefoot.numerics.kernels.parts import bound_in_parts
-from surefoot.numerics.kernels.sparse import SparseBalls, SparseEstimate
+from surefoot.numerics.kernels.sparse import SparseBalls
 from surefoot.numerics.kernels.splices import bound_splices, empty_splices
 from surefoot.numerics.kernels.start_and_returns import refresh_start
 from surefoot.task import transitions
@@ -116,13 +112,6 @@ def test_few_candidates_have_slots_of_their_own(C):
     assert first_range(np.zeros(C), 1.0) == (0, 0)
 
 
-def test_steps_of_candidates():
-    """By their slots, or, where splices share one, all steps."""
-    pi_b = np.full((4, 2, 1), 1.0)
-    assert [step_of(empty_splices(np.array([0, 4]), pi_b), np.zeros(2), c) for c in (0, 1)] == [0, 4]
-    assert [step_of(empty_splices(np.array([0, 1, 4]), pi_b), np.zeros(5), c) for c in range(5)] == [0, 1, 2, 3, 4]
-
-
 # ---- Passes ---------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +169,7 @@ def test_a_range_is_worth_at_least_each_of_its_splices(seed):
     bound_splices(known.model, found, NOTHING, 0, S)
     ends = found.V_low[:, [0, 2]].copy(), found.V_up[:, [0, 2]].copy()
     for lo, hi in itertools.combinations_with_replacement(range(1, H), 2):
-        bound_range(known.model, found, lo, hi, 0, S)
+        bound_range(known.model, found, lo, hi)
         W = found.V_low[:hi, TABLE]
         if lo == hi:
             np.testing.assert_array_equal(W, splices.V_low[:hi, hi])
@@ -201,17 +190,6 @@ def test_a_range_without_pi_bar_on_its_way_is_no_bound():
         agent, known = made(seed)
         values = in_full(agent, known)[0].V_low[0, 1:-1]
         assert (values.max(axis=0) > values[-1] + 1e-6).any()
-
-
-@pytest.mark.usefixtures("lists")
-def test_only_first_states_are_bounded_at_the_first_step():
-    agent, known = made(1)
-    found = empty_splices(np.array([0, 1, 6]), agent.pi_b)
-    bound_splices(known.model, found, NOTHING, 0, 7)
-    found.V_low[:3, TABLE] = -1.0
-    bound_range(known.model, found, 3, 3, 2, 4)
-    assert (found.V_low[0, TABLE] >= 0.0).tolist() == [False, False, True, True, False, False, False]
-    assert (found.V_low[1:3, TABLE] >= 0.0).all()
 
 
 def test_a_table_begins_with_pi_bar_and_is_widened_by_it():
@@ -248,8 +226,7 @@ def test_a_plan_is_the_one_of_all_candidates(seed):
         expected = all_values.copy()
         found = empty_splices(agent.slots(model), agent.pi_b)
         L = np.full(len(expected), -1.0)
-        moved, at = bound_some(model, found, start, returns, rule, NOTHING, 0, 7, L)
-        assert moved and at == floor
+        assert bound_some(model, found, start, returns, rule, L) == floor
         c, rho, reached = choose(expected, floor, True)
         assert choose(L, floor, True) == (c, rho, reached)
         assert all(mine in (0.0, theirs) for mine, theirs in zip(L, expected, strict=True))
@@ -265,39 +242,16 @@ def test_a_plan_is_the_one_of_all_candidates(seed):
 
 
 @pytest.mark.usefixtures("lists")
-def test_pi_bar_that_stays_the_same_has_not_changed():
-    agent, known = made(0)
-    found = empty_splices(agent.slots(known.model), agent.pi_b)
-    L, rule = np.zeros(7), Rule(0.5, True, False)
-    given = known.model, found, known.start, known.returns, rule, NOTHING, 0, 7, L
-    assert bound_some(*given) == (True, 0.5)
-    assert bound_some(*given) == (False, 0.5)
-
-
-@pytest.mark.usefixtures("lists")
 def test_the_paper_s_bounds_bound_all(monkeypatch):
-    """Their lower values depend on upper ones. So do tables bound all, whose passes are kept from plan to plan."""
+    """Their lower values depend on upper ones. So do tables bound all."""
     agent, known = made(2, bounds=sf.Bernstein(scale=1e-5))
     splices, L, floor = in_full(agent, known)
     found, mine = empty_splices(agent.slots(known.model), agent.pi_b), np.zeros(7)
-    given = known.model, found, known.start, known.returns, agent.rule, NOTHING, 0, 7, mine
-    assert bound_candidates(*given)[1] == floor
+    monkeypatch.setattr(candidates, "bound_some", None)
+    assert bound_candidates(known.model, found, known.start, known.returns, agent.rule, mine) == floor
     np.testing.assert_array_equal(mine, L)
     np.testing.assert_array_equal(found.V_low, splices.V_low)
     assert L[1:-1].all() and agent.slots(known.model).tolist() == list(range(7))
-    assert bound_every(*given) == (False, floor)
-    monkeypatch.setattr(candidates, "bound_some", None)
-    bound_candidates(*given)
-
-
-@pytest.mark.parametrize(("kind", "which"), [(SparseBalls, "some"), (SparseEstimate, "every"), (Balls, "every")])
-def test_what_is_compiled_for_evidence(kind, which, monkeypatch):
-    """The same choice as `bound_candidates` makes in plain Python."""
-    monkeypatch.setattr(candidates, "bound_some", lambda *given: ("some", given))
-    monkeypatch.setattr(candidates, "bound_every", lambda *given: ("every", given))
-    nothing = (None,) * 8
-    call = candidates._bound_candidates(SimpleNamespace(instance_class=kind), *nothing)
-    assert call(*range(9)) == (which, tuple(range(9)))
 
 
 @pytest.mark.usefixtures("lists")

@@ -487,8 +487,7 @@ def test_parts_compute_what_one_pass_does(kind, h0):
     start, returns, rule = judged()
     candidates = len(h0) if kind == "estimate" or len(h0) == 2 else H + 1
     whole, L = empty_splices(np.array(h0), pi_b), np.zeros(candidates)
-    nothing = np.zeros(0, dtype=np.int64)
-    floor = bound_candidates(evidence_of(kind), whole, start, returns, rule, nothing, 0, S, L)[1]
+    floor = bound_candidates(evidence_of(kind), whole, start, returns, rule, L)
     assert whole.V_low.any() and whole.V_up[0].all()
     for n in (1, 2, 3, 7):
         found, mine = empty_splices(np.array(h0), pi_b), np.full(candidates, -1.0)

@@ -12,7 +12,7 @@ def frozen(plan: Plan, agent: CountingAgent, alarm: str) -> Plan:
         return plan
     grounds, policy = plan.grounds, agent.pi_b
     proved = 0.0
-    if isinstance(grounds, SpliceGrounds):
+    if isinstance(grounds, SpliceGrounds) and agent.floor is not None:  # else nothing was bounded of a baseline
         proved = max(grounds.by_model, grounds.by_returns, grounds.agent.proved_before)
         grounds = grounds._replace(lower=proved)
     coin = isinstance(plan.policy, EpisodicMixture)
@@ -25,7 +25,7 @@ def frozen(plan: Plan, agent: CountingAgent, alarm: str) -> Plan:
         upper=plan.upper,
         candidates=plan.candidates,
         label=plan.label,
-        safety="NOT CERTIFIED" if plan.safety == "NOT CERTIFIED" else "trusted",
+        safety=plan.safety if plan.safety in ("NOT CERTIFIED", "no floor") else "trusted",
         grounds=grounds,
         alarm=alarm,
     )

@@ -366,7 +366,7 @@ class SpliceAgent(AgentByName):
         known = self.evidence(counts)
         return kernels.PlanInputs(
             evidence=known.model,
-            splices=kernels.empty_splices(self.slots(known.model), self.pi_b),
+            splices=kernels.empty_splices(self.h0, self.pi_b),
             start=known.start,
             returns=known.returns,
             rule=self.rule,
@@ -386,10 +386,9 @@ class SpliceAgent(AgentByName):
         splices = kernels.empty_splices(self.slots(evidence), self.pi_b, explorer_policy)
         kernels.refresh_all(evidence)
         kernels.refresh_start(start)
-        L, nothing = np.zeros(len(self.h0)), np.zeros(0, dtype=np.int64)
-        first = (0, self.problem.S)  # a policy is for every state, also where no episode starts
+        L = np.zeros(len(self.h0))
         if self.problem.S < kernels.LONG:
-            _, floor = kernels.bound_candidates(evidence, splices, start, returns, rule, nothing, *first, L)
+            floor = kernels.bound_candidates(evidence, splices, start, returns, rule, L)
         else:
             floor = kernels.bound_in_parts(evidence, splices, start, returns, rule, L, kernels.cores())
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
@@ -400,7 +399,7 @@ class SpliceAgent(AgentByName):
         top = splices
         if explorer_policy is not None:  # the explorer's splices say nothing about the best policy
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
-            kernels.bound_splices(evidence, top, nothing, *first)
+            kernels.bound_splices(evidence, top, np.zeros(0, dtype=np.int64), 0, self.problem.S)
         explorer = (
             np.eye(self.problem.A)[splices.pi_bar] if explorer_policy is None else np.array(explorer_policy)
         )  # writable, as the loop's

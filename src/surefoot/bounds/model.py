@@ -11,7 +11,7 @@ from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
-from surefoot.task.fitting import check_counts
+from surefoot.task.fitting import check_counts, require_no_alarm
 from surefoot.task.problem import Problem
 
 QBounds = Callable[["Model", int, Floats, Floats], tuple[Floats, Floats]]
@@ -57,6 +57,7 @@ class Model(FrozenRecord):
     def __init__(self, problem: Problem, counts: Counts, delta_prime: float) -> None:
         """Estimate the model. Pooled counts are repeated for every step, which requires a stationary problem."""
         check_counts(counts, problem, counts.pooled)
+        require_no_alarm(counts)
         if counts.pooled:
             require_stationary(problem)
         H, S, A = problem.H, problem.S, problem.A

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -53,8 +53,8 @@ def forecast(
         typer.Argument(
             metavar="[WORLD|LOG|COUNTS|ENVIRONMENT]",
             help="A world; a log (Parquet, CSV or JSON); counts (.npz: of `logs count`, of a learner or of a run); or "
-            "a Gymnasium environment: its id, or MODULE:CLASS of one that is not registered. Default: a random world "
-            "of the sizes given by --set.",
+            "a Gymnasium environment: its id, or MODULE:CLASS of one that is not registered (the module's code is "
+            "run). Default: a random world of the sizes given by --set.",
         ),
     ] = None,
     agent: Annotated[str, typer.Option(help="The agent: stepmix, epsmix or step-no-mix.")] = "stepmix",
@@ -245,17 +245,25 @@ def _own_environment(source: str) -> "EnvOrId":
     from importlib import import_module
 
     module, _, name = source.partition(":")
+    expected = "Expected MODULE:CLASS, such as shop:Shop for the class Shop in shop.py of this folder."
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: a file in this folder is a module
     try:
-        made = getattr(import_module(module), name, None)
-        return source if made is None else made()
-    except ImportError as reason:
+        imported = import_module(module)
+    except Exception as reason:
+        why = f"{type(reason).__name__}: {reason}"
         raise InvalidSetting(
-            f"{source} names the module {module}, which cannot be imported ({reason}). Expected MODULE:CLASS, such as "
-            "shop:Shop for the class Shop in shop.py of this folder."
+            f"{source} names the module {module}, which cannot be imported ({why}). {expected}"
         ) from None
     finally:
         sys.path.pop(0)
+    made = getattr(imported, name, None)
+    if made is None:
+        return source
+    try:
+        return cast("EnvOrId", made())
+    except Exception as reason:
+        why = f"{type(reason).__name__}: {reason}"
+        raise InvalidSetting(f"{source} cannot be called without arguments ({why}). {expected}") from None
 
 
 def _policy(path: Path, problem: "Problem") -> "Floats":

@@ -35,6 +35,7 @@ GREY, BASELINE_COLOUR, ALARM_COLOUR, LOWER_COLOUR = "#666666", "#BBBBBB", COLOUR
 SHARE_COLOURS = (BASELINE_COLOUR, COLOURS[3], COLOURS[4], COLOURS[5], COLOURS[2], COLOURS[0])
 HATCHES = ("", "///", "", "...", "\\\\\\", "xx")
 MOST_POLICIES, LEAST_SHARE = 4, 0.02  # whose lower values are drawn: of those that played so many episodes
+MOST_OPEN = 0.05  # of a group, without a return: of more, no mean is drawn
 TRUSTED = "while the plan is trusted"
 
 
@@ -145,15 +146,13 @@ def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, t
     _draw_values(above, scene)
     _draw_players(below, scene)
     shouted = ["NOT CERTIFIED"] if scene.not_certified else []
-    if scene.alarm is None and scene.alarmed:
-        shouted.append("ALARM: nothing is promised any more")
     if scene.alarm is not None:
         shouted.append(f"ALARM after {scene.alarm:,} episodes: nothing is promised from there on")
+    elif scene.alarmed:
+        shouted.append("ALARM: nothing is promised any more")
     above.set_title("\n".join([title or scene.heading, *shouted]), fontsize=10)
-    handles, labels = above.get_legend_handles_labels()
-    players = below.get_legend_handles_labels()
-    above.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
-    below.legend(*players, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
+    for axes in (above, below):
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
     if target is not None:
         figure.savefig(target)
     return figure
@@ -227,28 +226,12 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
     before = np.where(line.certified & np.roll(line.certified, 1), np.nan, line.value)  # up to where it is certified
     name = f"{line.name}: " if line.name else ""
     if np.isfinite(seen).any():
-        axes.plot(
-            line.episode,
-            seen,
-            color=colour,
-            lw=1.8,
-            ls="-",
-            marker=".",
-            ms=3,
-            zorder=5,
-            label=f"{name}certified lower value",
-        )
+        label = f"{name}certified lower value"
+        axes.plot(line.episode, seen, color=colour, lw=1.8, ls="-", marker=".", ms=3, zorder=5, label=label)
     if (~line.certified & np.isfinite(line.value)).any():
         start = line.value[np.isfinite(line.value)][0]
-        axes.plot(
-            line.episode,
-            before,
-            color=colour,
-            lw=1.4,
-            ls=(0, (1.2, 1.0)),
-            zorder=4,
-            label=f"{name}lower value, {line.other}\n(begins at {start:.4g})",
-        )
+        label = f"{name}lower value, {line.other}\n(begins at {start:.4g})"
+        axes.plot(line.episode, before, color=colour, lw=1.4, ls=(0, (1.2, 1.0)), zorder=4, label=label)
     known = line.value[np.isfinite(line.value)]
     return np.array([known[-1]]) if known.size else np.zeros(0)
 
@@ -337,9 +320,10 @@ def _scene_of_agent(run: Run) -> Scene:
         lower = [line._replace(other="certified in the sum alone") for line in lower]
     mean = run.mean_value if run.mean_return is None else run.mean_return
     earned = f"{run.units.amount(float(f'{mean:.4g}'))} per episode {'on average' if run.history else 'expected'}"
-    notes = [f"{run.agent}: {run.promise_in_words}", *([run.promise.footnote] if run.promise.footnote else [])]
+    notes = [f"{run.agent}: {run.promise_in_words}{run.so_far}", *filter(None, [run.promise.footnote])]
     if run.relative_floor is not None:
         notes.append(_of_relative(run.relative_floor, course.baseline, run.units.name))
+        notes.append("Lower values may be below it: a policy is proved against the baseline, and not by them.")
     return Scene(
         heading=f"{run.agent}, {run.episodes:,} episodes: {earned}",
         course=course,
@@ -421,10 +405,13 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
     mine = columns.policy[:, None] == np.arange(len(names))
     by_baseline = settled & mine[:, 0]
     own = np.where(by_baseline, columns.ret, np.nan)
+    returns = one.merged(starts)
+    complete = returns.n >= (1.0 - MOST_OPEN) * size
+    complete |= ~complete.any()
     course = Course(
         first=starts,
         size=size,
-        returns=one.merged(starts),
+        returns=returns._replace(mean=np.where(complete, returns.mean, np.nan)),
         exact=False,
         shares=np.add.reduceat(mine.astype(np.int64), starts) / size[:, None],
         players=names,
@@ -442,10 +429,10 @@ def _scene_of_guard(run: GuardedRun | GuardRun) -> Scene:
         notes.append("Lower values: what the episodes up to there prove by now.")
     if state.open_tickets:
         notes.append(
-            f"{state.open_tickets:,} episodes without a return are in no mean; in lower values they count as the worst."
+            f"{state.open_tickets:,} episodes without a return are in no mean (groups with many of them have none, if "
+            "others have one): what returns late may differ. In lower values they count as the worst."
         )
-    returns = columns.ret[settled]
-    mean = f"{returns.mean():.4g} {guard.unit}".rstrip()
+    mean = f"{columns.ret[settled].mean():.4g} {guard.unit}".rstrip()
     return Scene(
         heading=f"Guard, {run.episodes:,} episodes: {mean} per episode on average",
         course=course,

@@ -188,7 +188,8 @@ class Learner:
         """Return the baseline alone. Its grounds are the plan that would have been made at the alarm."""
         if self.plan is not None and self.plan.frozen:
             return self.plan
-        then = self.counts if self.counts.planned is None else self.counts.planned
+        then = (self.counts if self.counts.planned is None else self.counts.planned).copy()
+        then.alarm = ""  # as it was before
         return frozen(self._agent.next_plan(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
 
     def _mark_alarm(self, watch: Watch) -> None:

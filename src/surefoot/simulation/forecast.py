@@ -27,6 +27,7 @@ from surefoot.errors import InvalidSetting
 from surefoot.simulation.loops import draw_baseline
 from surefoot.simulation.setup import check_same_problem
 from surefoot.task.counts import Counts
+from surefoot.task.fitting import require_no_alarm
 from surefoot.task.listed import filled
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
@@ -156,6 +157,7 @@ def forecast(
         model, grounds = world, "in this world"
     elif counts is not None:
         agent.check_counts(counts)
+        require_no_alarm(counts)
         model, grounds = _stand_in(problem, counts), "in the world these counts suggest"
     else:
         model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"

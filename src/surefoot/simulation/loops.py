@@ -269,7 +269,7 @@ def _fused(context: RunContext) -> Iterator[int]:
     problem = agent.problem
     known_rewards = known_rewards_in(world, problem)
     inputs = agent.plan_inputs(counts)
-    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(agent.h0))
+    work = kernels.empty_workspace(problem.H, problem.S, problem.A, len(inputs.splices.h0))
     rows, pairs = inputs.evidence.n_sa.shape
     value_b = setup.measure(agent.pi_b).value if setup.baseline is None else setup.baseline
     by_visits = inputs.replan_rule.growth < math.inf

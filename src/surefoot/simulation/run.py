@@ -169,7 +169,13 @@ class Run(FrozenRecord):
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
         numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
         footnote = f" ({self.promise.footnote})" if self.promise.footnote else ""
-        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{footnote})"
+        return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{self.so_far}{footnote})"
+
+    @property
+    def so_far(self) -> str:
+        """What must be said beside a promise of which nothing was used yet; else nothing."""
+        played = self.first_mixture is None and self.first_optimistic is None
+        return "; so far the baseline alone was played" if played and self.promise.kind == "certified" else ""
 
     @property
     def _alarm_first(self) -> str:

@@ -319,6 +319,31 @@ def test_plans_from_the_counts_of_an_alarmed_run_say_so(tmp_path):
     sf.Learner(agent(LOW), 1, fine.counts.copy())
 
 
+def test_nothing_is_certified_from_the_counts_of_an_alarmed_run():
+    """By no other agent, by no reference version, by no method for logs: each says why. Fine counts are taken."""
+    world = sf.world("trap")
+    problem, baseline, floor = world.problem, world.baseline, world.suggested_floor
+    ours = sf.StepMix(problem, baseline, floor)
+    fine = sf.simulate(world, ours, 50, seed=0).counts
+    marked = fine.copy()
+    marked.alarm = "ALARM after 50 episodes"
+    asked = [
+        ours.plan_reference,
+        sf.BudgetExploration(problem, baseline, floor).plan,
+        sf.ConservativeUCBVI(problem, baseline, floor).plan,
+        sf.DOPE(problem, baseline, floor, baseline_value=sf.value(world, baseline), episodes=1000).plan,
+        lambda counts: sf.robust_vi(counts, problem, 0.1),
+        lambda counts: sf.certify(baseline, counts, problem, 0.1),
+        lambda counts: sf.forecast(ours, counts=counts),
+    ]
+    for ask in asked:
+        ask(fine)
+        with pytest.raises(sf.InvalidCounts, match="raised an alarm over these counts"):
+            ask(marked)
+    plan = sf.BPIUCBVI(problem).plan(marked)
+    assert plan.frozen and plan.safety == "no floor" and plan.lower == problem.lowest
+
+
 def test_a_learner_from_before_the_mark_is_frozen_and_marked():
     """Counts that an earlier version saved do not say that there was an alarm: the watch does."""
     learner = sf.Learner(agent(HIGH), seed=0, watchdog=sf.Watchdog(), absorbing_state=2)

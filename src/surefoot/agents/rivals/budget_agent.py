@@ -25,6 +25,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import REWARD_UNITS, freeze
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts
+from surefoot.task.fitting import require_no_alarm
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.problem import Problem
 
@@ -314,6 +315,7 @@ class BudgetAgent(FloorAgent):
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode. Depends on the counts, with their account, and on nothing else."""
         self.check_counts(counts)
+        require_no_alarm(counts)
         return self.make_plan(self._with_claim(self.propose(counts, rng), counts), counts.account)
 
     def _with_claim(self, proposal: Proposal, counts: Counts) -> Proposal:

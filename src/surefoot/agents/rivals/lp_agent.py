@@ -22,6 +22,7 @@ from surefoot.bounds.model import Model, margin, require_few
 from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.numerics.lp import Occupancy, policy_from
 from surefoot.task.counts import Counts
+from surefoot.task.fitting import require_no_alarm
 from surefoot.task.policy import check_policy
 from surefoot.task.problem import Problem
 from surefoot.task.signal import signal
@@ -260,6 +261,7 @@ class LPAgent(AgentByName):
     def model(self, counts: Counts) -> Model:
         """Return the estimates and visits of these counts."""
         self.check_counts(counts)
+        require_no_alarm(counts)
         return Model(self.problem, counts, self.delta)
 
     def make_plan(self, found: LPResult) -> Plan:

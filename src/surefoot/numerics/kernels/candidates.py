@@ -5,90 +5,45 @@ and pi_b, all others need not be bounded, if it is known that they are below the
 of many at once.
 """
 
-from numba.extending import overload
-
-from surefoot.base.arrays import Floats, Ints
+from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.evidence import Evidence, look_ahead
-from surefoot.numerics.kernels.jit import PART, compiled
-from surefoot.numerics.kernels.mixing import Rule, candidate_values
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.mixing import Rule, candidate_values, lower_at_start
 from surefoot.numerics.kernels.sparse import SparseBalls
 from surefoot.numerics.kernels.splices import Splices, bound_splices, bound_states
-from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start, start_bound
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start
 
 TABLE = 1  # the slot for splices between pi_bar and pi_b, where there is one slot for them all
 SLACK = 1e-6  # per unit of H: far more than rounding makes of a value
 
 
 def bound_candidates(
-    evidence: Evidence,
-    splices: Splices,
-    start: Start,
-    returns: BaselineReturns,
-    rule: Rule,
-    states: Ints,
-    first_lo: int,
-    first_hi: int,
-    L: Floats,
-) -> tuple[bool, float]:
-    """Bound the candidates, in L. Return whether pi_bar changed, and the floor. `states`, `first_lo`, `first_hi` are as
-    in `bound_splices`.
+    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+) -> float:
+    """Bound the candidates of all states, in L, after anything may have changed. Return the floor.
 
     Balls over lists bound what may be chosen; the rest of L is 0, which any policy is worth. The paper's lower values
     depend on upper ones, so no pass bounds many splices at once: with them, as with tables, all are bounded.
     """
     if isinstance(evidence, SparseBalls):
-        return bound_some(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
-    return bound_every(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
-
-
-@overload(bound_candidates, jit_options=PART)
-def _bound_candidates(evidence, splices, start, returns, rule, states, first_lo, first_hi, L):  # type: ignore[no-untyped-def]
-    chosen = bound_some if evidence.instance_class is SparseBalls else bound_every
-
-    def call(evidence, splices, start, returns, rule, states, first_lo, first_hi, L):  # type: ignore[no-untyped-def]
-        return chosen(evidence, splices, start, returns, rule, states, first_lo, first_hi, L)
-
-    return call
-
-
-@compiled
-def bound_every(
-    evidence: Evidence,
-    splices: Splices,
-    start: Start,
-    returns: BaselineReturns,
-    rule: Rule,
-    states: Ints,
-    first_lo: int,
-    first_hi: int,
-    L: Floats,
-) -> tuple[bool, float]:
-    """Bound all candidates: each has a slot."""
-    moved = bound_splices(evidence, splices, states, first_lo, first_hi)
-    return moved, candidate_values(splices, start, returns, rule, L)
+        return bound_some(evidence, splices, start, returns, rule, L)
+    bound_splices(evidence, splices, splices.h0[:0], 0, splices.pi_b.shape[1])
+    return candidate_values(splices, start, returns, rule, L)
 
 
 @compiled
 def bound_some(
-    evidence: Evidence,
-    splices: Splices,
-    start: Start,
-    returns: BaselineReturns,
-    rule: Rule,
-    states: Ints,
-    first_lo: int,
-    first_hi: int,
-    L: Floats,
-) -> tuple[bool, float]:
+    evidence: Evidence, splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats
+) -> float:
     """Bound the candidates that may be chosen: pi_bar, the first splice and pi_b, then others as `next_range` asks."""
-    moved = bound_splices(evidence, splices, states, first_lo, first_hi)
+    H, S, _ = splices.pi_b.shape
+    bound_splices(evidence, splices, splices.h0[:0], 0, S)
     floor = values_of_slots(splices, start, returns, rule, L)
     lo, hi = first_range(L, floor)
     while hi > 0:
-        bound_range(evidence, splices, lo, hi, first_lo, first_hi)
-        value = start_bound(start, splices.V_low[0, TABLE], 1.0)
-        lo, hi = next_range(L, floor, splices.pi_b.shape[0], lo, hi, value)
-    return moved, floor
+        bound_range(evidence, splices, lo, hi)
+        lo, hi = next_range(L, floor, H, lo, hi, lower_at_start(start, splices.V_low[0, TABLE]))
+    return floor
 
 
 @compiled
@@ -131,7 +86,7 @@ def next_range(L: Floats, floor: float, H: int, lo: int, hi: int, value: float) 
 
 
 @compiled
-def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int, first_lo: int, first_hi: int) -> None:
+def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int) -> None:
     """Write lower values into TABLE that are at least those of all splices lo..hi; for lo = hi, its own.
 
         W_hi = V_low of pi_bar,   W_h = the backup of W_{h+1} by pi_b, or, from step lo on, V_low of pi_bar if larger.
@@ -141,9 +96,8 @@ def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int, first_lo
     S = splices.pi_b.shape[1]
     begin_range(splices, hi)
     for h in range(hi - 1, -1, -1):
-        s_lo, s_hi = (first_lo, first_hi) if h == 0 else (0, S)
         look_ahead(evidence, splices.V_up[h + 1, TABLE], splices.V_low[h + 1, TABLE])
-        bound_states(evidence, splices, h, TABLE, s_lo, s_hi)
+        bound_states(evidence, splices, h, TABLE, 0, S)
         widen_range(splices, h, lo)
 
 
@@ -163,9 +117,3 @@ def widen_range(splices: Splices, h: int, lo: int) -> None:
     W, V = splices.V_low[h, TABLE], splices.V_low[h, 0]
     for s in range(W.shape[0]):
         W[s] = max(W[s], V[s])
-
-
-@compiled
-def step_of(splices: Splices, L: Floats, c: int) -> int:
-    """The step before which candidate c is pi_b. Where splices share a slot, all steps are candidates."""
-    return int(splices.h0[c]) if splices.h0.shape[0] == L.shape[0] else c

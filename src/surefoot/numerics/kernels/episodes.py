@@ -13,7 +13,6 @@ import numpy as np
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.numerics.kernels.candidates import bound_candidates, step_of
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.lists import add_one, has_room
@@ -22,13 +21,14 @@ from surefoot.numerics.kernels.mixing import (
     MIXTURE,
     OPTIMISTIC,
     Rule,
+    candidate_values,
     choose,
     exit_taken,
     mix_splices,
     weight_to_play,
 )
 from surefoot.numerics.kernels.portfolio import SeenReturns, count_return
-from surefoot.numerics.kernels.splices import Splices
+from surefoot.numerics.kernels.splices import Splices, bound_splices
 from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, refresh_start
 from surefoot.numerics.kernels.tally import Tally, add_episode
 from surefoot.numerics.kernels.uniforms import Uniforms, uniform
@@ -205,12 +205,12 @@ def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: Loo
     else:
         refresh_moved(evidence)
     refresh_start(start)
-    moved, floor = bound_candidates(evidence, splices, start, inputs.returns, rule, news, first_lo, first_hi, L)
-    if moved or numbers[PI_BAR] < WRITTEN:
+    if bound_splices(evidence, splices, news, first_lo, first_hi) or numbers[PI_BAR] < WRITTEN:
         one_hot(splices.pi_bar, pi_bar)
         numbers[PI_BAR] = WRITTEN
+    floor = candidate_values(splices, start, inputs.returns, rule, L)
     c, rho, _ = choose(L, floor, rule.mixes)
-    h = step_of(splices, L, c)
+    h = splices.h0[c]
     source = exit_taken(h, rho, H)
     if source == MIXTURE:
         rho = weight_to_play(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
@@ -272,7 +272,7 @@ def run_episodes(
             if not by_baseline:
                 pi = pi_bar
         play(world, known_rewards, pi, uniforms, episode)
-        add_episode(tally, values[VALUE], values[VALUE], source, step_of(splices, work.L, numbers[CHOSEN]), floor)
+        add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
         reached = count(
             evidence.n_sas, evidence.n_sa, evidence.x_sa, evidence.z_sa, start.n, loop_state.limits, A, episode
         )

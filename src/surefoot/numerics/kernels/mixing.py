@@ -60,6 +60,13 @@ def choose(L: Floats, floor: float, mixes: bool) -> tuple[int, float, bool]:
 
 
 @compiled
+def lower_at_start(start: Start, V_low: Floats) -> float:
+    """What a policy is worth at least, by its lower values at the first step."""
+    low = start_bound(start, V_low, 1.0)
+    return max(low - start.final, 0.0) if start.final > 0.0 else low
+
+
+@compiled
 def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
     """Write the candidates' lower values into L, and return the floor they are compared with.
 
@@ -71,8 +78,7 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
     """
     b = L.shape[0] - 1
     for c in range(b + 1):
-        low = start_bound(start, splices.V_low[0, c], 1.0)
-        L[c] = max(low - start.final, 0.0) if start.final > 0.0 else low
+        L[c] = lower_at_start(start, splices.V_low[0, c])
     if splices.h0[b] == 0:
         return rule.floor  # no candidate is the baseline
     by_returns, up = returns_bounds(returns)

@@ -16,10 +16,10 @@ from surefoot.numerics.kernels.candidates import (
     widen_range,
 )
 from surefoot.numerics.kernels.evidence import Evidence, look_ahead
-from surefoot.numerics.kernels.mixing import Rule
+from surefoot.numerics.kernels.mixing import Rule, lower_at_start
 from surefoot.numerics.kernels.sparse import SparseBalls
 from surefoot.numerics.kernels.splices import Splices, bound_states, cache_aligned
-from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start, start_bound
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start
 
 LONG = 5_000  # states from which on a step takes longer than to start threads
 
@@ -56,8 +56,7 @@ def bound_in_parts(
             for h in reversed(range(hi)):
                 bound_step(h, TABLE)
                 widen_range(splices, h, lo)
-            value = start_bound(start, splices.V_low[0, TABLE], 1.0)
-            lo, hi = next_range(L, floor, H, lo, hi, value)
+            lo, hi = next_range(L, floor, H, lo, hi, lower_at_start(start, splices.V_low[0, TABLE]))
     return floor
 
 

@@ -22,7 +22,7 @@ from surefoot.offline.logs.codebook import Codebook
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.methods.savings import Saving, savings
 from surefoot.task.counts import Counts
-from surefoot.task.fitting import check_counts
+from surefoot.task.fitting import check_counts, require_no_alarm
 from surefoot.task.listed import rows_of
 from surefoot.task.names import Names
 from surefoot.task.problem import Problem
@@ -327,6 +327,7 @@ def require_log(counts: Counts, problem: Problem) -> None:
     if not isinstance(counts, Counts):
         raise InvalidCounts(f"counts is a {type(counts).__name__}, expected Counts, such as log.counts.")
     check_counts(counts, problem, counts.pooled)
+    require_no_alarm(counts)
     if not counts.claimed:
         raise InvalidCounts(
             "These counts do not say what they are evidence about, so nothing is certified by them. If they are of "
