@@ -180,7 +180,7 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
     if not grounds.counts.claimed:
         return (
             f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least "
-            f"{_proved(grounds, grounds.lower)}"
+            f"{_proved(grounds, grounds.lower)}{unit}"
         )
     if grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
         return (
@@ -191,11 +191,11 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
         return (
             "Trusted, not certified: it rests on what the returns of the baseline prove if they lie in the range that "
             f"you declared for them. It then keeps {floor}; what is proved without them is "
-            f"{_proved(grounds, grounds.lower)}"
+            f"{_proved(grounds, grounds.lower)}{unit}"
         )
     return (
         f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
-        f"{_proved(grounds, grounds.lower)}. It rests on the premise that the baseline is above the floor"
+        f"{_proved(grounds, grounds.lower)}{unit}. It rests on the premise that the baseline is above the floor"
     )
 
 

@@ -233,7 +233,8 @@ def _environment(
     try:
         made = from_gymnasium(env, horizon=horizon, reward_range=reward_range, stationary=stationary, unit=unit)
     except InvalidModel as refusal:
-        raise InvalidSetting(str(refusal)) from None
+        options = "In this command: --reward-range LOWEST HIGHEST, --horizon, --stationary."
+        raise InvalidSetting(f"{refusal} {options}") from None
     problem = made.problem if isinstance(made, TabularMDP) else made
     policy = uniform(problem.H, problem.S, problem.A) if baseline is None else _policy(baseline, problem)
     return Grounds(source, problem, policy, made if isinstance(made, TabularMDP) else None)

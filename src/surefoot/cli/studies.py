@@ -159,7 +159,7 @@ def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
         seconds = expected.seconds / max(1, min(workers or 1, expected.trials))
         total += seconds
         on = f" on {workers} worker{'' if workers == 1 else 's'}" if workers else " of work, which its workers share"
-        long = f", {about(seconds)}{on} (an estimate)" if expected.trials else ""
+        long = f", {about(seconds)}{on} (an estimate; compiling and report come on top)" if expected.trials else ""
         typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
     if len(folders) > 1:
         typer.echo(f"In all {about(total)} (an estimate)")

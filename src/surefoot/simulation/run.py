@@ -167,7 +167,10 @@ class Run(FrozenRecord):
         )
         regret = "unknown" if self.regret is None else self.units.amount(self.regret)
         knows = ", knows the baseline's value" if self.knows_baseline_value else ""
-        numbers = f"{self.episodes} episodes, {violations}, regret={regret}"
+        earned = ""
+        if self.mean_return is not None and self.optimum is None:
+            earned = f"{self.units.amount(float(f'{self.mean_return:.6g}'))} per episode, "
+        numbers = f"{self.episodes} episodes, {earned}{violations}, regret={regret}"
         footnote = f" ({self.promise.footnote})" if self.promise.footnote else ""
         return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{self.so_far}{footnote})"
 

@@ -200,7 +200,10 @@ def test_how_many_trials_and_how_long_is_said_first(tiny):
     result = surefoot(*tiny)
     assert result.exit_code == 0, result.output
     first = result.stdout.splitlines()[0]
-    assert first == "tiny (full): 2 trials, 2 to run, a few seconds on 1 worker (an estimate)"
+    assert (
+        first
+        == "tiny (full): 2 trials, 2 to run, a few seconds on 1 worker (an estimate; compiling and report come on top)"
+    )
     again = surefoot(*tiny, "--resume")
     assert again.stdout.splitlines()[0] == "tiny (full): 2 trials, 0 to run"
 

@@ -168,11 +168,13 @@ class Learnt(FrozenRecord):
             names = self.problem.names if book is None else book.names
             pairs = [_named(pair, names) for pair in self.binding]
             lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
+        if self.problem.stationary and self.problem.H > 1 and not self.counts.pooled:
+            lines.append("Counted step by step. The problem is stationary: counts.pool() counts all steps together.")
         if missing.savings:
             lines.append(
                 "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
             )
-            lines += [saving.text(self.lower) for saving in missing.savings]
+            lines += [saving.text(self.lower, unit) for saving in missing.savings]
         return "\n".join(lines)
 
     def savings(self, log: LogCounts) -> tuple[Saving, ...]:

@@ -26,13 +26,13 @@ class Saving(NamedTuple):
     option: str
     lower: float | None  # None: it cannot be said from the log
 
-    def text(self, now: float) -> str:
-        """Say it beside what is certified now."""
+    def text(self, now: float, unit: str) -> str:
+        """Say it beside what is certified now, in this unit."""
         made = " or ".join(way for way in (self.python, self.option) if way)
         if self.lower is None:
             return f"- {self.what}: declared by {made}"
         then, present = map(at_least, (self.lower, now))
-        return f"- {self.what}: with {made} the certificate would be {then} instead of {present}"
+        return f"- {self.what}: with {made} the certificate would be {then} instead of {present}{unit}"
 
 
 def savings(
