@@ -175,7 +175,7 @@ def test_never_more_than_an_amount_below(name, kind, amount):
         assert (run.violations, run.off_baseline) == (0, 0)
         assert run.baseline - amount <= run.min_value < run.baseline - amount / 100
         plan = agent.plan(run.counts, np.random.default_rng(0))
-        assert plan.certified and f"{amount:g} below the baseline" in plan.explain()
+        assert plan.certified and f"{amount:g} EUR below the baseline" in plan.explain()
     tight = sf.simulate(world, agent, 300, 0, floor=run.baseline - amount / 100, progress=False)
     assert tight.violations > 0
 
@@ -204,4 +204,4 @@ def test_an_amount_beyond_all_returns_is_refused():
         sf.StepMix(world.problem, baseline, sf.Below(1000.0))
     with pytest.raises(sf.InvalidSetting, match=r"Use sf\.Below"):  # a share needs rewards that are never negative
         sf.StepMix(world.problem, baseline, sf.Relative(0.1))
-    assert "floor=0.5 below the baseline" in repr(sf.StepMix(world.problem, baseline, sf.Below(0.5)))
+    assert "floor=0.5 EUR below the baseline" in repr(sf.StepMix(world.problem, baseline, sf.Below(0.5)))
