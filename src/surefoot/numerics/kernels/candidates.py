@@ -89,7 +89,8 @@ def next_range(L: Floats, floor: float, H: int, lo: int, hi: int, value: float) 
 def bound_range(evidence: Evidence, splices: Splices, lo: int, hi: int) -> None:
     """Write lower values into TABLE that are at least those of all splices lo..hi; for lo = hi, its own.
 
-        W_hi = V_low of pi_bar,   W_h = the backup of W_{h+1} by pi_b, or, from step lo on, V_low of pi_bar if larger.
+        V_most_hi = V_low of pi_bar,
+        V_most_h = the backup of V_most_{h+1} by pi_b, or, from step lo on, V_low of pi_bar if that is larger.
 
     A splice is pi_b before some step in lo..hi, and pi_bar from it on; and a backup is monotone in lower values.
     """
@@ -114,6 +115,6 @@ def widen_range(splices: Splices, h: int, lo: int) -> None:
     """Let TABLE be worth at least what pi_bar is from step h on, if a splice from lo on may begin there."""
     if h < lo:
         return
-    W, V = splices.V_low[h, TABLE], splices.V_low[h, 0]
-    for s in range(W.shape[0]):
-        W[s] = max(W[s], V[s])
+    V_most, V_low = splices.V_low[h, TABLE], splices.V_low[h, 0]
+    for s in range(V_most.shape[0]):
+        V_most[s] = max(V_most[s], V_low[s])
