@@ -72,7 +72,8 @@ def sha256(path: Path) -> str:
 
 
 def in_format_1(path: Path) -> bytes:
-    """A ledger in the words of its first format, which knows no returns but their number and their sum.
+    """A ledger in the words of its first format and of the version that kept it. It knows no returns but their number
+    and their sum, and no bets on rewards.
 
     The records are chained again: each has the digest of all before it.
     """
@@ -81,8 +82,12 @@ def in_format_1(path: Path) -> bytes:
         record = {name: value for name, value in json.loads(line).items() if name != "digest"}
         if record["kind"] == "ledger":
             record["format"] = 1
-        if record.get("returns") == []:  # of a plan
-            del record["returns"]
+            record["software"] = "surefoot 0.1.0"
+            if record["bounds"].get("rewards") == "coin":
+                del record["bounds"]["rewards"]
+        for later in ("returns", "between"):  # of a plan
+            if record.get(later) == []:
+                del record[later]
         before = hashlib.sha256((before + in_one_line(record)).encode()).hexdigest()
         lines.append(in_one_line({**record, "digest": before}) + "\n")
     return "".join(lines).encode()
@@ -95,10 +100,10 @@ def in_one_line(record: dict[str, Any]) -> str:
 
 def in_file(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, read by numpy alone. The header is left out: it names the version that wrote it. So
-    are sums of x (1 - x) of rewards x, which 68af267 did not count, and the history of a run and what it needs to go
-    on, which it did not keep."""
+    are sums of x (1 - x) of rewards x, which 68af267 did not count, and the history of a run, what it needs to go on and
+    the alarm over its counts, which it did not keep."""
     later = ("about", "history_at", "history_whole", "history_real")
-    later += ("run", "width", "plans_file", "plans_written", "plans_digest")
+    later += ("run", "width", "plans_file", "plans_written", "plans_digest", "counts_alarm")
     with np.load(path, allow_pickle=False) as found:
         return {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
 
