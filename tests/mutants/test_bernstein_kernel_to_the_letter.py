@@ -10,6 +10,7 @@ from surefoot.numerics.kernels.bernstein import estimate_from, q_bernstein, refr
 
 S, A, H = 2, 3, 4  # H is more than the rows of r below, and none of the three is another
 LOG_UNION, SCALE = 3.0, 0.5
+ALL = np.zeros((0, 0))  # every pair is needed
 
 
 def counted():
@@ -91,7 +92,7 @@ def test_both_tables_of_a_window_of_pairs(lo, hi, h):
         V_low = rng.integers(0, 17, size=S) / 16
         V_up = V_low + rng.integers(0, 33, size=S) / 16
         scratch = np.full((5, hi - lo), np.nan)
-        q_bernstein(estimate, h % 2, h, lo, hi, H, V_up, V_low, scratch, 0)
+        q_bernstein(estimate, h % 2, h, lo, hi, H, V_up, V_low, scratch, 0, ALL)
         found = [formula(estimate, h % 2, h, pair, V_up.tolist(), V_low.tolist()) for pair in range(lo, hi)]
         np.testing.assert_allclose(scratch[:2].T, found, atol=1e-14, rtol=0)
         clipped += sum((up == H) + (low == 0.0) for up, low in found)
@@ -104,7 +105,7 @@ def test_the_last_step_has_nothing_ahead(lo, hi):
     for seed, h in np.ndindex(4, H):
         estimate = dyadic(seed)
         scratch = np.full((5, hi - lo), np.nan)
-        q_bernstein(estimate, 1, h, lo, hi, H, np.zeros(0), np.zeros(0), scratch, 0)
+        q_bernstein(estimate, 1, h, lo, hi, H, np.zeros(0), np.zeros(0), scratch, 0, ALL)
         found = [formula(estimate, 1, h, pair, [0.0, 0.0], [0.0, 0.0]) for pair in range(lo, hi)]
         np.testing.assert_array_equal(scratch[:2].T, found)
 
@@ -114,7 +115,7 @@ def test_one_state_has_something_ahead():
     estimate = estimate_from(np.ones((1, 1, 1, 1), dtype=np.int64), np.full((1, 1), 0.25), 1.0, 0.0)
     estimate.P_hat[:] = 1.0
     scratch = np.zeros((5, 1))
-    q_bernstein(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0)
+    q_bernstein(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0, ALL)
     # Q_up = 1/4 + 1/2 (1 - 1/2) + 1 = 3/2,   Q_low = 1/4 - 2/2 (1 - 1/2) + 1/2 = 1/4
     assert scratch[:2, 0].tolist() == [1.5, 0.25]
 
@@ -127,7 +128,7 @@ def test_an_untried_pair_says_nothing():
         refresh_bernstein(estimate, 0, pair)
     for V in (np.zeros(0), np.array([1.0, 3.0])):
         scratch = np.full((5, S * A), np.nan)
-        q_bernstein(estimate, 0, 2, 0, S * A, H, V, V, scratch, 0)
+        q_bernstein(estimate, 0, 2, 0, S * A, H, V, V, scratch, 0, ALL)
         np.testing.assert_array_equal(scratch[:2], [[H] * 6, [0] * 6])
 
 
@@ -145,7 +146,7 @@ def test_what_is_certain_has_no_variance():
         estimate.beta_n[:], estimate.beta_star_n[:] = 0.0, 1.0
         v = rng.random()
         scratch = np.zeros((5, S * A))
-        q_bernstein(estimate, 0, 0, 0, S * A, H, np.full(S, v), np.full(S, v), scratch, 0)
+        q_bernstein(estimate, 0, 0, 0, S * A, H, np.full(S, v), np.full(S, v), scratch, 0, ALL)
         inexact += (scratch[2] != v).any()
         np.testing.assert_allclose(scratch[:2], [estimate.r[0] + v] * 2, atol=1e-14, rtol=0)
     assert inexact > 2  # the control

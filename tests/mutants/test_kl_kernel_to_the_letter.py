@@ -11,27 +11,37 @@ from numba.core import config
 
 from surefoot.numerics.kernels.bets import average_bounds
 from surefoot.numerics.kernels.kl import (
+    BEST,
+    BOTH,
+    FEW,
     HUGE,
+    LOWER,
     SUPPORTS,
     TERMS,
     TINY,
     RewardArrays,
     add,
     balls_from,
+    best_action,
     coin_bounds,
     coin_radius,
     dirichlet_radius,
+    extremes,
     gather,
     log_gamma_ratio,
     log_supports,
+    look_ahead_balls,
     mixture_radius,
     q_kl,
     refresh_kl,
     supports_radius,
     worst_mean,
+    worst_mean_at_once,
+    worst_mean_within,
 )
 
 UNITS = 2**20
+ALL = np.zeros((0, 0))  # every pair is needed
 
 
 # ---- Radii ----------------------------------------------------------------------------------------------------------
@@ -507,9 +517,10 @@ def refreshed(evidence):
     return evidence
 
 
-def table(evidence, row, h, V_up, V_low, slot=0, lo=0, hi=S * A):
+def table(evidence, row, h, V_up, V_low, wanted=BOTH, lo=0, hi=S * A, pi=ALL):
     scratch = np.full((5, hi - lo), np.nan)
-    q_kl(evidence, row, h, lo, hi, H, np.array(V_up), np.array(V_low), scratch, slot)
+    look_ahead_balls(evidence, np.array(V_up), np.array(V_low))
+    q_kl(evidence, row, h, lo, hi, H, np.array(V_up), np.array(V_low), scratch, wanted, pi)
     return scratch[0], scratch[1]
 
 
@@ -587,9 +598,9 @@ def test_a_backup_without_data_is_exact():
         assert (up - 2.5).tolist() == (low - 0.5).tolist() == (evidence.r_low[h, 1:6]).tolist()
 
 
-def test_upper_values_of_other_slots_are_for_who_asks():
-    for uppers, slot, there in ((True, 1, True), (False, 1, False), (False, 0, True), (True, 0, True)):
-        up, low = table(refreshed(evidence_of(uppers=uppers)), 0, 0, [1.0, 2.0], [1.0, 0.5], slot)
+def test_upper_values_are_for_who_wants_them():
+    for uppers, wanted, there in ((True, LOWER, True), (False, LOWER, False), (False, BOTH, True), (True, BOTH, True)):
+        up, low = table(refreshed(evidence_of(uppers=uppers)), 0, 0, [1.0, 2.0], [1.0, 0.5], wanted)
         assert up.tolist() == [r / 32 + 2.0 if there else 0.0 for r in range(6)]
         assert low.tolist() == [r / 32 + 0.5 for r in range(6)]
 
@@ -616,6 +627,84 @@ def test_a_backup_with_data():
             r, off = evidence.r_low[h, pair], 2.0**-30
             assert low[i] == pytest.approx(r + max(by_another_search(p, eps, V_low) - off, 0.25), abs=3e-10)
             assert up[i] == pytest.approx(r - max(by_another_search(p, eps, [-2, -1.25]) - off, -2.0), abs=3e-10)
+
+
+def test_the_least_and_the_largest_value():
+    V = np.array([0.5, 2.0, 0.25, 9.0])
+    assert extremes(V, 3, 1.0) == (0.25, 2.0) and extremes(V, 3, -1.0) == (-2.0, -0.25)
+    assert extremes(V, 1, 1.0) == (0.5, 0.5)
+
+
+def test_only_pairs_that_a_policy_plays_are_backed_up():
+    evidence = refreshed(evidence_of(np.full((H, S, A, S), 3)))
+    pi = np.array([[0.5, 0.0, 0.5], [0.0, 0.0, 1.0]])
+    for V in ([1.0, 2.0], []):
+        every = table(evidence, 1, 1, V, V, LOWER)
+        for lo, hi in ((0, 6), (1, 5)):
+            for some, all_pairs in zip(table(evidence, 1, 1, V, V, LOWER, lo, hi, pi), every, strict=True):
+                plays = pi.reshape(-1) > 0.0 if V else np.ones(6, dtype=bool)  # the last step takes no time
+                assert some.tolist() == np.where(plays, all_pairs, 0.0)[lo:hi].tolist()
+
+
+def test_the_best_action():
+    assert best_action(np.array([1.0, 3.0, 3.0, 2.0]), 0.0) == 1
+    assert best_action(np.array([1.0, 1.25, 1.5]), 0.25) == 2  # from action to action: more than the tie above the best
+    assert best_action(np.array([1.0, 1.25, 1.0]), 0.25) == 0
+    assert best_action(np.array([0.5]), 0.0) == 0
+
+
+def test_of_the_best_actions_the_lower_value_is_wanted():
+    """Upper values are of all pairs, lower ones of the best of each state; of a window of states, too. In the last step
+    all are known."""
+    rng = np.random.default_rng(0)
+    evidence = refreshed(evidence_of(rng.integers(1, 30, (H, S, A, S)), (rng.random((H, S * A)), None, None)))
+    others = 0
+    for h, (lo, hi) in product(range(H - 1), ((0, S * A), (A, S * A))):
+        V_up, V_low = rng.uniform(1.0, 2.0, (2, S))
+        up, low = table(evidence, h, h, V_up, V_low, BOTH, lo, hi)
+        found = table(evidence, h, h, V_up, V_low, BEST, lo, hi, np.zeros((0, A)))
+        best = np.zeros(hi - lo, dtype=bool)
+        for first in range(0, hi - lo, A):
+            best[first + best_action(up[first : first + A], evidence.tie)] = True
+            others += best[first]
+        assert found[0].tolist() == up.tolist() and found[1].tolist() == np.where(best, low, 0.0).tolist()
+    assert 0 < others < 9  # control: another action than the first is the best one of some states, and not of all
+    rewards = evidence.r_low[H - 1].tolist()
+    for last in table(evidence, H - 1, H - 1, [], [], BEST, pi=np.zeros((0, A))):
+        assert last.tolist() == rewards
+
+
+def many(states, rng, masked, sign):
+    """Balls of one pair in a table of so many states, of which five were seen, and values of which the worst was not.
+    The radius is close to where the closed form begins to hold: there the last bits may differ from the search's."""
+    n_sas = np.zeros((1, states, 1, states), dtype=np.int64)
+    n_sas[0, 0, 0, 2:7] = rng.integers(1, 40, 5)
+    V = rng.uniform(1.0, 3.0, states)
+    V[0], V[1] = 0.5, 4.0
+    mask = np.ones((1, states, states), dtype=bool)
+    mask[:, :, states - 1] = False
+    evidence = refreshed(evidence_of(n_sas, (np.zeros((1, states)), None, None), support=mask if masked else None))
+    p, d = evidence.P_hat[0, 0, 2:7], V[2:7] - 0.5 if sign > 0 else 4.0 - V[2:7]
+    begins = (p * np.log(d)).sum() + math.log((p / d).sum())
+    evidence.eps[0, 0] = max(begins + rng.uniform(-0.02, 0.04), 1e-3)
+    return evidence, V
+
+
+def test_tables_of_more_than_a_few_states_are_backed_up_at_once():
+    """Up to FEW by the search, to the bit; above by the closed form where it holds. Both are the readable search's."""
+    rng, differ = np.random.default_rng(0), {FEW: 0, FEW + 1: 0}
+    for states, masked, sign in product(differ, (False, True), [1.0, -1.0] * 150):
+        evidence, V = many(states, rng, masked, sign)
+        p, eps, m = evidence.P_hat[0, 0], float(evidence.eps[0, 0]), states - masked
+        up, low = table(evidence, 0, 0, V, V, hi=1)
+        found = low[0] if sign > 0 else -up[0]
+        about = (p, V, m, sign, eps, 0.0, *extremes(V, m, sign))
+        searched, at_once = worst_mean_within(*about), worst_mean_at_once(*about)
+        assert found == (searched if states == FEW else at_once)
+        assert at_once == pytest.approx(by_another_search(p[:m], eps, (sign * V[:m]).tolist()), abs=3e-9)
+        assert at_once <= searched  # what differs by rounding does so on the safe side
+        differ[states] += at_once != searched
+    assert all(differ.values()), differ  # control: there is a difference to be seen
 
 
 def test_alpha_may_be_one_over_the_possible_states():

@@ -15,16 +15,26 @@ from surefoot.numerics.kernels import lists as counting
 from surefoot.numerics.kernels import parts
 from surefoot.numerics.kernels.bernstein import estimate_from, q_bernstein, refresh_bernstein
 from surefoot.numerics.kernels.candidates import bound_candidates
-from surefoot.numerics.kernels.kl import RewardArrays, add, balls_from, refresh_kl
-from surefoot.numerics.kernels.mixing import Rule
-from surefoot.numerics.kernels.portfolio import portfolio_from, seen_returns_from
-from surefoot.numerics.kernels.sparse import (
+from surefoot.numerics.kernels.kl import (
+    BEST,
+    BOTH,
     HIGH,
     HIGH_UP,
     LOW,
     LOW_UP,
-    BallSettings,
+    LOWER,
+    RewardArrays,
+    add,
+    balls_from,
+    best_action,
     look_ahead_balls,
+    refresh_kl,
+    worst_mean_at_once,
+)
+from surefoot.numerics.kernels.mixing import Rule
+from surefoot.numerics.kernels.portfolio import portfolio_from, seen_returns_from
+from surefoot.numerics.kernels.sparse import (
+    BallSettings,
     mask_list,
     masked,
     q_sparse_balls,
@@ -34,7 +44,6 @@ from surefoot.numerics.kernels.sparse import (
     sparse_balls_from,
     sparse_estimate_from,
     value_after,
-    worst_mean_of_list,
     worst_of_pair,
 )
 from surefoot.numerics.kernels.splices import empty_splices
@@ -266,29 +275,29 @@ def test_the_worst_mean_of_a_list(seed):
         if eps <= 0.0:
             continue
         exact = reference(p, V, eps, low, high) - low
-        found = worst_mean_of_list(p, V, k, 1.0, eps, 0.0, low, high)
+        found = worst_mean_at_once(p, V, k, 1.0, eps, 0.0, low, high)
         assert found == pytest.approx(low + exact, abs=1e-9)
-        assert worst_mean_of_list(p, -V, k, -1.0, eps, 0.0, low, high) == found
-        less = worst_mean_of_list(p, V, k, 1.0, eps, margin, low, high)
+        assert worst_mean_at_once(p, -V, k, -1.0, eps, 0.0, low, high) == found
+        less = worst_mean_at_once(p, V, k, 1.0, eps, margin, low, high)
         assert less == pytest.approx(low + max(exact - margin, 0.0), abs=1e-9)
-        assert worst_mean_of_list(p, V, k, 1.0, eps, 99.0, low, high) == low
-    assert worst_mean_of_list(p, V, k, 1.0, 500.0, 0.0, low, high) == low
-    assert worst_mean_of_list(p, V, k, 1.0, math.inf, 0.0, low, high) == low
-    assert worst_mean_of_list(p, V, k, 1.0, 0.1, 0.0, low, low) == low
+        assert worst_mean_at_once(p, V, k, 1.0, eps, 99.0, low, high) == low
+    assert worst_mean_at_once(p, V, k, 1.0, 500.0, 0.0, low, high) == low
+    assert worst_mean_at_once(p, V, k, 1.0, math.inf, 0.0, low, high) == low
+    assert worst_mean_at_once(p, V, k, 1.0, 0.1, 0.0, low, low) == low
 
 
 def test_the_closed_form_by_hand():
     """One outcome at 1 above the lowest, which was never seen: exp(-eps), whatever the highest is; two outcomes, of
     which the first does not count; and one that is itself the lowest."""
     one = np.ones(1)
-    assert worst_mean_of_list(one, np.array([1.0]), 1, 1.0, 0.5, 0.0, 0.0, 7.0) == math.exp(-0.5)
-    assert worst_mean_of_list(one, np.array([1.5]), 1, 1.0, 0.5, 0.125, 0.5, 7.0) == 0.5 + math.exp(-0.5) - 0.125
-    assert worst_mean_of_list(one, np.array([1.0]), 1, 1.0, 499.0, 0.0, 0.0, 7.0) == math.exp(-499.0)
+    assert worst_mean_at_once(one, np.array([1.0]), 1, 1.0, 0.5, 0.0, 0.0, 7.0) == math.exp(-0.5)
+    assert worst_mean_at_once(one, np.array([1.5]), 1, 1.0, 0.5, 0.125, 0.5, 7.0) == 0.5 + math.exp(-0.5) - 0.125
+    assert worst_mean_at_once(one, np.array([1.0]), 1, 1.0, 499.0, 0.0, 0.0, 7.0) == math.exp(-499.0)
     p = np.array([0.0, 1.0])
-    assert worst_mean_of_list(p, np.array([0.0, 1.0]), 2, 1.0, 0.5, 0.0, 0.0, 7.0) == math.exp(-0.5)
-    lowest = worst_mean_of_list(np.array([0.5, 0.5]), np.array([0.0, 1.0]), 2, 1.0, 0.5, 0.0, 0.0, 1.0)
+    assert worst_mean_at_once(p, np.array([0.0, 1.0]), 2, 1.0, 0.5, 0.0, 0.0, 7.0) == math.exp(-0.5)
+    lowest = worst_mean_at_once(np.array([0.5, 0.5]), np.array([0.0, 1.0]), 2, 1.0, 0.5, 0.0, 0.0, 1.0)
     assert lowest == pytest.approx(reference([0.5, 0.5], [0.0, 1.0], 0.5, 0.0, 1.0), abs=1e-9)
-    assert worst_mean_of_list(one, np.array([2.0]), 1, 1.0, 0.25, 0.0, 0.0, 2.0) == math.exp(-0.25 + math.log(2.0))
+    assert worst_mean_at_once(one, np.array([2.0]), 1, 1.0, 0.25, 0.0, 0.0, 2.0) == math.exp(-0.25 + math.log(2.0))
 
 
 # ---- Q of pairs -----------------------------------------------------------------------------------------------------
@@ -343,7 +352,7 @@ def test_q_of_every_pair(rows, mask_rows, paid_rows):
         look_ahead_balls(both, V_up[:ahead], V_low[:ahead])
         look_ahead_balls(lower, V_up[:ahead], V_low[:ahead])
         scratch = np.full((5, PAIRS), np.nan)
-        q_sparse_balls(both, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], scratch, 1, ALL)
+        q_sparse_balls(both, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], scratch, LOWER, ALL)
         for pair in range(PAIRS):
             free = mask is None or pair % 3 == 1
             possible = None if free else mask[row % mask_rows, pair]
@@ -357,20 +366,30 @@ def test_q_of_every_pair(rows, mask_rows, paid_rows):
                 worst = expected_of(*about, V if ahead else np.zeros(S), sign)
                 assert Q[pair] == pytest.approx(known[h % len(known), pair] + sign * worst, abs=1e-8)
         window, low_only = np.full((5, 4), np.nan), np.full((5, PAIRS), np.nan)
-        q_sparse_balls(both, row, h, 3, 7, H, V_up[:ahead], V_low[:ahead], window, 1, ALL)
+        q_sparse_balls(both, row, h, 3, 7, H, V_up[:ahead], V_low[:ahead], window, LOWER, ALL)
         np.testing.assert_array_equal(window[:2], scratch[:2, 3:7])
-        q_sparse_balls(lower, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, 1, ALL)
+        q_sparse_balls(lower, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, LOWER, ALL)
         np.testing.assert_array_equal(low_only[1], scratch[1])
         np.testing.assert_array_equal(low_only[0], 0.0 if ahead or paid_rows else scratch[0])
-        q_sparse_balls(lower, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, 0, ALL)
+        q_sparse_balls(lower, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, BOTH, ALL)
         np.testing.assert_array_equal(low_only[:2], scratch[:2])
         pi = (np.arange(PAIRS).reshape(S, A) % 3 > 0).astype(float)
-        q_sparse_balls(both, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, 1, pi)
+        q_sparse_balls(both, row, h, 0, PAIRS, H, V_up[:ahead], V_low[:ahead], low_only, LOWER, pi)
         played = pi.reshape(-1) > 0
         np.testing.assert_array_equal(low_only[:2, played], scratch[:2, played])
         assert not low_only[:2, ~played].any() and (~played).any()
-        q_sparse_balls(both, row, h, 3, 7, H, V_up[:ahead], V_low[:ahead], window, 1, pi)
+        q_sparse_balls(both, row, h, 3, 7, H, V_up[:ahead], V_low[:ahead], window, LOWER, pi)
         np.testing.assert_array_equal(window[:2], low_only[:2, 3:7])
+        # of the best action of each state alone, but for the last step, where all are known
+        best = np.zeros((S, A), dtype=bool)
+        best[np.arange(S), [best_action(some, both.tie) for some in scratch[0].reshape(S, A)]] = True
+        for lo, hi in ((0, PAIRS), (A, 3 * A)):
+            window = np.full((5, hi - lo), np.nan)
+            q_sparse_balls(lower, row, h, lo, hi, H, V_up[:ahead], V_low[:ahead], window, BEST, np.zeros((0, A)))
+            np.testing.assert_array_equal(window[0], scratch[0, lo:hi])
+            wanted = best.reshape(-1) | (not ahead and not paid_rows)
+            np.testing.assert_array_equal(window[1], np.where(wanted, scratch[1], 0.0)[lo:hi])
+        assert scratch[1][~best.reshape(-1)].any()  # control: others have lower values, too
 
 
 def test_one_state_has_something_ahead():
@@ -379,14 +398,14 @@ def test_one_state_has_something_ahead():
     balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.full((1, 1), 0.25)), None, None, SETTINGS))
     V_up, V_low, scratch = np.ones(1), np.full(1, 0.5), np.full((5, 1), np.nan)
     look_ahead_balls(balls, V_up, V_low)
-    q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, 0, ALL)
+    q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, ALL)
     assert scratch[:2, 0].tolist() == [1.25, 0.75]
-    q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, 0, np.zeros((1, 1)))
+    q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, np.zeros((1, 1)))
     assert scratch[:2, 0].tolist() == [0.0, 0.0]
     paid = PaidLists(np.array([0, 1]), np.array([0]), np.array([0.5]), 0.125)
     by_next = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS))
     look_ahead_balls(by_next, V_up, V_low)
-    q_sparse_balls(by_next, 0, 0, 0, 1, 2, V_up, V_low, scratch, 0, ALL)
+    q_sparse_balls(by_next, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, ALL)
     assert scratch[:2, 0].tolist() == [1.5, 1.0]
 
 
@@ -398,7 +417,7 @@ def test_sums_are_rounded_to_safety(v):
     balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.full((1, 1), 1 / 3)), None, None, SETTINGS))
     V, scratch = np.array([v]), np.zeros((5, 1))
     look_ahead_balls(balls, V, V)
-    q_sparse_balls(balls, 0, 0, 0, 1, 1, V, V, scratch, 0, ALL)
+    q_sparse_balls(balls, 0, 0, 0, 1, 1, V, V, scratch, BOTH, ALL)
     assert scratch[:2, 0].tolist() == [add(1 / 3, v, -1.0), add(1 / 3, v, 1.0)]
     assert add(1 / 3, v, -1.0) != add(1 / 3, v, 1.0)
     for elsewhere, listed in ((1 / 3, 0), (0.9, 1)):
@@ -426,7 +445,7 @@ def test_a_policy_of_one_action():
     balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(r), None, None, SETTINGS))
     look_ahead_balls(balls, V, V)
     scratch = np.full((5, 2), np.nan)
-    q_sparse_balls(balls, 0, 0, 0, 2, 2, V, V, scratch, 0, pi)
+    q_sparse_balls(balls, 0, 0, 0, 2, 2, V, V, scratch, BOTH, pi)
     assert scratch[:2].tolist() == [[0.0, 1.25], [0.0, 1.25]]
     estimate = sparse_estimate_from(lists, r, 1.0, 0.0)
     estimate.n_sa[:] = 9
@@ -578,7 +597,7 @@ def test_the_papers_bounds_have_the_bits_of_tables():
         for V in ((V_up, V_low), (NOBODY, NOBODY)):
             for lo, hi in ((0, PAIRS), (3, 7)):
                 one, other = np.full((5, hi - lo), np.nan), np.full((5, hi - lo), np.nan)
-                q_bernstein(table, h % 2, h, lo, hi, 4, *V, one, 0)
+                q_bernstein(table, h % 2, h, lo, hi, 4, *V, one, 0, ALL)
                 q_sparse_estimate(estimate, h % 2, h, lo, hi, 4, *V, other, 0, ALL)
                 np.testing.assert_allclose(other[:2], one[:2], rtol=1e-15)
                 clipped += int((one[0] == 4).sum() + (one[1] == 0).sum())

@@ -18,7 +18,7 @@ from surefoot.base.count_lists import Entries, added, entries_of, lists_from, li
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.numerics import kernels
 from surefoot.numerics.kernels import lists as compiled_lists
-from surefoot.numerics.kernels.sparse import worst_mean_of_list
+from surefoot.numerics.kernels.kl import worst_mean_at_once
 from surefoot.simulation.simulate import simulate_reference
 from surefoot.task import transitions
 from surefoot.task.transitions import Lists, Table, more_than, same_counts
@@ -173,14 +173,14 @@ def test_the_worst_mean_of_a_list(seed):
     k = rng.multinomial(n, rng.dirichlet(np.ones(3)))
     p, V, low = k[k > 0] / n, rng.uniform(1.0, 3.0, int((k > 0).sum())), float(rng.choice([0.0, 0.9]))
     eps, high = float(rng.uniform(5.0, 30.0)) / n, 4.0
-    found = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, low, high)
+    found = worst_mean_at_once(p, V, len(p), 1.0, eps, 1e-13, low, high)
     with mpmath.workdps(50):
         d = [mpmath.mpf(float(v)) - low for v in V]
         grid = [mpmath.mpf(10) ** x for x in np.linspace(-14, 3, 2000)]
         best = max(dual([mpmath.mpf(float(x)) for x in p], d, mpmath.mpf(eps), t) for t in grid)
         limit = mpmath.exp(-eps + sum(float(x) * mpmath.log(d_i) for x, d_i in zip(p, d, strict=True)))
         assert low + max(best, limit) * (1 - 1e-4) - 1e-9 <= found <= low + max(best, limit) * (1 + 1e-4)
-    without_unseen = worst_mean_of_list(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
+    without_unseen = worst_mean_at_once(p, V, len(p), 1.0, eps, 1e-13, float(V.min()), high)
     # with many visits nothing is left to fear
     assert without_unseen > found if n <= 5 else without_unseen >= found - 1e-12
 
@@ -202,9 +202,9 @@ def run():
     return made, agent, sf.simulate(made, agent, 2000, seed=1)
 
 
-def test_many_states_are_counted_in_lists_and_planned_by_episodes(run):
+def test_many_states_are_counted_in_lists(run):
     _, agent, found = run
-    assert isinstance(found.counts.transitions, Lists) and agent.replan_rule == sf.Blocks(0.1)
+    assert isinstance(found.counts.transitions, Lists) and agent.replan_rule == sf.Growth(1.1)
     assert found.counts.total == 2000 * 3 and found.violations == 0
     assert found.first_mixture is not None and found.first_mixture < 2000
 

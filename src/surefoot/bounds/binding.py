@@ -54,7 +54,7 @@ def binding_pairs(
         ahead = V_low[h + 1]
         row = counts.row(h)
         kernels.look_ahead(evidence, ahead, ahead)
-        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, 1, np.zeros((0, 0)))
+        kernels.q_bounds(evidence, row, h, 0, S * A, H, ahead, ahead, scratch, kernels.LOWER, np.zeros((0, 0)))
         there = seen[row]
         mean = there.rewards(problem, counts, h) + there.mean(ahead[there.state], possible_mean(problem, h, ahead))
         taken = reach[:, None] * policy[h]

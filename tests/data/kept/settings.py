@@ -100,8 +100,8 @@ def in_one_line(record: dict[str, Any]) -> str:
 
 def in_file(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file, read by numpy alone. The header is left out: it names the version that wrote it. So
-    are sums of x (1 - x) of rewards x, which 68af267 did not count, and the history of a run, what it needs to go on and
-    the alarm over its counts, which it did not keep."""
+    are sums of x (1 - x) of rewards x, which 68af267 did not count, and the history of a run, what it needs to go on
+    and the alarm over its counts, which it did not keep."""
     later = ("about", "history_at", "history_whole", "history_real")
     later += ("run", "width", "plans_file", "plans_written", "plans_digest", "counts_alarm")
     with np.load(path, allow_pickle=False) as found:

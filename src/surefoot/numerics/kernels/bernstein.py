@@ -57,11 +57,13 @@ def q_bernstein(
     V_up: Floats,
     V_low: Floats,
     scratch: Floats,
-    slot: int,
+    wanted: int,
+    pi: Floats,
 ) -> None:
     """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step (Eq. ucbQ, lcbQ).
 
-    An empty V_up stands for V_{H+1} = 0: nothing to sum. Every slot needs both: the lower bound depends on V_up.
+    An empty V_up stands for V_{H+1} = 0: nothing to sum. Whatever is wanted, both are computed, because the lower bound
+    depends on V_up; and of all pairs, several at a time, because to look which ones `pi` plays would take longer.
     """
     P_hat = estimate.P_hat[row]
     m = hi - lo

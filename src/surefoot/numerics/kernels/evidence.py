@@ -11,12 +11,11 @@ from numba.extending import overload
 from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.bernstein import Estimate, q_bernstein, refresh_bernstein
 from surefoot.numerics.kernels.jit import PART, compiled
-from surefoot.numerics.kernels.kl import Balls, q_kl, refresh_kl
+from surefoot.numerics.kernels.kl import Balls, look_ahead_balls, q_kl, refresh_kl
 from surefoot.numerics.kernels.lists import visits
 from surefoot.numerics.kernels.sparse import (
     SparseBalls,
     SparseEstimate,
-    look_ahead_balls,
     q_sparse_balls,
     q_sparse_estimate,
     refresh_sparse_balls,
@@ -25,8 +24,12 @@ from surefoot.numerics.kernels.sparse import (
 
 Evidence: TypeAlias = Estimate | Balls | SparseEstimate | SparseBalls
 
-_TABLES: dict[type, Any] = {Estimate: q_bernstein, Balls: q_kl}
-_TABLES_OF_LISTS: dict[type, Any] = {SparseEstimate: q_sparse_estimate, SparseBalls: q_sparse_balls}
+_TABLES: dict[type, Any] = {
+    Estimate: q_bernstein,
+    Balls: q_kl,
+    SparseEstimate: q_sparse_estimate,
+    SparseBalls: q_sparse_balls,
+}
 _REFRESHERS: dict[type, Any] = {
     Estimate: refresh_bernstein,
     Balls: refresh_kl,
@@ -45,47 +48,36 @@ def q_bounds(
     V_up: Floats,
     V_low: Floats,
     scratch: Floats,
-    slot: int,
+    wanted: int,
     pi: Floats,
 ) -> None:
     """Write Q_up into scratch[0] and Q_low into scratch[1] for the pairs lo <= i < hi of one step, by these bounds.
 
-    Slot 0 is the table of the optimistic policy; upper values of other slots are needed only where the lower ones
-    depend on them. Where `pi` (S, A) is not of size 0, only the pairs that it plays are needed. `look_ahead` comes
-    before the first pair of a step.
+    `wanted` is BOTH, LOWER or BEST (kl.py), of the pairs that `pi` (S, A) plays; of all, where it has no rows.
+    `look_ahead` comes before the first pair of a step.
     """
-    if type(evidence) in _TABLES:
-        _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
-    else:
-        _TABLES_OF_LISTS[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi)
+    _TABLES[type(evidence)](evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi)
 
 
 @overload(q_bounds, jit_options=PART)
-def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
-    if evidence.instance_class in _TABLES:
-        table = _TABLES[evidence.instance_class]
+def _q_bounds(evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi):  # type: ignore[no-untyped-def]
+    table = _TABLES[evidence.instance_class]
 
-        def call(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
-            table(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot)
+    def call(evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi):  # type: ignore[no-untyped-def]
+        table(evidence, row, h, lo, hi, H, V_up, V_low, scratch, wanted, pi)
 
-        return call
-    of_lists = _TABLES_OF_LISTS[evidence.instance_class]
-
-    def call_lists(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi):  # type: ignore[no-untyped-def]
-        of_lists(evidence, row, h, lo, hi, H, V_up, V_low, scratch, slot, pi)
-
-    return call_lists
+    return call
 
 
 def look_ahead(evidence: Evidence, V_up: Floats, V_low: Floats) -> None:
     """Find, once for all pairs of a step, what these bounds need of the values of the next step."""
-    if isinstance(evidence, SparseBalls):
+    if isinstance(evidence, Balls | SparseBalls):
         look_ahead_balls(evidence, V_up, V_low)
 
 
 @overload(look_ahead, jit_options=PART)
 def _look_ahead(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
-    if evidence.instance_class is SparseBalls:
+    if evidence.instance_class in (Balls, SparseBalls):
 
         def at_balls(evidence, V_up, V_low):  # type: ignore[no-untyped-def]
             look_ahead_balls(evidence, V_up, V_low)

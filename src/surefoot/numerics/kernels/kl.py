@@ -16,10 +16,15 @@ from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
 FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
+FEW = 18  # states up to which every backup is searched for: runs of small worlds keep the last bits they always had
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
 SUPPORTS = -1.0  # in place of alpha: the mixture over unknown supports
+LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
+# What is wanted of a table of Q: both values; the lower ones (and upper ones, if these depend on them, or `uppers`); or
+# the upper ones, and of each state the lower one of the best action.
+BOTH, LOWER, BEST = 0, 1, 2
 TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500  # of the sum over supports: how many, and where terms no longer count
 
 
@@ -44,6 +49,7 @@ class Balls(NamedTuple):
     z_sa: Ints  # (rows, S*A): sums of x (1 - x) of rewards x; of size 0 likewise
     unknown: Bools  # (rows or 1, S*A); of size 0 likewise
     gathered: Floats  # (S,) scratch for the values of one pair's next states
+    ahead: Floats  # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
     log_union: float  # log(1 / delta_0): fixed before the data
     alpha: float  # of the Dirichlet mixture, 0 for one over the possible states, or SUPPORTS: fixed before the data
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
@@ -228,12 +234,19 @@ def worst_mean(p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin
     function of t: Newton's method in log t, within a bracket. The limit t -> 0 matters when the worst state was never
     seen. The margin is taken off before clipping at min V, which holds without data: a floor of 0 is still certified.
     """
+    low, high = extremes(V, m, sign)
+    return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
+
+
+@compiled
+def extremes(V: Floats, m: int, sign: float) -> tuple[float, float]:
+    """The least and the largest of sign V over the first m values."""
     low, high = sign * V[0], sign * V[0]
     for i in range(1, m):
         v = sign * V[i]
         low = v if v < low else low
         high = v if v > high else high
-    return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
+    return low, high
 
 
 @compiled
@@ -285,6 +298,30 @@ def worst_mean_within(
 
 
 @compiled
+def worst_mean_at_once(
+    p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float, low: float, high: float
+) -> float:
+    """`worst_mean_within`, by its limit t -> 0 where that is the largest: min V + exp(-eps + sum p_hat_i log d_i).
+
+    The dual is concave in t, and at 0 its slope has the sign of sum p_hat_i log d_i + log(sum p_hat_i / d_i) - eps.
+    Most pairs end here, as long as their worst next state was never seen. Another t would be looser, never wrong.
+    """
+    if not eps < FAR or high - low <= 0.0:
+        return float(low)
+    at_zero, slope = -eps, 0.0
+    for i in range(m):
+        if p_hat[i] > 0.0:
+            d = sign * V[i] - low
+            if d <= 0.0:
+                return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
+            at_zero += p_hat[i] * math.log(d)
+            slope += p_hat[i] / d
+    if at_zero + math.log(slope) > 0.0:
+        return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
+    return float(low + max(math.exp(at_zero) - margin, 0.0))
+
+
+@compiled
 def add(x: float, y: float, sign: float) -> float:
     """x + y of two numbers >= 0, not above the exact sum (sign 1) or not below it (sign -1); exact where floats can be.
 
@@ -297,43 +334,93 @@ def add(x: float, y: float, sign: float) -> float:
 
 
 @compiled
-def q_kl(
-    balls: Balls, row: int, h: int, lo: int, hi: int, H: int, V_up: Floats, V_low: Floats, scratch: Floats, slot: int
-) -> None:
-    """Write Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1].
+def look_ahead_balls(balls: Any, V_up: Floats, V_low: Floats) -> None:
+    """Find the lowest and the highest of the next step's values, for Balls or SparseBalls. Empty ones stand for
+    V_{H+1} = 0."""
+    ahead = balls.ahead
+    ahead[:] = 0.0
+    if V_low.shape[0] > 0:
+        ahead[LOW], ahead[HIGH] = V_low[0], V_low[0]
+        ahead[LOW_UP], ahead[HIGH_UP] = V_up[0], V_up[0]
+        for s in range(V_low.shape[0]):
+            ahead[LOW] = min(ahead[LOW], V_low[s])
+            ahead[HIGH] = max(ahead[HIGH], V_low[s])
+            ahead[LOW_UP] = min(ahead[LOW_UP], V_up[s])
+            ahead[HIGH_UP] = max(ahead[HIGH_UP], V_up[s])
 
-    Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0. Upper values of
-    other slots than 0 are computed only where `uppers` is True; else they are 0.
+
+@compiled
+def q_kl(
+    balls: Balls,
+    row: int,
+    h: int,
+    lo: int,
+    hi: int,
+    H: int,
+    V_up: Floats,
+    V_low: Floats,
+    scratch: Floats,
+    wanted: int,
+    pi: Floats,
+) -> None:
+    """Write Q_up = r + max over the ball of p V_up into scratch[0], Q_low = r + min of p V_low into scratch[1], after
+    `look_ahead` at the same values.
+
+    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all are.
+
+    Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead = V_up.shape[0] > 0
     after = balls.r_next.shape[0] > 0
     r_low, r_up = balls.r_low[h % balls.r_low.shape[0]], balls.r_up[h % balls.r_up.shape[0]]
-    both = slot == 0 or balls.uppers
+    both = wanted != LOWER or balls.uppers
     if not (ahead or after):
         for i in range(hi - lo):
             Q_up[i] = r_up[lo + i]
             Q_low[i] = r_low[lo + i]
         return
-    everywhere = balls.succ.shape[1] == 1 and not after
+    A = max(pi.shape[1], 1)
     for i in range(hi - lo):
         pair = lo + i
-        eps = balls.eps[row, pair]
-        p_hat = balls.P_hat[row, pair]
-        some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
-        m, succ = balls.m[some], balls.succ[some]
         Q_up[i] = 0.0
+        Q_low[i] = 0.0
+        if pi.shape[0] > 0 and pi[pair // A, pair % A] == 0.0:
+            continue
         if both:
-            V = V_up
-            if not everywhere:
-                gather(balls, h, pair, m, succ, V_up, -1.0)
-                V = balls.gathered
-            Q_up[i] = add(r_up[pair], -worst_mean(p_hat, V, m, -1.0, eps, balls.margin), -1.0)
-        V = V_low
-        if not everywhere:
-            gather(balls, h, pair, m, succ, V_low, 1.0)
-            V = balls.gathered
-        Q_low[i] = add(r_low[pair], worst_mean(p_hat, V, m, 1.0, eps, balls.margin), 1.0)
+            Q_up[i] = add(r_up[pair], -worst_of_row(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
+        if wanted != BEST:
+            Q_low[i] = add(r_low[pair], worst_of_row(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
+    if wanted == BEST:
+        for first in range(0, hi - lo, A):
+            i = first + best_action(Q_up[first : first + A], balls.tie)
+            Q_low[i] = add(r_low[lo + i], worst_of_row(balls, row, h, lo + i, V_low, 1.0, LOW, HIGH), 1.0)
+
+
+@compiled
+def best_action(Q_up: Floats, tie: float) -> int:
+    """argmax_a Q_up of one state; the first index wins a tie."""
+    best = 0
+    for a in range(1, Q_up.shape[0]):
+        if Q_up[a] > Q_up[best] + tie:
+            best = a
+    return best
+
+
+@compiled
+def worst_of_row(balls: Balls, row: int, h: int, pair: int, V: Floats, sign: float, worst: int, best: int) -> float:
+    """The worst mean of sign V over the ball of one pair. `worst` and `best` are places in `ahead`."""
+    some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
+    m, succ = balls.m[some], balls.succ[some]
+    W, low, high = V, sign * balls.ahead[worst], sign * balls.ahead[best]
+    if balls.succ.shape[1] > 1 or balls.r_next.shape[0] > 0:  # only some states may follow, or they pay differently
+        gather(balls, h, pair, m, succ, V, sign)
+        W = balls.gathered
+        low, high = extremes(W, m, sign)
+    p_hat, eps = balls.P_hat[row, pair], balls.eps[row, pair]
+    if p_hat.shape[0] <= FEW:
+        return worst_mean_within(p_hat, W, m, sign, eps, balls.margin, low, high)
+    return worst_mean_at_once(p_hat, W, m, sign, eps, balls.margin, low, high)
 
 
 @compiled
@@ -380,6 +467,7 @@ def balls_from(
         m=np.ascontiguousarray(m, dtype=np.int64),
         r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
         gathered=np.zeros(max(S, 4)),
+        ahead=np.zeros(4),
         log_union=log_union,
         alpha=alpha,
         scale=scale,

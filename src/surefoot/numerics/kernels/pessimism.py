@@ -5,6 +5,7 @@ import numpy as np
 from surefoot.base.arrays import Floats, Ints
 from surefoot.numerics.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.kl import LOWER
 from surefoot.numerics.kernels.splices import BLOCK, cache_aligned, read_policy
 
 
@@ -49,7 +50,7 @@ def worst_values(
         look_ahead(evidence, ahead, ahead)
         for s in range(0, S, per_block):
             end = min(s + per_block, S)
-            q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, 1, pi[h])
+            q_bounds(evidence, row, h, s * A, end * A, H, ahead, ahead, scratch, LOWER, pi[h])
             if pi.shape[1] > 0:
                 read_policy(scratch[0], scratch[1], pi[h], s, end, evidence.margin, V_up, V_low[h])
             else:

@@ -15,16 +15,20 @@ from surefoot.base.count_lists import CountLists
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.numerics.kernels.jit import compiled
 from surefoot.numerics.kernels.kl import (
-    FAR,
+    BEST,
+    HIGH,
+    HIGH_UP,
+    LOW,
+    LOW_UP,
+    LOWER,
     RewardArrays,
     add,
+    best_action,
     mixture_radius,
     refresh_reward,
     reward_fields,
-    worst_mean_within,
+    worst_mean_at_once,
 )
-
-LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of SparseBalls.ahead
 
 
 class SparseBalls(NamedTuple):
@@ -119,21 +123,6 @@ def mask_list(balls: SparseBalls, row: int, pair: int) -> int:
 
 
 @compiled
-def look_ahead_balls(balls: SparseBalls, V_up: Floats, V_low: Floats) -> None:
-    """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} = 0."""
-    ahead = balls.ahead
-    ahead[:] = 0.0
-    if V_low.shape[0] > 0:
-        ahead[LOW], ahead[HIGH] = V_low[0], V_low[0]
-        ahead[LOW_UP], ahead[HIGH_UP] = V_up[0], V_up[0]
-        for s in range(V_low.shape[0]):
-            ahead[LOW] = min(ahead[LOW], V_low[s])
-            ahead[HIGH] = max(ahead[HIGH], V_low[s])
-            ahead[LOW_UP] = min(ahead[LOW_UP], V_up[s])
-            ahead[HIGH_UP] = max(ahead[HIGH_UP], V_up[s])
-
-
-@compiled
 def q_sparse_balls(
     balls: SparseBalls,
     row: int,
@@ -144,17 +133,17 @@ def q_sparse_balls(
     V_up: Floats,
     V_low: Floats,
     scratch: Floats,
-    slot: int,
+    wanted: int,
     pi: Floats,
 ) -> None:
     """Write Q_up and Q_low of the pairs lo <= i < hi, as `q_kl` does, after `look_ahead` at the same values.
 
-    `pi` (S, A) is the policy of which they are needed: other actions' are left 0. Of size 0: all are needed.
+    `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all are.
     """
     Q_up, Q_low = scratch[0], scratch[1]
     ahead, after = V_up.shape[0] > 0, balls.paid.first.shape[0] > 0
     r_low, r_up = balls.r_low[h % balls.r_low.shape[0]], balls.r_up[h % balls.r_up.shape[0]]
-    both = slot == 0 or balls.uppers
+    both = wanted != LOWER or balls.uppers
     A = max(pi.shape[1], 1)
     for i in range(hi - lo):
         pair = lo + i
@@ -167,7 +156,12 @@ def q_sparse_balls(
             continue
         if both:
             Q_up[i] = add(r_up[pair], -worst_of_pair(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
-        Q_low[i] = add(r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
+        if wanted != BEST:
+            Q_low[i] = add(r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
+    if wanted == BEST and (ahead or after):
+        for first in range(0, hi - lo, A):
+            i = first + best_action(Q_up[first : first + A], balls.tie)
+            Q_low[i] = add(r_low[lo + i], worst_of_pair(balls, row, h, lo + i, V_low, 1.0, LOW, HIGH), 1.0)
 
 
 @compiled
@@ -196,7 +190,7 @@ def worst_of_pair(
         for j in range(size):
             W[j] = value_after(paid, h, pair, balls.n_sa.shape[1], lists.state[at + j], V, sign)
             p_hat[j] = lists.n[at + j] / n
-        return worst_mean_of_list(p_hat, W, size, sign, eps, balls.margin, low, high)
+        return worst_mean_at_once(p_hat, W, size, sign, eps, balls.margin, low, high)
     i = mask_list(balls, row, pair)
     first, m = balls.mask.first[i], balls.mask.first[i + 1] - balls.mask.first[i]
     low, high = math.inf, -math.inf
@@ -209,31 +203,7 @@ def worst_of_pair(
         if seen < size and lists.state[at + seen] == s_next:
             p_hat[j] = lists.n[at + seen] / n
             seen += 1
-    return worst_mean_of_list(p_hat, W, m, sign, eps, balls.margin, low, high)
-
-
-@compiled
-def worst_mean_of_list(
-    p_hat: Floats, V: Floats, m: int, sign: float, eps: float, margin: float, low: float, high: float
-) -> float:
-    """`worst_mean_within`, by its limit t -> 0 where that is the largest: min V + exp(-eps + sum p_hat_i log d_i).
-
-    The dual is concave in t, and at 0 its slope has the sign of sum p_hat_i log d_i + log(sum p_hat_i / d_i) - eps.
-    Most pairs end here, as long as their worst next state was never seen. Another t would be looser, never wrong.
-    """
-    if not eps < FAR or high - low <= 0.0:
-        return float(low)
-    at_zero, slope = -eps, 0.0
-    for i in range(m):
-        if p_hat[i] > 0.0:
-            d = sign * V[i] - low
-            if d <= 0.0:
-                return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
-            at_zero += p_hat[i] * math.log(d)
-            slope += p_hat[i] / d
-    if at_zero + math.log(slope) > 0.0:
-        return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
-    return float(low + max(math.exp(at_zero) - margin, 0.0))
+    return worst_mean_at_once(p_hat, W, m, sign, eps, balls.margin, low, high)
 
 
 @compiled
@@ -279,7 +249,7 @@ def q_sparse_estimate(
     V_up: Floats,
     V_low: Floats,
     scratch: Floats,
-    slot: int,
+    wanted: int,
     pi: Floats,
 ) -> None:
     """Write Q_up and Q_low of the pairs lo <= i < hi (Eq. ucbQ, lcbQ), as `q_bernstein` does. `pi` as above."""

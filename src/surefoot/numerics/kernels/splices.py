@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.numerics.kernels.evidence import Evidence, look_ahead, q_bounds
 from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.kl import BEST, BOTH, LOWER, best_action
 
 BLOCK = 128  # pairs backed up together: their slice of P_hat stays in the nearest cache for all candidates
 
@@ -44,10 +45,8 @@ def read_optimistic(
     values_moved = False
     for s in range(s_lo, s_hi):
         first = (s - s_lo) * A
-        best, up = 0, Q_up[first]
+        best, up = best_action(Q_up[first : first + A], tie), Q_up[first]
         for a in range(1, A):
-            if Q_up[first + a] > Q_up[first + best] + tie:
-                best = a
             up = max(up, Q_up[first + a])
         low = Q_low[first + best]
         if pi_bar[s] != best:
@@ -134,6 +133,12 @@ def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: 
     per_block = max(1, BLOCK // A)
     next_states = S if h < H - 1 else 0
     policy_moved = False
+    wanted = LOWER
+    if slot == 0:
+        wanted = BEST if explorer.shape[0] == 0 else BOTH
+        for c in range(1, C):
+            if h0[c] == h + 1:
+                wanted = BOTH
     for s in range(s_lo, s_hi, per_block):
         end = min(s + per_block, s_hi)
         q_bounds(
@@ -146,7 +151,7 @@ def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: 
             V_up[h + 1, slot, :next_states],
             V_low[h + 1, slot, :next_states],
             scratch,
-            slot,
+            wanted,
             pi_b[h, : S if slot > 0 else 0],
         )
         Q_up, Q_low = scratch[0], scratch[1]
@@ -201,7 +206,7 @@ def mixed_bound(
                 nothing[:next_states],
                 ahead[:next_states],
                 scratch,
-                1,
+                LOWER,
                 pi_b[row, :0],
             )
             Q_low = scratch[1]
