@@ -195,3 +195,34 @@ def test_logs_are_for_kl(case_of):
         with pytest.raises(sf.InvalidCounts, match=r"logged episodes, which the paper's bounds do not cover.*sf.KL"):
             use(paper)
         use(sharp)
+
+
+def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeypatch):
+    """With many states that takes longer than an episode. A new plan is checked again, and so is what is no policy."""
+    case, checked = case_of("plain", False), []
+
+    def check(policy, problem):
+        checked.append(policy)
+        return sf.check_policy(policy, problem)
+
+    class Alternating:
+        """Two plans of five episodes each; what the last one plays is no policy."""
+
+        name, problem, pooled, floor, promise = "alternating", case.problem, False, None, "none"
+        replan = sf.Blocks(0.01, at_least=5)
+        made = 0
+
+        def plan(self, counts):
+            self.made += 1
+            H, S, A = case.baseline.shape
+            policies = {1: case.baseline, 2: sf.EpisodicMixture(case.baseline, sf.uniform(H, S, A), 0.5)}
+            return sf.Plan.plain(policies.get(self.made, np.full((H, S, A), 0.7)))
+
+    monkeypatch.setattr("surefoot.live.learner.check_policy", check)
+    learner = sf.Learner(Alternating(), 3)
+    continue_plan(learner, case.world, 5)
+    assert len(checked) == 1
+    continue_plan(learner, case.world, 5)
+    assert len(checked) == 3  # both sides of the coin, each once
+    with pytest.raises(sf.InvalidPolicy):
+        learner.begin()

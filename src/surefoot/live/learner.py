@@ -106,6 +106,7 @@ class Learner:
         self._rewards: list[float] = []
         self._baseline: bool | str = False
         self._pi: Floats | None = None
+        self._policies: list[tuple[Floats, Floats]] = []  # the last ones played, and as they were checked
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._refused = False  # was an outcome of this episode refused?
@@ -160,12 +161,22 @@ class Learner:
         if self.ledger is not None:
             self.ledger.write(self.plan)
         drawn = self.plan.draw_unchecked(self._stream.coin())
-        self._pi, self._baseline = check_policy(drawn.policy, problem), self._agent.whose(drawn.baseline)
+        self._pi, self._baseline = self._checked(drawn.policy), self._agent.whose(drawn.baseline)
         self._states, self._actions, self._rewards = [], [], []
         if problem.one_start:
             self._states.append(problem.s1)
         self._over = False
         return self.plan
+
+    def _checked(self, policy: Floats) -> Floats:
+        """Return a policy, checked once for all episodes that play it: with many states it takes longer than these.
+
+        A plan's arrays are read-only, and a coin has two sides: the last two are remembered."""
+        for given, checked in self._policies:
+            if given is policy:
+                return checked
+        self._policies = [*self._policies[-1:], (policy, check_policy(policy, self._agent.problem))]
+        return self._policies[-1][1]
 
     def _next_plan(self) -> Plan:
         """Return the plan in force, computed again if it is only remembered by its counts; or a new one."""
