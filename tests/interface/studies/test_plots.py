@@ -347,6 +347,16 @@ class TestCertificates:
         third = 0.7 + 0.5 * 99 / 199  # at 100, between 0.7 at 1 and 1.2 at 200
         np.testing.assert_allclose(played.get_ydata(), [0.6, (1.0 + 1.1 + third) / 3, 1.3])
 
+    def test_with_many_states_only_what_every_plan_bounds_is_drawn(self):
+        """Of the ends and the first splice; other splices have the lowest value where they need not be bounded."""
+        lower = np.arange(12.0).reshape(2, 6)
+        for S, drawn in ((64, [0, 1, 2, 3, 4, 5]), (65, [0, 1, 5])):
+            found = plots.by_h0(lower, 5, S)
+            assert list(found) == drawn
+            assert all(values.tolist() == lower[:, h0].tolist() for h0, values in found.items())
+            assert list(plots.by_h0(lower[:, :2], 5, S)) == [0, 5]
+            assert plots.by_h0(lower[:, :1], 5, S) == {}
+
     def test_two_candidates_have_no_h0(self):
         figure = plots.plot_certificates(results_of(study_of(agents=["epsmix"])))
         words = [text.get_text() for text in figure.legends[0].get_texts()]

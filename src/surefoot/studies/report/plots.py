@@ -59,6 +59,7 @@ from surefoot.studies.report.theory_plots import plot_exponents, plot_growth
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
+from surefoot.task.transitions import MOST_IN_A_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,15 +172,15 @@ def plot_certificates(results: Results) -> "Figure":
     for axes, cell in grid:
         H = cell.trials[0].H
         k, lower, upper, candidates = traces(cell.trials)
-        x = k + shift
-        for h0, values in by_h0(candidates, H).items():
+        x, drawn = k + shift, by_h0(candidates, H, cell.trials[0].S)
+        for h0, values in drawn.items():
             axes.plot(x, values, color=colour_of(h0, H), lw=0.9, zorder=3)
         axes.plot(x, upper, color="#999999", lw=0.9, zorder=1)
         axes.plot(x, lower, color=PLAYED, lw=3.6, zorder=2)
         levels = draw_levels(axes, list(cell.trials))
         episode_axis(axes, [cell], results.study.axis, float(x[0]))
         # The upper value begins at the most that can be paid, often far above: it comes in from there.
-        low = min(*levels, float(candidates.min(initial=math.inf)), float(lower.min()))
+        low = min(*levels, *(float(values.min()) for values in drawn.values()), float(lower.min()))
         limit(axes, [], [low, min(float(upper.max()), max(levels) + 0.35 * (max(levels) - low))])
     several = [H for H in (h_of(cell.trials[0]) for cell in cells) if H is not None]
     handles = [
@@ -213,11 +214,16 @@ def traces(trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats, Floats]:
     return k, lower, upper, np.column_stack(columns) if columns else np.zeros((len(k), 0))
 
 
-def by_h0(candidates: Floats, H: int) -> dict[int, Floats]:
-    """Return each candidate by its h0. A single one is what is played, and is drawn as that."""
+def by_h0(candidates: Floats, H: int, S: int) -> dict[int, Floats]:
+    """Return each candidate by its h0. A single one is what is played, and is drawn as that.
+
+    With many states these are the ends and the first splice: other splices need not be bounded (docs/scaling.md), and
+    then have the lowest possible value, which says nothing of them.
+    """
     n = candidates.shape[1]
     h0 = {H + 1: list(range(H + 1)), 2: [0, H]}.get(n, [])
-    return dict(zip(h0, candidates.T, strict=True)) if h0 else {}
+    known = dict(zip(h0, candidates.T, strict=True)) if h0 else {}
+    return known if S <= MOST_IN_A_TABLE else {h: known[h] for h in known if h in (0, 1, H)}
 
 
 def h_of(trial: Trial) -> int | None:
