@@ -10,6 +10,7 @@ these numbers, each in units of its pooled standard deviation; the loops' labels
 """
 
 import os
+import re
 import signal
 from dataclasses import replace
 from functools import partial
@@ -868,6 +869,21 @@ def test_a_run_with_former_defaults_says_how_to_resume_it(tmp_path):
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 4, save=path, resume=True, progress=False)
     assert sf.learn(env, former, 20, 3, save=path, resume=True, progress=False).counts == run.counts
+
+
+@pytest.mark.parametrize("former", [sf.Blocks(0.1), sf.Growth(1.1)], ids=str)
+def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tmp_path):
+    """Earlier versions made plans of many states whenever there were a tenth more episodes, or at growth 1.1."""
+    env, path = gymnasium.make("surefoot.worlds.gymnasium:GridTraps-v0", rows=9, columns=9, H=4), tmp_path / "run.npz"
+    world = sf.from_gymnasium(env, horizon=4)
+    settings = (world.problem, sf.uniform(4, world.S, 4), 0.2)
+    today = sf.EpsMix(*settings, pooled=True)
+    assert today.replan_rule == sf.Blocks(0.1, at_least=2)
+    before = sf.EpsMix(*settings, pooled=True, replan=former)
+    run = sf.learn(env, before, 20, 3, save=path, progress=False)
+    with pytest.raises(sf.InvalidFile, match=rf"Give the agent replan=sf\.{re.escape(str(former))} where"):
+        sf.learn(env, today, 20, 3, save=path, resume=True, progress=False)
+    assert sf.learn(env, before, 20, 3, save=path, resume=True, progress=False).counts == run.counts
 
 
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):

@@ -116,7 +116,12 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def replan_rule(self) -> Replan:
         """The rule of replanning."""
-        return usual(self.problem) if self.replan is None else self.replan
+        return usual(self.problem, self.backups) if self.replan is None else self.replan
+
+    @property
+    def backups(self) -> float:
+        """How often a plan backs up each pair at each step, about: an upper and a lower value."""
+        return 2.0
 
     @property
     def draws_whole_blocks(self) -> bool:

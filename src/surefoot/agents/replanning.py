@@ -17,7 +17,9 @@ from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import LARGEST_COUNT, MOST_IN_A_TABLE
+from surefoot.task.transitions import LARGEST_COUNT
+
+BACKUPS_PER_STEP = 300  # so many backups of a pair take as long as one step of a Learner (docs/scaling.md)
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,21 @@ class Blocks:
 Replan = EveryEpisode | Growth | Blocks
 
 
-def usual(problem: Problem) -> Replan:
-    """Return the default rule: growth 1.1; with many states, whenever there are a tenth more episodes.
+# Of earlier versions; the second one above 64 states.
+FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
-    With many states some pair is visited for the first time in nearly every episode, and a plan takes longer than the
-    episodes that it is for. By the number of episodes, about 24 plans are made until that has grown tenfold, whatever
-    the number of states.
+
+def usual(problem: Problem, backups: float) -> Replan:
+    """Return the default rule: growth 1.1 while a plan takes no longer than an episode. Else a plan is in force for at
+    least as many episodes as take as long as it took to make, and until there are a tenth more.
+
+    `backups` is about how often a plan backs up each pair at each step. Work is counted, not timed, so that the same
+    seed gives the same bytes. An episode counts for what it takes a Learner; whatever the process itself takes comes
+    on top. So at most half of the time is spent planning, and less and less: about 24 plans are made until the number
+    of episodes has grown tenfold.
     """
-    return Growth() if problem.S <= MOST_IN_A_TABLE else Blocks(0.1)
+    at_least = math.ceil(problem.S * problem.A * backups / BACKUPS_PER_STEP)
+    return Growth() if at_least <= 1 else Blocks(0.1, at_least)
 
 
 def block_length(replan: Replan, episodes: int) -> int | None:

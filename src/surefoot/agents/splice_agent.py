@@ -29,6 +29,7 @@ from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture, check_policy, splice
+from surefoot.task.transitions import MOST_IN_A_TABLE
 
 
 class Decision(NamedTuple):
@@ -78,7 +79,7 @@ class SpliceAgent(AgentByName):
         """Into how many events the paper divides delta: delta' = delta / (3(H+1)), without splices delta / 4."""
         return 3 * (self.problem.H + 1) if self.spliced else 4
 
-    @property
+    @cached_property
     def rule(self) -> "kernels.Rule":
         """The rule by which a plan follows from the candidates' lower values. Without a floor any is enough."""
         if self.floor is None:
@@ -102,7 +103,14 @@ class SpliceAgent(AgentByName):
         """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
-        return usual(self.problem) if isinstance(self.bounds, KL) else EveryEpisode()
+        return usual(self.problem, self.backups) if isinstance(self.bounds, KL) else EveryEpisode()
+
+    @property
+    def backups(self) -> float:
+        """How often a plan backs up each pair at each step, about: twice for the optimistic policy, and once for each
+        other candidate before its splice. Over lists few of these are bounded (`slots`), in half the time."""
+        others, listed = len(self.h0) - 1, self.problem.S > MOST_IN_A_TABLE
+        return 0.5 * (2.0 + min(others, 2)) if listed else 2.0 + max(0.5 * others, min(others, 1))
 
     @property
     def proved_before(self) -> float:

@@ -1,13 +1,15 @@
 """The saved state of `learn`: what a run must remember, the file it is in, and by what a file is recognised."""
 
 import hashlib
+import itertools
 import json
 import math
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.identity import floor_text, rewards_text, text_of
+from surefoot.agents.replanning import FORMER_DEFAULTS
 from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
@@ -98,17 +101,28 @@ class RunIdentity:
     @property
     def fingerprints_before(self) -> dict[str, str]:
         """The fingerprints of the same run with the defaults of earlier versions in place of today's, and these."""
-        agent, before = self.agent, {}
-        if isinstance(agent, FloorAgent):
-            bounds = KL(0.5) if agent.bounds == KL() else agent.bounds
-            first = replace(self, agent=replace(agent, bounds=bounds, returns=None)).fingerprint
-            before[first] = "bounds=sf.KL(0.5) and returns=None"
-        if isinstance(agent, (FloorAgent, BPIUCBVI)) and agent.bounds == KL():
-            coin = KL("supports", rewards="coin")
-            before[replace(self, agent=replace(agent, bounds=coin)).fingerprint] = (
-                'bounds=sf.KL("supports", rewards="coin")'
-            )
+        before: dict[str, str] = {}
+        for agent, words in _with_former_defaults(self.agent):
+            before.setdefault(replace(self, agent=agent).fingerprint, words)  # not all defaults matter to every run
         return before
+
+
+def _with_former_defaults(agent: Any) -> Iterator[tuple[CountingAgent, str]]:
+    """Yield the agent with defaults of earlier versions in place of today's, and the words for these."""
+    bounds: dict[str, dict[str, object]] = {"": {}}
+    if isinstance(agent, FloorAgent):
+        first = KL(0.5) if agent.bounds == KL() else agent.bounds
+        bounds["bounds=sf.KL(0.5) and returns=None"] = {"bounds": first, "returns": None}
+    if isinstance(agent, (FloorAgent, BPIUCBVI)) and agent.bounds == KL():
+        bounds['bounds=sf.KL("supports", rewards="coin")'] = {"bounds": KL("supports", rewards="coin")}
+    rules: dict[str, dict[str, object]] = {"": {}}
+    today = agent.replan_rule
+    if getattr(agent, "replan", today) is None and is_dataclass(agent):
+        rules |= {f"replan=sf.{rule}": {"replan": rule} for rule in FORMER_DEFAULTS if rule != today}
+    for evidence, rule in itertools.product(bounds, rules):
+        if evidence or rule:
+            words = " and ".join(filter(None, (evidence, rule)))
+            yield replace(agent, **bounds[evidence], **rules[rule]), words
 
 
 class Marks(NamedTuple):

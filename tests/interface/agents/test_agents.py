@@ -90,6 +90,38 @@ def test_defaults_are_for_people(make):
     assert "NOT CERTIFIED" not in str(agent.promise)
 
 
+@pytest.mark.parametrize(
+    ("kind", "S", "A", "H", "expected"),
+    [
+        # Tables: two backups of each pair for the optimistic policy, one for the baseline, half of H for splices.
+        (sf.BPIUCBVI, 30, 5, 3, Growth(1.1)),  # 30 5 2 = 300: as long as one step
+        (sf.BPIUCBVI, 31, 5, 3, Blocks(0.1, at_least=2)),
+        (sf.EpsMix, 25, 4, 30, Growth(1.1)),  # 25 4 3 = 300
+        (sf.EpsMix, 26, 4, 30, Blocks(0.1, at_least=2)),
+        (sf.EpsMix, 64, 5, 3, Blocks(0.1, at_least=4)),
+        (sf.StepMix, 64, 5, 1, Blocks(0.1, at_least=4)),  # with one step it has two candidates, too
+        (sf.StepMix, 10, 3, 16, Growth(1.1)),  # 10 3 (2 + 8) = 300
+        (sf.StepMix, 10, 3, 17, Blocks(0.1, at_least=2)),
+        (sf.StepMix, 64, 4, 20, Blocks(0.1, at_least=11)),
+        # Lists: half as long, and few splices.
+        (sf.EpsMix, 100, 2, 20, Growth(1.1)),
+        (sf.EpsMix, 500, 5, 20, Blocks(0.1, at_least=13)),
+        (sf.StepMix, 500, 5, 20, Blocks(0.1, at_least=17)),
+        (sf.EpsMix, 20_000, 5, 2, Blocks(0.1, at_least=500)),
+        (sf.UCBVI, 75, 2, 2, Growth(1.1)),
+        (sf.UCBVI, 76, 2, 2, Blocks(0.1, at_least=2)),
+    ],
+)
+def test_the_default_rule_counts_the_work_of_a_plan(kind, S, A, H, expected):
+    """A plan is in force for as many episodes as take as long as it took to make, by the count of backups. What is
+    said is kept."""
+    problem = sf.Problem(np.full((S, A), 0.5), H=H, stationary=True)
+    given = () if kind in (sf.BPIUCBVI, sf.UCBVI) else (sf.uniform(H, S, A), 0.1)
+    settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
+    assert kind(problem, *given, **settings).replan_rule == expected
+    assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)
+
+
 def test_default_bounds_are_sharp(make_splice):
     make, agent = make_splice, make_splice()
     assert agent.bounds == sf.KL("supports") == sf.KL()
