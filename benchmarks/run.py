@@ -19,7 +19,7 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, replanning, scaling, cores, "
+        help="compile, start, memory, taxi, planning, kl, replanning, live, scaling, cores, "
         "linear-programs, episodes, logs, peers",
     )
     parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
@@ -66,6 +66,7 @@ def items(with_peers: bool) -> dict:
     """Name -> function that returns rows, in the order they are measured."""
     import episodes
     import linear_programs
+    import live
     import logs
     import peers
     import planning
@@ -81,6 +82,7 @@ def items(with_peers: bool) -> dict:
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
         "replanning": replanning.time_of_replanning,
+        "live": live.time_of_live_episodes,
         "scaling": scaling.time_of_large_worlds,
         "cores": scaling.gain_of_all_cores,
         "linear-programs": linear_programs.time_of_linear_programs,

@@ -24,6 +24,7 @@ from surefoot.task.transitions import Lists
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
 SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)
+REPEATS = 5  # at every size: the best of more would be quicker
 TURNS = {2_500: 5, 5_000: 5, 10_000: 5, 50_000: 3, 100_000: 2}  # of one core and all of them, by S
 MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
 MOST_SECONDS = {"EpsMix": 30.0, "StepMix": 70.0}  # of a plan with 100,000 states
@@ -76,12 +77,12 @@ def measured(S: int) -> dict:
     import resource
 
     world, P, counts = world_of(S)
-    r, repeats = np.asarray(world.r_rescaled[0]).reshape(-1), 20 if S <= 10_000 else 3
-    found = {"S": S, "sweep": best_of(repeats, lambda: sweep(P, r, S))}
+    r = np.asarray(world.r_rescaled[0]).reshape(-1)
+    found = {"S": S, "sweep": best_of(REPEATS, lambda: sweep(P, r, S))}
     agents = agents_of(world)
     for name, agent in agents.items():
         agent.decide(agent.evidence(counts))  # compiles
-        found[name] = best_of(3 if S <= 10_000 else 1, lambda agent=agent: agent.decide(agent.evidence(counts)))
+        found[name] = best_of(REPEATS, lambda agent=agent: agent.decide(agent.evidence(counts)))
     agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns())
     if S <= 10_000:
         sf.simulate(world, agent, 40, seed=0)  # compiles: blocks of several episodes, too

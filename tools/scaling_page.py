@@ -74,8 +74,8 @@ def page(found: list[dict], slopes: dict[str, float]) -> str:
         "",
         f"From 500 states on, time grows like: {grows}.",
         "",
-        "Episodes are the first 300 of a run, in which plans are frequent: by default a new one is made whenever there",
-        "are a tenth more episodes. From 5,000 states on a plan uses all cores, with the same bits; here it had one.",
+        "Episodes are the first 300 of a simulated run, in which plans are frequent. From 5,000 states on a plan uses",
+        "all cores, with the same bits; here it had one.",
         "",
     ]
     return "\n".join(lines)
