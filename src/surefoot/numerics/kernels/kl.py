@@ -312,10 +312,8 @@ def worst_mean_at_once(
     for i in range(m):
         if p_hat[i] > 0.0:
             d = sign * V[i] - low
-            if d <= 0.0:
-                return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
-            at_zero += p_hat[i] * math.log(d)
-            slope += p_hat[i] / d
+            at_zero += p_hat[i] * math.log(d) if d > 0.0 else math.inf  # one that is the worst: there is no limit
+            slope += p_hat[i] / d if d > 0.0 else 1.0
     if at_zero + math.log(slope) > 0.0:
         return worst_mean_within(p_hat, V, m, sign, eps, margin, low, high)
     return float(low + max(math.exp(at_zero) - margin, 0.0))
@@ -381,20 +379,25 @@ def q_kl(
             Q_low[i] = r_low[lo + i]
         return
     A = max(pi.shape[1], 1)
+    best = 0
     for i in range(hi - lo):
-        pair = lo + i
         Q_up[i] = 0.0
-        Q_low[i] = 0.0
-        if pi.shape[0] > 0 and pi[pair // A, pair % A] == 0.0:
-            continue
-        if both:
+        if both and plays(pi, lo + i):
+            pair = lo + i
             Q_up[i] = add(r_up[pair], -worst_of_row(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
-        if wanted != BEST:
+    for i in range(hi - lo):
+        Q_low[i] = 0.0
+        if wanted == BEST and i % A == 0:
+            best = i + best_action(Q_up[i : i + A], balls.tie)
+        if plays(pi, lo + i) and (wanted != BEST or i == best):
+            pair = lo + i
             Q_low[i] = add(r_low[pair], worst_of_row(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
-    if wanted == BEST:
-        for first in range(0, hi - lo, A):
-            i = first + best_action(Q_up[first : first + A], balls.tie)
-            Q_low[i] = add(r_low[lo + i], worst_of_row(balls, row, h, lo + i, V_low, 1.0, LOW, HIGH), 1.0)
+
+
+@compiled
+def plays(pi: Floats, pair: int) -> bool:
+    """Does a policy (S, A) play this pair? One with no rows stands for all of them."""
+    return bool(pi.shape[0] == 0 or pi[pair // pi.shape[1], pair % pi.shape[1]] > 0.0)
 
 
 @compiled

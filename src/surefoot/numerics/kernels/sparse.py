@@ -25,6 +25,7 @@ from surefoot.numerics.kernels.kl import (
     add,
     best_action,
     mixture_radius,
+    plays,
     refresh_reward,
     reward_fields,
     worst_mean_at_once,
@@ -144,24 +145,25 @@ def q_sparse_balls(
     ahead, after = V_up.shape[0] > 0, balls.paid.first.shape[0] > 0
     r_low, r_up = balls.r_low[h % balls.r_low.shape[0]], balls.r_up[h % balls.r_up.shape[0]]
     both = wanted != LOWER or balls.uppers
+    if not (ahead or after):
+        for i in range(hi - lo):
+            Q_up[i] = r_up[lo + i]
+            Q_low[i] = r_low[lo + i]
+        return
     A = max(pi.shape[1], 1)
+    best = 0
     for i in range(hi - lo):
-        pair = lo + i
         Q_up[i] = 0.0
-        Q_low[i] = 0.0
-        if pi.shape[0] > 0 and pi[pair // A, pair % A] == 0.0:
-            continue
-        if not (ahead or after):
-            Q_up[i], Q_low[i] = r_up[pair], r_low[pair]
-            continue
-        if both:
+        if both and plays(pi, lo + i):
+            pair = lo + i
             Q_up[i] = add(r_up[pair], -worst_of_pair(balls, row, h, pair, V_up, -1.0, HIGH_UP, LOW_UP), -1.0)
-        if wanted != BEST:
+    for i in range(hi - lo):
+        Q_low[i] = 0.0
+        if wanted == BEST and i % A == 0:
+            best = i + best_action(Q_up[i : i + A], balls.tie)
+        if plays(pi, lo + i) and (wanted != BEST or i == best):
+            pair = lo + i
             Q_low[i] = add(r_low[pair], worst_of_pair(balls, row, h, pair, V_low, 1.0, LOW, HIGH), 1.0)
-    if wanted == BEST and (ahead or after):
-        for first in range(0, hi - lo, A):
-            i = first + best_action(Q_up[first : first + A], balls.tie)
-            Q_low[i] = add(r_low[lo + i], worst_of_pair(balls, row, h, lo + i, V_low, 1.0, LOW, HIGH), 1.0)
 
 
 @compiled
