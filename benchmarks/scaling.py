@@ -1,7 +1,7 @@
 """Worlds of many states: plan, episode and memory against S, as ratios to one sparse sweep in the same run.
 
 A sweep is H backups with scipy's CSR matrix of the true world: what an exact solver would need. Every pair has three
-successors and was visited 30 times, so that no pair is skipped.
+successors and was visited 30 times, so that no pair is skipped; of 500 states also less and more often.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ MOST_SECONDS = {"EpsMix": 30.0, "StepMix": 70.0}  # of a plan with 100,000 state
 MOST_MEMORY = 2_000.0  # MB, of the process
 
 
-def world_of(S: int):
-    """A sparse world, its matrix, and counts of VISITS visits of every pair."""
+def world_of(S: int, visits: int = VISITS):
+    """A sparse world, its matrix, and counts of so many visits of every pair."""
     import scipy.sparse
 
     rng = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def world_of(S: int):
     P = scipy.sparse.csr_array((p.ravel(), (pairs, states.ravel())), shape=(S * A, S))
     world = sf.TabularMDP(P, rng.random((S, A)), H=H)
     pair, state, chance = world.entries(0)
-    went = listed_multinomial(np.full(S * A, VISITS), np.searchsorted(pair, np.arange(S * A)), chance, rng)
+    went = listed_multinomial(np.full(S * A, visits), np.searchsorted(pair, np.arange(S * A)), chance, rng)
     seen = went > 0
     lists = Lists.of(Entries(pair[seen], state[seen], went[seen]), (1, S, A))
     return world, P, sf.Counts(lists, H=H, problem=world.problem)
@@ -127,6 +127,21 @@ def time_of_large_worlds() -> list[Row]:
         make = plain if name == "sweep" else at_most
         most = () if name == "sweep" else (1.15,)
         rows.append(make(f"{name}: exponent in S", f"S = 500 .. {SIZES[-1]:,}", slope, "", *most))
+    return rows + time_by_visits()
+
+
+def time_by_visits() -> list[Row]:
+    """A plan of 500 states: with more visits the closed form of a backup holds less often, and is searched for."""
+    rows = []
+    for visits in (3, 300, 3_000, 30_000):
+        world, P, counts = world_of(500, visits)
+        r = np.asarray(world.r_rescaled[0]).reshape(-1)
+        seconds = best_of(REPEATS, lambda P=P, r=r: sweep(P, r, 500))
+        for name, agent in agents_of(world).items():
+            agent.decide(agent.evidence(counts))  # compiles
+            took = best_of(REPEATS, lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
+            where, item = f"(500, {A}, {H}), {visits:,} visits", f"{name}, KL: a plan in sparse sweeps"
+            rows.append(at_most(item, where, took / seconds, "sweeps", MOST_SWEEPS[name], f"{1e3 * took:.3g} ms"))
     return rows
 
 

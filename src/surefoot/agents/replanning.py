@@ -100,12 +100,12 @@ def usual(problem: Problem, backups: float) -> Replan:
     """Return the default rule: growth 1.1 while a plan takes no longer than an episode. Else a plan is in force for at
     least as many episodes as take as long as it took to make, and until there are a tenth more.
 
-    `backups` is about how often a plan backs up each pair at each step. Work is counted, not timed, so that the same
-    seed gives the same bytes. An episode counts for what it takes a Learner; whatever the process itself takes comes
-    on top. So at most half of the time is spent planning, and less and less: about 24 plans are made until the number
-    of episodes has grown tenfold.
+    `backups` is about how often a plan backs up each pair at each step but the last, after which nothing comes. Work is
+    counted, not timed, so that the same seed gives the same bytes. An episode counts for what it takes a Learner;
+    whatever the process itself takes comes on top. So about half of the time at most is spent planning, and less and
+    less: some 24 plans are made until the number of episodes has grown tenfold.
     """
-    at_least = math.ceil(problem.S * problem.A * backups / BACKUPS_PER_STEP)
+    at_least = math.ceil(problem.S * problem.A * backups * (problem.H - 1) / (problem.H * BACKUPS_PER_STEP))
     return Growth() if at_least <= 1 else Blocks(0.1, at_least)
 
 

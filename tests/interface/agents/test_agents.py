@@ -93,23 +93,25 @@ def test_defaults_are_for_people(make):
 @pytest.mark.parametrize(
     ("kind", "S", "A", "H", "expected"),
     [
-        # Tables: two backups of each pair for the optimistic policy, one for the baseline, half of H for splices.
-        (sf.BPIUCBVI, 30, 5, 3, Growth(1.1)),  # 30 5 2 = 300: as long as one step
-        (sf.BPIUCBVI, 31, 5, 3, Blocks(0.1, at_least=2)),
-        (sf.EpsMix, 25, 4, 30, Growth(1.1)),  # 25 4 3 = 300
+        # Tables: two backups of each pair for the optimistic policy, one for the baseline, half of H for splices; at
+        # every step but the last.
+        (sf.BPIUCBVI, 45, 5, 3, Growth(1.1)),  # 45 5 2 2/3 = 300: as long as one step
+        (sf.BPIUCBVI, 46, 5, 3, Blocks(0.1, at_least=2)),
+        (sf.EpsMix, 25, 4, 30, Growth(1.1)),  # 25 4 3 29/30 = 290
         (sf.EpsMix, 26, 4, 30, Blocks(0.1, at_least=2)),
-        (sf.EpsMix, 64, 5, 3, Blocks(0.1, at_least=4)),
-        (sf.StepMix, 64, 5, 1, Blocks(0.1, at_least=4)),  # with one step it has two candidates, too
-        (sf.StepMix, 10, 3, 16, Growth(1.1)),  # 10 3 (2 + 8) = 300
-        (sf.StepMix, 10, 3, 17, Blocks(0.1, at_least=2)),
-        (sf.StepMix, 64, 4, 20, Blocks(0.1, at_least=11)),
+        (sf.EpsMix, 64, 5, 3, Blocks(0.1, at_least=3)),
+        (sf.EpsMix, 1000, 50, 1, Growth(1.1)),  # of one step nothing is backed up
+        (sf.StepMix, 64, 5, 2, Blocks(0.1, at_least=2)),  # 64 5 3 1/2 = 480
+        (sf.StepMix, 10, 3, 17, Growth(1.1)),  # 10 3 (2 + 17/2) 16/17 = 296
+        (sf.StepMix, 10, 3, 18, Blocks(0.1, at_least=2)),
+        (sf.StepMix, 64, 4, 20, Blocks(0.1, at_least=10)),
         # Lists: half as long, and few splices.
         (sf.EpsMix, 100, 2, 20, Growth(1.1)),
-        (sf.EpsMix, 500, 5, 20, Blocks(0.1, at_least=13)),
-        (sf.StepMix, 500, 5, 20, Blocks(0.1, at_least=17)),
-        (sf.EpsMix, 20_000, 5, 2, Blocks(0.1, at_least=500)),
-        (sf.UCBVI, 75, 2, 2, Growth(1.1)),
-        (sf.UCBVI, 76, 2, 2, Blocks(0.1, at_least=2)),
+        (sf.EpsMix, 500, 5, 20, Blocks(0.1, at_least=12)),
+        (sf.StepMix, 500, 5, 20, Blocks(0.1, at_least=16)),
+        (sf.EpsMix, 20_000, 5, 2, Blocks(0.1, at_least=250)),
+        (sf.UCBVI, 150, 2, 2, Growth(1.1)),
+        (sf.UCBVI, 151, 2, 2, Blocks(0.1, at_least=2)),
     ],
 )
 def test_the_default_rule_counts_the_work_of_a_plan(kind, S, A, H, expected):
