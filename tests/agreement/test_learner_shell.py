@@ -226,3 +226,49 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
     assert len(checked) == 3  # both sides of the coin, each once
     with pytest.raises(sf.InvalidPolicy):
         learner.begin()
+
+
+class Kept:
+    """An agent of somebody's own that keeps one plan, and writes into its array."""
+
+    name, pooled, floor, promise = "kept", False, None, "none"
+
+    def __init__(self, case, replan):
+        self.problem, self.replan = case.problem, replan
+        self.array = np.array(case.baseline)
+        self.kept = sf.Plan.plain(self.array)
+
+    def plan(self, counts):
+        return self.kept
+
+
+def test_what_was_checked_is_played(case_of):
+    """Whatever is written into the array of a plan in force; and where it is planned again, it is checked again."""
+    case = case_of("plain", False)
+    agent = Kept(case, sf.Blocks(0.01, at_least=10))
+    once, other = sf.Learner(agent, 3), sf.Learner(Kept(case, agent.replan), 3)
+    continue_plan(once, case.world, 1)
+    agent.array[:] = np.nan
+    assert same(continue_plan(once, case.world, 9), continue_plan(other, case.world, 10)[1:])
+    with pytest.raises(sf.InvalidPolicy):  # the next plan
+        once.begin()
+    every = Kept(case, sf.EveryEpisode())
+    learner = sf.Learner(every, 3)
+    continue_plan(learner, case.world, 2)
+    every.array[...] = np.eye(every.array.shape[2])[0]  # a policy: from the next plan on it is played
+    assert {a for episode in continue_plan(learner, case.world, 5) for a in episode.actions.tolist()} == {0}
+    every.array[:] = 0.7
+    with pytest.raises(sf.InvalidPolicy):
+        learner.begin()
+
+
+def test_a_learner_with_a_former_default_says_how_to_go_on(tmp_path):
+    world = sf.world("grid-traps", rows=9, columns=9, H=4)
+    settings = (world.problem, world.baseline, 0.2)
+    former = sf.EpsMix(*settings, pooled=True, replan=sf.Blocks(0.1))
+    sf.save_learner(sf.Learner(former, 1), tmp_path / "learner.npz")
+    with pytest.raises(sf.InvalidFile, match=r"Give the agent replan=sf\.Blocks\(share=0\.1\) where you left"):
+        sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, pooled=True))
+    with pytest.raises(sf.InvalidFile, match="belongs to another learner"):  # control
+        sf.load_learner(tmp_path / "learner.npz", sf.EpsMix(*settings, pooled=True, delta=0.2))
+    assert sf.load_learner(tmp_path / "learner.npz", former).episodes == 0

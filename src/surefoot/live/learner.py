@@ -106,7 +106,7 @@ class Learner:
         self._rewards: list[float] = []
         self._baseline: bool | str = False
         self._pi: Floats | None = None
-        self._policies: list[tuple[Floats, Floats]] = []  # the last ones played, and as they were checked
+        self._policies: list[tuple[Floats, Floats]] = []  # of the plan in force, and as they were checked
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._refused = False  # was an outcome of this episode refused?
@@ -169,14 +169,18 @@ class Learner:
         return self.plan
 
     def _checked(self, policy: Floats) -> Floats:
-        """Return a policy, checked once for all episodes that play it: with many states it takes longer than these.
-
-        A plan's arrays are read-only, and a coin has two sides: the last two are remembered."""
+        """Return a policy of the plan in force, checked once for all its episodes: with many states that takes longer
+        than these. A copy: whatever becomes of the array, what was checked is played."""
         for given, checked in self._policies:
             if given is policy:
                 return checked
-        self._policies = [*self._policies[-1:], (policy, check_policy(policy, self._agent.problem))]
+        self._policies.append((policy, check_policy(np.array(policy), self._agent.problem)))
         return self._policies[-1][1]
+
+    def _plan_from(self, counts: Counts, rng: np.random.Generator) -> Plan:
+        """Return the agent's plan from these counts, of which no policy was checked yet."""
+        self._policies = []
+        return self._agent.next_plan(counts, rng)
 
     def _next_plan(self) -> Plan:
         """Return the plan in force, computed again if it is only remembered by its counts; or a new one."""
@@ -189,7 +193,7 @@ class Learner:
             return self._replan()
         plan = self.plan
         if plan is None or planned_at == self.episodes:
-            plan = agent.next_plan(counts.planned, self._stream.planning(planned_at))
+            plan = self._plan_from(counts.planned, self._stream.planning(planned_at))
         if planned_at == self.episodes:
             return plan
         in_force = PlanInForce.remembered(agent, plan, counts.planned).next(counts)
@@ -201,7 +205,7 @@ class Learner:
             return self.plan
         then = (self.counts if self.counts.planned is None else self.counts.planned).copy()
         then.alarm = ""  # as it was before
-        return frozen(self._agent.next_plan(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
+        return frozen(self._plan_from(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
 
     def _mark_alarm(self, watch: Watch) -> None:
         """Mark the counts: whoever plans from them is told, and plays the baseline."""
@@ -210,7 +214,7 @@ class Learner:
     def _replan(self) -> Plan:
         """Return a plan from these counts, which remember it."""
         self.counts.planned = self.counts.copy()
-        plan = self._agent.next_plan(self.counts, self._stream.planning(self.episodes))
+        plan = self._plan_from(self.counts, self._stream.planning(self.episodes))
         self.counts.basis = plan.basis
         return plan
 

@@ -13,7 +13,7 @@ from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidS
 from surefoot.live.alarms import OnAlarm
 from surefoot.live.kept_ledger import ledger_arrays, ledger_to_write, remembered
 from surefoot.live.learner import Learner
-from surefoot.live.saved_state import RunIdentity
+from surefoot.live.saved_state import RunIdentity, begun_before
 from surefoot.task.counts import Counts
 
 KIND = "learner"
@@ -33,8 +33,10 @@ def save_learner(learner: Learner, path: str | Path) -> None:
     given, after_end = learner.ends
     alpha = None if learner.watch is None else learner.watch.bet.alpha
     numbers = [learner.episodes, learner.unlike_table, -1 if given is None else given]
+    identity = _identity(learner.agent, learner.seed, alpha)
+    assert identity is not None
     about = {
-        "learner_of": _fingerprint(learner.agent, learner.seed, alpha),
+        "learner_of": identity.fingerprint,
         "seed": f"{learner.seed:x}",
         "numbers": np.array(numbers, dtype=np.int64),
         "after_end": np.float64(np.nan if after_end is None else after_end),
@@ -61,7 +63,11 @@ def load_learner(
         raise InvalidFile(damaged)
     watched = "watch_about" in arrays
     alpha = float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
-    if str(arrays["learner_of"]) != _fingerprint(agent, seed, alpha):
+    identity = _identity(agent, seed, alpha)
+    if identity is None or str(arrays["learner_of"]) != identity.fingerprint:
+        defaults = None if identity is None else identity.fingerprints_before.get(str(arrays["learner_of"]))
+        if defaults is not None:
+            raise InvalidFile(begun_before(path, "a learner", defaults))
         raise InvalidFile(
             f"{path} belongs to another learner: the agent, its problem, floor, delta or settings differ. Give the "
             "agent that it was saved with."
@@ -101,12 +107,12 @@ def _seed(text: str) -> int | None:
         return None
 
 
-def _fingerprint(agent: Agent, seed: int, alpha: float | None) -> str:
-    """Return a digest of all that decides how a learner goes on, its counts aside."""
+def _identity(agent: Agent, seed: int, alpha: float | None) -> RunIdentity | None:
+    """Return all that decides how a learner goes on, its counts aside; None: no watchdog has this alpha."""
     mine = adapted(agent)
     none = Counts.zeros(mine.problem, mine.pooled)
     try:
         watchdog = None if alpha is None else Watchdog(alpha)
     except InvalidSetting:
-        return ""  # no watchdog has this alpha
-    return RunIdentity(mine, ("", "Learner"), None, 0, seed, none, None, watchdog).fingerprint
+        return None
+    return RunIdentity(mine, ("", "Learner"), None, 0, seed, none, None, watchdog)

@@ -107,6 +107,14 @@ class RunIdentity:
         return before
 
 
+def begun_before(path: str | Path, what: str, defaults: str) -> str:
+    """Return how to go on with what began with defaults of an earlier version."""
+    return (
+        f"{path} is of {what} that began with the defaults of an earlier version, and keeps those. Give the agent "
+        f"{defaults} where you left them out, and resume."
+    )
+
+
 def _with_former_defaults(agent: Any) -> Iterator[tuple[CountingAgent, str]]:
     """Yield the agent with defaults of earlier versions in place of today's, and the words for these."""
     bounds: dict[str, dict[str, object]] = {"": {}}
@@ -166,10 +174,7 @@ class State:
         if found != same.fingerprint:
             defaults = same.fingerprints_before.get(found)
             if defaults is not None:
-                raise InvalidFile(
-                    f"{path} is of a run that began with the defaults of an earlier version, and a run keeps those. "
-                    f"Give the agent {defaults} where you left them out, and resume."
-                )
+                raise InvalidFile(begun_before(path, "a run", defaults))
             earlier = (
                 " An earlier version wrote it, for one number of episodes: resume with that number, and then with more "
                 "if you like. (A run that used returns as evidence then cannot be resumed: they were bounded in "
