@@ -13,6 +13,7 @@ import pytest
 from surefoot.numerics.kernels.bernstein import estimate_from
 from surefoot.numerics.kernels.evidence import refresh_all, refresh_moved
 from surefoot.numerics.kernels.kl import RewardArrays, balls_from
+from surefoot.numerics.kernels.pessimism import lower_values
 from surefoot.numerics.kernels.splices import (
     bound_splices,
     cache_aligned,
@@ -393,3 +394,49 @@ def test_a_state_that_is_worth_least():
         mixed_bound(evidence, splices, 0, 1, 1, 0.5, values)
         assert values[0, 0] == expected
     assert math.isfinite(values[0, 0])
+
+
+# ---- With data, against one policy at a time ------------------------------------------------------------------------
+
+
+def seen_world(S, A, H, rows, seed):
+    """Balls of a few visits, which need no upper values of other candidates, a baseline and an explorer."""
+    rng = np.random.default_rng(seed)
+    n_sas = rng.integers(0, 6, (rows, S, A, S)) * (rng.random((rows, S, A, S)) < 0.5)
+    evidence = balls(n_sas, H, rng.random((H, S * A)), uppers=False)
+    refresh_all(evidence)
+    return evidence, *(rng.dirichlet(np.ones(A), (H, S)) for _ in range(2))
+
+
+@pytest.mark.parametrize("explored", [False, True])
+@pytest.mark.parametrize("steps", ["all", "ends", "first and ends"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_every_splice_is_the_policy_it_is(steps, explored, rows):
+    """A splice's lower values are those of the policy: also where only best actions' are computed of pi_bar."""
+    S, A, H = 4, 3, 4
+    h0 = np.array({"all": range(H + 1), "ends": [0, H], "first and ends": [0, 1, H]}[steps])
+    evidence, pi_b, explorer = seen_world(S, A, H, rows, seed=rows)
+    splices = empty_splices(h0, pi_b, explorer if explored else None)
+    bound_splices(evidence, splices, NOTHING, 0, S)
+    pi_bar = explorer if explored else np.eye(A)[splices.pi_bar]
+    assert explored or (splices.pi_bar > 0).any()  # control: not the first action everywhere
+    assert (splices.V_up[0, 0] >= splices.V_low[0, 0]).all()
+    for c, h in enumerate(h0):
+        spliced = np.concatenate([pi_b[:h], pi_bar[h:]])
+        np.testing.assert_allclose(splices.V_low[0, c], lower_values(evidence, spliced)[0], rtol=0, atol=1e-12)
+    apart = splices.V_low[0, 0] != splices.V_low[0, -1]
+    assert apart.any()  # control: the candidates differ
+
+
+def test_a_mixture_of_many_states_is_the_policy_it_is():
+    """Of more states than are backed up together: those of the next step are read as they were."""
+    S, A, H = 50, 3, 3
+    evidence, pi_b, _ = seen_world(S, A, H, 1, seed=0)
+    splices = empty_splices(np.arange(H + 1), pi_b)
+    bound_splices(evidence, splices, NOTHING, 0, S)
+    pi_bar, rho, values = np.eye(A)[splices.pi_bar], 0.25, np.zeros((3, S))
+    for h in range(1, H + 1):
+        mixed_bound(evidence, splices, 0, S, h, rho, values)
+        bolder, safer = (np.concatenate([pi_b[:i], pi_bar[i:]]) for i in (h - 1, h))
+        found = lower_values(evidence, (1 - rho) * safer + rho * bolder)[0]
+        np.testing.assert_allclose(values[0], found, rtol=0, atol=1e-12)

@@ -358,9 +358,13 @@ class _Expected:
 def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
     """Return expected visits d (H, S, A), spread over the successors of a world, for counts of so many rows."""
     pairs, parts = world.S * world.A, []
-    for h in range(world.H):
+    if rows == 1 and world.problem.stationary:  # the same successors at every step: their visits are added up before
+        d = d.sum(axis=0, keepdims=True)
+    for h, visits in enumerate(d.reshape(len(d), -1)):
         pair, state, p = world.entries(h) if world.sparse else table_entries(world.P[h])
-        parts.append(Entries(h % rows * pairs + pair, state, d[h].reshape(-1)[pair] * p))
+        n = visits[pair] * p
+        reached = n > 0.0
+        parts.append(Entries((h % rows * pairs + pair)[reached], state[reached], n[reached]))
     return added(Entries(*(np.concatenate(part) for part in zip(*parts, strict=True))), world.S)
 
 
