@@ -173,9 +173,11 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
         kept = f"{floor} is kept"
         if relative and grounds.lower < grounds.floor:
             kept += ": what is lost against the baseline is bounded itself, whatever both are worth"
+        proved = f"{_proved(grounds, grounds.lower)}{unit}, and {kept}"
+        if not relative and grounds.lower == grounds.floor:  # in six digits it might be below it
+            proved = floor
         return (
-            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least "
-            f"{_proved(grounds, grounds.lower)}{unit}, and {kept}"
+            f"Certified: on an event of probability at least {1 - agent.delta_in_all:g} this is worth at least {proved}"
         )
     if not grounds.counts.claimed:
         return (

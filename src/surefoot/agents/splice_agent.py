@@ -107,10 +107,10 @@ class SpliceAgent(AgentByName):
 
     @property
     def backups(self) -> float:
-        """How often a plan backs up each pair at each step, about: twice for the optimistic policy, and once for each
-        other candidate before its splice. Over lists few of these are bounded (`slots`), in half the time."""
+        """How often a plan backs up each pair at each step, about: twice for the optimistic policy, and for each other
+        candidate before its splice. Over lists few of these are bounded (`slots`), in half the time."""
         others, listed = len(self.h0) - 1, self.problem.S > MOST_IN_A_TABLE
-        return 0.5 * (2.0 + min(others, 2)) if listed else 2.0 + max(0.5 * others, min(others, 1))
+        return 1.0 + 0.5 * min(others, 2) if listed else 2.0 + max(0.5 * others, min(others, 1))
 
     @property
     def proved_before(self) -> float:

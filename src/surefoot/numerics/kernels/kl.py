@@ -16,14 +16,16 @@ from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
 FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
-FEW = 18  # states up to which every backup is searched for: runs of small worlds keep the last bits they always had
+# States up to which every backup is searched for: runs of small worlds, such as FrozenLake's 4x4 map with its two added
+# states, keep the last bits that they had (tests/agreement/test_same_bits.py).
+FEW = 18
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
 SUPPORTS = -1.0  # in place of alpha: the mixture over unknown supports
 LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
-# What is wanted of a table of Q: both values; the lower ones (and upper ones, if these depend on them, or `uppers`); or
-# the upper ones, and of each state the lower one of the best action.
+# What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers` says so); or the
+# upper ones, and of each state the lower one of its best action.
 BOTH, LOWER, BEST = 0, 1, 2
 TERMS, TINY, HUGE = 64, 2.0**-60, 2.0**500  # of the sum over supports: how many, and where terms no longer count
 

@@ -137,7 +137,7 @@ def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: 
     if slot == 0:
         wanted = BEST if explorer.shape[0] == 0 else BOTH
         for c in range(1, C):
-            if h0[c] == h + 1:
+            if h + 1 == h0[c]:  # read below by pi_b, too
                 wanted = BOTH
     for s in range(s_lo, s_hi, per_block):
         end = min(s + per_block, s_hi)
