@@ -674,6 +674,22 @@ def test_of_the_best_actions_the_lower_value_is_wanted():
         assert last.tolist() == rewards
 
 
+def test_from_a_radius_of_500_on_nothing_is_proved():
+    for kind, about in ((worst_mean, ()), (worst_mean_at_once, (0.0, 1.0))):
+        one = np.array([0.0, 1.0])
+        assert kind(one, one, 2, 1.0, 499.5, 0.0, *about) > 0.0
+        assert kind(one, one, 2, 1.0, 500.0, 0.0, *about) == 0.0
+
+
+def test_one_action_is_the_best():
+    n_sas, r = np.full((1, 3, 1, 3), 4), np.arange(3).reshape(1, 3) / 4
+    evidence = refreshed(evidence_of(n_sas, (r, None, None)))
+    V = [1.0, 2.0, 3.0]
+    best = table(evidence, 0, 0, V, V, BEST, hi=3, pi=np.zeros((0, 1)))
+    assert [x.tolist() for x in best] == [x.tolist() for x in table(evidence, 0, 0, V, V, BOTH, hi=3)]
+    assert (best[1] > 1.0).all()
+
+
 def many(states, rng, masked, sign):
     """Balls of one pair in a table of so many states, of which five were seen, and values of which the worst was not.
     The radius is close to where the closed form begins to hold: there the last bits may differ from the search's."""

@@ -409,6 +409,19 @@ def test_one_state_has_something_ahead():
     assert scratch[:2, 0].tolist() == [1.5, 1.0]
 
 
+def test_one_action_is_the_best():
+    """Of three states with one action each, all are."""
+    place = np.repeat(np.arange(3), 3)
+    lists = lists_from(Entries(place, np.tile(np.arange(3), 3), np.full(9, 4)), (1, 3), 3)
+    balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.arange(3).reshape(1, 3) / 4), None, None, SETTINGS))
+    V, best, every = np.array([1.0, 2.0, 3.0]), np.full((5, 3), np.nan), np.full((5, 3), np.nan)
+    look_ahead_balls(balls, V, V)
+    q_sparse_balls(balls, 0, 0, 0, 3, 2, V, V, best, BEST, np.zeros((0, 1)))
+    q_sparse_balls(balls, 0, 0, 0, 3, 2, V, V, every, BOTH, ALL)
+    np.testing.assert_array_equal(best[:2], every[:2])
+    assert (best[1] > 1.0).all()
+
+
 @pytest.mark.parametrize("v", [0.1, 0.7])
 def test_sums_are_rounded_to_safety(v):
     """A lower Q is not above, an upper one not below the exact sum: 1/3 + 0.1, which floats round up, and 1/3 + 0.7,
