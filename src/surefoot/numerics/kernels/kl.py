@@ -16,9 +16,7 @@ from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
 FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
-# States up to which every backup is searched for: runs of small worlds, such as FrozenLake's 4x4 map with its two added
-# states, keep the last bits that they had (tests/agreement/test_same_bits.py).
-FEW = 18
+FEW = 18  # states up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py)
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
@@ -335,8 +333,7 @@ def add(x: float, y: float, sign: float) -> float:
 
 @compiled
 def look_ahead_balls(balls: Any, V_up: Floats, V_low: Floats) -> None:
-    """Find the lowest and the highest of the next step's values, for Balls or SparseBalls. Empty ones stand for
-    V_{H+1} = 0."""
+    """Find the lowest and the highest of the next step's values. Empty ones stand for V_{H+1} = 0."""
     ahead = balls.ahead
     ahead[:] = 0.0
     if V_low.shape[0] > 0:
@@ -367,7 +364,6 @@ def q_kl(
     `look_ahead` at the same values.
 
     `pi` (S, A) is the policy of which they are wanted: other actions' are left 0. With no rows: all are.
-
     Rewards that depend on the next state go inside the ball. An empty V_up stands for V_{H+1} = 0.
     """
     Q_up, Q_low = scratch[0], scratch[1]
