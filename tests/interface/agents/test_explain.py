@@ -193,3 +193,13 @@ def test_a_plan_of_somebody_else_says_so():
     plan = sf.Plan(sf.uniform(1, 1, 2), "baseline", 1, 0.0, 0.0, 1.0, [0.0], "trusted")
     assert "says no more" in plan.explain()
     assert re.search(r"Plan\(baseline, trusted", plan.explain())
+
+
+def test_a_value_that_equals_the_floor_is_not_rounded_below_it():
+    """A mixture is worth its floor, 4.2318367: in six digits 4.23184, and rounded down 4.23183."""
+    world = sf.world("dosing")
+    agent = sf.EpsMix(world.problem, world.baseline, 4.2318367, delta=0.1, pooled=True)
+    plan = agent.plan(sf.simulate(world, agent, 300, seed=0).counts)
+    assert plan.source == "mixture" and plan.certified and plan.lower == 4.2318367
+    assert "this is worth at least the floor of 4.23184" in plan.explain()
+    assert "4.23183," not in plan.explain()
