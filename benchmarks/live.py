@@ -14,7 +14,11 @@ from table import Row, at_most
 import surefoot as sf
 
 WORLDS = (  # tables up to 64 states, lists above
+    ("random", {"S": 1, "A": 4, "H": 1}),
+    ("random", {"S": 5, "A": 5, "H": 3}),
     ("dosing", {}),
+    ("offers", {}),
+    ("river-swim", {}),
     ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
     ("grid-traps", {"rows": 23, "columns": 22, "H": 20}),
@@ -22,7 +26,7 @@ WORLDS = (  # tables up to 64 states, lists above
     ("call-centre", {"lines": 40, "desks": 20, "hours": 12, "H": 12}),
 )
 MOST_SHARE = 0.5
-AT_LEAST = 300  # episodes, and those of three plans
+AT_LEAST = 100  # episodes, and those of three plans: at first plans are made most often
 TAXI_EPISODES, TAXI_SECONDS = 10_000, 120.0
 SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
 
@@ -36,9 +40,10 @@ def shares() -> list[Row]:
     for name, settings in WORLDS:
         world = sf.world(name, **settings)
         for kind in (sf.EpsMix, sf.StepMix):
-            agent = kind(world.problem, world.baseline, world.suggested_floor, delta=0.1, pooled=True)
+            agent = kind(world.problem, world.baseline, world.suggested_floor, delta=0.1, pooled=world.stationary)
             rule = agent.replan_rule
             episodes = max(AT_LEAST, 3 * getattr(rule, "at_least", 1))
+            timed(world, agent, 3)  # compiles
             planning, acting, plans = timed(world, agent, episodes)
             where = f"({world.S:,}, {world.A}, {world.H}), {name}"
             note = (

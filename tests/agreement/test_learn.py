@@ -861,10 +861,12 @@ def test_a_run_with_former_defaults_says_how_to_resume_it(tmp_path):
     """A run keeps what it began with; other differences are still called another run (control)."""
     env, world, _ = walk()
     settings = (world.problem, sf.embed_policy(world.problem, np.full((2, 2), 0.5)), 1.5)
-    former = sf.StepMix(*settings, pooled=True, bounds=sf.KL(0.5), returns=None)
+    rule = sf.Growth(1.1)
+    former = sf.StepMix(*settings, pooled=True, bounds=sf.KL(0.5), returns=None, replan=rule)
     path = tmp_path / "run.npz"
     run = sf.learn(env, former, 20, 3, save=path, progress=False)
-    with pytest.raises(sf.InvalidFile, match=r"bounds=sf.KL\(0.5\) and returns=None where you left them out"):
+    said = rf"bounds=sf.KL\(0.5\) and returns=None and replan=sf.{re.escape(str(rule))} where you left them out"
+    with pytest.raises(sf.InvalidFile, match=said):
         sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 3, save=path, resume=True, progress=False)
     with pytest.raises(sf.InvalidFile, match="belongs to another run"):
         sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 4, save=path, resume=True, progress=False)
@@ -873,12 +875,12 @@ def test_a_run_with_former_defaults_says_how_to_resume_it(tmp_path):
 
 @pytest.mark.parametrize("former", [sf.Blocks(0.1), sf.Growth(1.1)], ids=str)
 def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tmp_path):
-    """Earlier versions made plans of many states whenever there were a tenth more episodes, or at growth 1.1."""
+    """Earlier versions made plans at growth 1.1, and of many states whenever there were a tenth more episodes."""
     env, path = gymnasium.make("surefoot.worlds.gymnasium:GridTraps-v0", rows=9, columns=9, H=4), tmp_path / "run.npz"
     world = sf.from_gymnasium(env, horizon=4)
     settings = (world.problem, sf.uniform(4, world.S, 4), 0.2)
     today = sf.EpsMix(*settings, pooled=True)
-    assert today.replan_rule == sf.Blocks(0.1, at_least=2)
+    assert today.replan_rule == sf.Blocks(0.1, at_least=3)
     before = sf.EpsMix(*settings, pooled=True, replan=former)
     run = sf.learn(env, before, 20, 3, save=path, progress=False)
     with pytest.raises(sf.InvalidFile, match=rf"Give the agent replan=sf\.{re.escape(str(former))} where"):

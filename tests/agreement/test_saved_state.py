@@ -84,7 +84,8 @@ class Named(Plain):
 
 def agents():
     """An agent of each kind, and each of its settings once."""
-    box, prior, without = sf.MaurerPontilBox(0.5), {"bounds": sf.KL(0.5)}, {"returns": None}
+    box, without, rule = sf.MaurerPontilBox(0.5), {"returns": None}, {"replan": sf.Growth(1.1)}
+    prior = {"bounds": sf.KL(0.5)} | rule
     mix, former = sf.StepMix, prior | without  # the defaults of 68af267
     certificate = sf.Certificate(0.75, 0.01, fingerprint_of(BASELINE, PROBLEM))
     return {
@@ -113,13 +114,13 @@ def agents():
         "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **former),
         "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **former),
         "bpi-ucbvi": sf.BPIUCBVI(PROBLEM, **prior),
-        "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25),
-        "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50),
+        "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25, **rule),
+        "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50, **rule),
         "optpess-lp": sf.OptPessLP(
-            PROBLEM, BASELINE, sf.Relative(0.5), baseline_value=1.25, episodes=50, bounds=box, pooled=True
+            PROBLEM, BASELINE, sf.Relative(0.5), baseline_value=1.25, episodes=50, bounds=box, pooled=True, **rule
         ),
         "budget-exploration": sf.BudgetExploration(
-            PROBLEM, BASELINE, 0.5, learner=sf.UCBVI(PROBLEM, episodes=100), **prior
+            PROBLEM, BASELINE, 0.5, learner=sf.UCBVI(PROBLEM, episodes=100, **rule), **prior
         ),
         "conservative-ucbvi": sf.ConservativeUCBVI(
             PROBLEM, BASELINE, 0.5, baseline_value=1.25, learner=sf.BPIUCBVI(PROBLEM, delta=0.01, **prior), **prior
@@ -131,9 +132,15 @@ def agents():
 
 def newer_agents():
     """Agents that came after the first files, and settings that tell their runs apart."""
-    given = {"baseline_value": 1.25, "scale": 0.5}
+    rule = {"replan": sf.Growth(1.1)}  # when they came, nobody had to say it
+    given = {"baseline_value": 1.25, "scale": 0.5} | rule
     return {
-        "bpi-ucbvi-menard": (sf.BPIUCBVIMenard(PROBLEM, scale=0.5), {"scale": 0.25}, {"delta": 0.01}, {"pooled": True}),
+        "bpi-ucbvi-menard": (
+            sf.BPIUCBVIMenard(PROBLEM, scale=0.5, **rule),
+            {"scale": 0.25},
+            {"delta": 0.01},
+            {"pooled": True},
+        ),
         "reward-free-safe": (
             sf.RewardFreeSafeRL(PROBLEM, BASELINE, 0.5, **given),
             *({"scale": 0.25}, {"delta": 0.01}, {"pooled": True}, {"floor": 0.25}, {"baseline_value": 1.5}),
@@ -186,11 +193,12 @@ def test_an_account_with_returns_is_another_since_their_bound_is_another(monkeyp
 
 @pytest.mark.parametrize("name", ["kl", "epsmix", "step-no-mix", "bpi-ucbvi"])
 def test_the_defaults_of_now_are_another_run(name):
-    """Nobody goes on with another prior, or with returns as evidence, than a run began with: by default that was
-    something else at 68af267. Beside the bounds and returns that the defaults stand for, nothing is new (control)."""
+    """Nobody goes on with another prior, another rule of replanning, or with returns as evidence, than a run began
+    with: by default that was something else at 68af267. Beside what the defaults stand for, nothing is new (control).
+    """
     agent = agents()[name]
     default = type(agent)(PROBLEM) if name == "bpi-ucbvi" else type(agent)(PROBLEM, BASELINE, agent.floor)
-    said = {"bounds": sf.KL(0.5)} if name == "bpi-ucbvi" else {"bounds": sf.KL(0.5), "returns": None}
+    said = {"bounds": sf.KL(0.5), "replan": sf.Growth(1.1)} | ({} if name == "bpi-ucbvi" else {"returns": None})
     for left_out in said:
         others = {setting: value for setting, value in said.items() if setting != left_out}
         assert identity(replace(default, **others)).fingerprint != RUNS[name]

@@ -188,7 +188,7 @@ def test_three_steps_and_one_row():
 
 def test_the_pace_of_each_rule():
     assert tuple(EveryEpisode().rule) == (0.0, math.inf, 1)
-    assert tuple(Growth().rule) == (math.inf, 1.1, 1) and tuple(Growth(2.0).rule) == (math.inf, 2.0, 1)
+    assert tuple(Growth().rule) == (math.inf, 1.1, 1) and tuple(Growth(2.0, 7).rule) == (math.inf, 2.0, 7)
     assert tuple(Blocks().rule) == (0.01, math.inf, 1) and tuple(Blocks(0.5, 7).rule) == (0.5, math.inf, 7)
 
 
@@ -200,9 +200,11 @@ def test_settings_of_the_rules():
         with pytest.raises(InvalidSetting, match=r"share is .* expected a number in \(0, 1\]"):
             Blocks(wrong)
     for wrong in (0, -1, 1.5, True, "x", 2**53 + 1):
-        with pytest.raises(InvalidSetting, match="at_least is"):
-            Blocks(0.5, at_least=wrong)
+        for kind, number in ((Blocks, 0.5), (Growth, 1.5)):
+            with pytest.raises(InvalidSetting, match="at_least is"):
+                kind(number, at_least=wrong)
     assert Blocks(0.5, at_least=2**53).at_least == 2**53 and Blocks(0.5, at_least=np.int64(3)).at_least == 3
+    assert str(Growth(1.5)) == "Growth(factor=1.5)" and str(Growth(1.5, 3)) == "Growth(factor=1.5, at_least=3)"
     assert str(Blocks(0.5)) == "Blocks(share=0.5)" and str(Blocks(0.5, 3)) == "Blocks(share=0.5, at_least=3)"
     assert Growth(1 + 1e-9).factor == 1 + 1e-9 and Blocks(1.0).share == 1.0 and Blocks(1e-9).share == 1e-9
     for rule in (EveryEpisode(), Growth(), Blocks()):
@@ -248,6 +250,20 @@ def test_growth_is_due():
     assert due(Growth(1.5), then, counts(15, 4), 2)
     assert due(Growth(1.5), then, counts(10, 6), 2)
     assert due(Growth(1.5), counts(10, 0), counts(10, 1), 2)
+
+
+def test_growth_is_not_due_before_so_many_episodes():
+    """A plan made after 14 episodes is in force for 3 at least, and then until something has grown."""
+    then, patient = counts(10, 4), Growth(1.5, 3)
+    for more, ends in ((1, False), (2, False), (3, True), (4, True)):
+        assert due(patient, then, counts(10, 4 + more), 2) == ends
+        assert due(Growth(1.5), then, counts(10, 4 + more), 2) == (more >= 2)  # control: grown before
+    assert not due(patient, then, counts(14, 5), 2)  # five episodes, and nothing has grown
+    in_force = PlanInForce.begin(Handmade(patient), lasting(None), then)
+    assert [in_force.episodes_before_end(counts(10, 4 + more)) for more in (0, 2, 3, 5)] == [3, 1, 0, -2]
+    late = returned(1, 10, 4)
+    for more, ends in ((2, False), (3, True)):
+        assert is_due(deadline(patient, late, 2, True), returned(9, 10 + more, 4), 2) == ends
 
 
 def returned(n, *visits):

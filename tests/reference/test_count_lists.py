@@ -193,7 +193,7 @@ def large(S=70, A=2, H=3):
     made = sf.TabularMDP(P, rng.random((S, A)), H=H)
     pi_b = sf.uniform(H, S, A)
     value = float(sf.policy_value(made, pi_b)[0, 0])
-    return made, sf.EpsMix(made.problem, pi_b, 0.9 * value, delta=0.2, pooled=True)
+    return made, sf.EpsMix(made.problem, pi_b, 0.9 * value, delta=0.2, pooled=True, replan=sf.Growth(1.1))
 
 
 @pytest.fixture(scope="module")

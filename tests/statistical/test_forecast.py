@@ -60,19 +60,24 @@ TEN = (
 
 
 def off_the_baseline(world, agent, counts=None, runs=31):
-    """The median of the first episode off the baseline, and the forecast."""
+    """The forecast, the median of the first episode off the baseline, and how many runs were ever below the floor."""
     forecast = sf.forecast(agent, world=world) if counts is None else sf.forecast(agent, counts=counts)
     expected = forecast.outlooks[0].first_mixture
     played = sf.simulate_many(world, agent, 3 * expected + 100, range(runs), counts=counts, progress=False)
-    return expected, median(played, "off_baseline"), sum(run.violations for run in played)
+    return expected, median(played, "off_baseline"), sum(run.violations > 0 for run in played)
+
+
+# Of 31 runs with delta = 0.1. More are seen with probability 0.003 where the promise only just holds; so few, with
+# 0.005 where every second run breaks it.
+MOST_BROKEN = 8
 
 
 @pytest.mark.parametrize("name", TEN)
 def test_within_a_factor_of_one_and_a_half_by_default(name):
     world, agent = list(agents(name))[1]
-    expected, seen, violations = off_the_baseline(world, agent)
+    expected, seen, broken = off_the_baseline(world, agent)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
-    assert violations == 0
+    assert broken <= MOST_BROKEN
 
 
 @pytest.mark.parametrize("name", ["dosing", "random-sparse", "river-swim", "deep-sea"])
@@ -82,9 +87,9 @@ def test_from_a_log_too(name):
     mu, rng = 0.5 * world.baseline + 0.5 * sf.uniform(world.H, world.S, world.A), np.random.default_rng(1)
     n = 1000 if name in ("dosing", "random-sparse") else 300
     counts = sf.Counts.from_log(world.problem, [sf.play(world, mu, rng) for _ in range(n)], pooled=agent.pooled)
-    expected, seen, violations = off_the_baseline(world, agent, counts)
+    expected, seen, broken = off_the_baseline(world, agent, counts)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
-    assert violations == 0
+    assert broken <= MOST_BROKEN
     former = replace(agent, returns=None)  # control: the forecast of another agent is not that of this one
     other = sf.forecast(former, counts=counts).outlooks[0].first_mixture
     assert name in ("deep-sea", "river-swim") or other > 1.5 * seen

@@ -20,6 +20,7 @@ from surefoot.bounds import KL, Bounds, Certificate
 from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
+from surefoot.task.policy import splice
 from surefoot.task.problem import Problem
 from surefoot.task.steps import common_start, step_name
 
@@ -84,7 +85,7 @@ class SpliceGrounds(NamedTuple):
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
     asserted: float  # what the user asserts; -inf where that is nothing
-    bolder: Floats  # the policy of the candidate that was just not certified (of the one played, if it is the boldest)
+    h_bolder: int  # the splice that was just not certified (that which is played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
     U: float  # of a relative floor: the baseline's value is at most this
@@ -101,6 +102,11 @@ class SpliceGrounds(NamedTuple):
         if not agent.bounds.certified:
             return agent.premise
         return premise_status(agent.rule.floor, max(by_model, by_returns, agent.proved_before), on_trust)
+
+    @property
+    def bolder(self) -> Floats:
+        """The policy of the candidate that was just not certified."""
+        return splice(self.agent.pi_b, self.explorer, self.h_bolder)
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan."""

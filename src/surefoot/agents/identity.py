@@ -28,7 +28,7 @@ TEXTS: dict[type, str] = {
     Returns: "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r}, portfolio 1)",  # "Returns(...)" was a coin
     Thompson: "Thompson(prior={0.prior:g})",
     EveryEpisode: "EveryEpisode()",
-    Growth: "Growth(factor={0.factor!r})",
+    Growth: "{0.identity}",
     Blocks: "{0.identity}",
     Units: "{0.identity}",
 }

@@ -12,14 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Ints
-from surefoot.base.validation import freeze, require_integer, require_number
+from surefoot.base.validation import FEW, freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
-BACKUPS_PER_STEP = 300  # so many backups of a pair take as long as one step of a Learner (docs/scaling.md)
+# So many backups of a pair take as long as one step of a Learner, about: those in closed form, and those that are
+# searched for, up to FEW states. What takes as long as so many steps: a plan beside its backups, an episode beside its
+# own steps (docs/scaling.md).
+BACKUPS_PER_STEP, SEARCHES_PER_STEP = 300, 40
+STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 12, 2
 
 
 @dataclass(frozen=True)
@@ -35,21 +39,30 @@ class EveryEpisode:
 @dataclass(frozen=True)
 class Growth:
     """Plan when the visits of some pair have grown by this factor since the last plan (a first visit counts), or the
-    number of the baseline's returns, where these are evidence."""
+    number of the baseline's returns, where these are evidence; but not before `at_least` episodes."""
 
     factor: float = 1.1
+    at_least: int = 1
 
     def __post_init__(self) -> None:
         meaning = "a finite number above 1, such as 1.1"
         factor = require_number("factor", self.factor, meaning)
         if not 1.0 < factor < math.inf:
             raise InvalidSetting(f"factor is {factor:g}, expected {meaning}.")
-        freeze(self, factor=factor)
+        freeze(self, factor=factor, at_least=_require_episodes(self.at_least))
 
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of growth alone."""
-        return kernels.ReplanRule(math.inf, self.factor, 1)
+        return kernels.ReplanRule(math.inf, self.factor, self.at_least)
+
+    @property
+    def identity(self) -> str:
+        """The text by which the rule is recognised in saved files."""
+        return f"Growth(factor={self.factor!r}{_and_at_least(self.at_least)})"
+
+    def __repr__(self) -> str:
+        return self.identity
 
 
 @dataclass(frozen=True)
@@ -69,10 +82,7 @@ class Blocks:
         share = require_number("share", self.share, meaning)
         if not 0.0 < share <= 1.0:
             raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
-        least = require_integer("at_least", self.at_least, 1, InvalidSetting)
-        if least > LARGEST_COUNT:
-            raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
-        freeze(self, share=share, at_least=least)
+        freeze(self, share=share, at_least=_require_episodes(self.at_least))
 
     @property
     def rule(self) -> "kernels.ReplanRule":
@@ -81,9 +91,8 @@ class Blocks:
 
     @property
     def identity(self) -> str:
-        """The text by which the rule is recognised in saved files; those of earlier versions know `share` alone."""
-        least = "" if self.at_least == 1 else f", at_least={self.at_least!r}"
-        return f"Blocks(share={self.share!r}{least})"
+        """The text by which the rule is recognised in saved files."""
+        return f"Blocks(share={self.share!r}{_and_at_least(self.at_least)})"
 
     def __repr__(self) -> str:
         return self.identity
@@ -92,21 +101,37 @@ class Blocks:
 Replan = EveryEpisode | Growth | Blocks
 
 
+def _require_episodes(at_least: object) -> int:
+    """Return the smallest number of episodes of a plan, checked."""
+    least = require_integer("at_least", at_least, 1, InvalidSetting)
+    if least > LARGEST_COUNT:
+        raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
+    return least
+
+
+def _and_at_least(at_least: int) -> str:
+    """Return the setting as saved files know it; those of earlier versions do not, and one episode is as before."""
+    return "" if at_least == 1 else f", at_least={at_least!r}"
+
+
 # Of earlier versions; the second one above 64 states.
 FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 
 def usual(problem: Problem, backups: float) -> Replan:
-    """Return the default rule: growth 1.1 while a plan takes no longer than an episode. Else a plan is in force for at
-    least as many episodes as take as long as it took to make, and until there are a tenth more.
+    """Return the default rule: a plan is in force for at least as many episodes as take as long as it took to make,
+    and then until the visits of some pair have grown by a tenth; with so many pairs that one always has, until there
+    are a tenth more episodes.
 
     `backups` is about how often a plan backs up each pair at each step but the last, after which nothing comes. Work is
     counted, not timed, so that the same seed gives the same bytes. An episode counts for what it takes a Learner;
     whatever the process itself takes comes on top. So about half of the time at most is spent planning, and less and
-    less: some 24 plans are made until the number of episodes has grown tenfold.
+    less: what must grow by a tenth takes ever longer.
     """
-    at_least = math.ceil(problem.S * problem.A * backups * (problem.H - 1) / (problem.H * BACKUPS_PER_STEP))
-    return Growth() if at_least <= 1 else Blocks(0.1, at_least)
+    work, H = problem.S * problem.A * backups * (problem.H - 1), problem.H
+    steps = STEPS_OF_A_PLAN + work / (SEARCHES_PER_STEP if problem.S <= FEW else BACKUPS_PER_STEP)
+    at_least = math.ceil(steps / (STEPS_OF_AN_EPISODE + H))
+    return Growth(1.1, at_least) if work <= BACKUPS_PER_STEP * H else Blocks(0.1, at_least)
 
 
 def block_length(replan: Replan, episodes: int) -> int | None:
@@ -129,6 +154,7 @@ class Deadline(NamedTuple):
     episodes: int | None  # when so many episodes are counted; None: that is not fixed
     visits: Ints  # else when some pair has been visited so often
     returns: int | None = None  # or when the baseline has played so many episodes; None: that does not matter
+    earliest: int = 0  # but not before so many episodes are counted
 
 
 def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
@@ -139,13 +165,17 @@ def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -
     if by_returns and replan.rule.growth < math.inf:
         n = int(counts.baseline_returns[0])
         returns = max(n + 1, math.ceil(replan.rule.growth * n))
-    return Deadline(None if length is None else counted + length, limits(replan, counts.n_sa), returns)
+    ends, earliest = None if length is None else counted + length, counted + replan.rule.at_least
+    return Deadline(ends, limits(replan, counts.n_sa), returns, earliest)
 
 
 def is_due(end: Deadline, now: Counts, H: int) -> bool:
     """Is it time to replan?"""
+    counted = now.total // H
     if end.episodes is not None:
-        return now.total // H >= end.episodes
+        return counted >= end.episodes
+    if counted < end.earliest:
+        return False
     if end.returns is not None and int(now.baseline_returns[0]) >= end.returns:
         return True
     return bool((now.n_sa >= end.visits).any())

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
 from surefoot.agents.explorers import Explorer
-from surefoot.agents.floors import Below, Relative, user_zero
+from surefoot.agents.floors import BaselineFloor, Below, Relative, user_zero
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
 from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
@@ -28,7 +28,7 @@ from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
-from surefoot.task.policy import EpisodicMixture, check_policy, splice
+from surefoot.task.policy import EpisodicMixture, check_policy
 from surefoot.task.transitions import MOST_IN_A_TABLE
 
 
@@ -108,9 +108,10 @@ class SpliceAgent(AgentByName):
     @property
     def backups(self) -> float:
         """How often a plan backs up each pair at each step, about: twice for the optimistic policy, and for each other
-        candidate before its splice. Over lists few of these are bounded (`slots`), in half the time."""
-        others, listed = len(self.h0) - 1, self.problem.S > MOST_IN_A_TABLE
-        return 1.0 + 0.5 * min(others, 2) if listed else 2.0 + max(0.5 * others, min(others, 1))
+        candidate before its splice, twice with a relative floor. Over lists few are (`slots`), in half the time."""
+        others, values = len(self.h0) - 1, 2 if isinstance(self.floor, BaselineFloor) else 1
+        few = 1.0 + values * 0.5 * min(others, 2)
+        return few if self.problem.S > MOST_IN_A_TABLE else 2.0 + values * max(0.5 * others, min(others, 1))
 
     @property
     def proved_before(self) -> float:
@@ -452,7 +453,6 @@ class SpliceAgent(AgentByName):
         c, L, relative = decision.c, decision.L, self.rule.max_loss >= 0.0
         asserted = self.asserted_level
         by_data = max(decision.by_model, decision.by_returns, self.proved_before)
-        bolder = max(c - 1, 0)
         trusts = c == len(L) - 1 > 0 and not relative and asserted > by_data
         if self.doubts_returns(kept):
             others = max(decision.by_model, self.proved_before)
@@ -480,7 +480,7 @@ class SpliceAgent(AgentByName):
                 by_model=decision.by_model,
                 by_returns=decision.by_returns,
                 asserted=asserted,
-                bolder=splice(self.pi_b, decision.explorer, int(self.h0[bolder])),
+                h_bolder=int(self.h0[max(c - 1, 0)]),
                 V_low=decision.V_low,
                 explorer=decision.explorer,
                 U=decision.U,

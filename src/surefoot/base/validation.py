@@ -19,6 +19,8 @@ ROW_SUM_TOLERANCE = 1e-9
 NEARLY = 1e-3  # so near to 1 are the sums of rows that were distributions before float32 or float16 rounded them
 VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
+# States up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py).
+FEW = 18
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
 LONGEST = 10**6  # steps in an episode; more must be a typo
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64

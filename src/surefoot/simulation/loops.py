@@ -36,7 +36,7 @@ from surefoot.task.transitions import MOST_IN_A_TABLE, Lists
 from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 CHUNK_SECONDS = 0.1  # how long the fused loop runs before it yields: for progress and Ctrl-C
-NEVER = 2**62  # baseline episodes: none end a plan
+NEVER, NO_LIMITS = 2**62, np.zeros((0, 0), dtype=np.int64)  # baseline episodes and visits that end a plan: none do
 STRETCH = 200_000  # steps of one plan that are played before Ctrl-C is handled
 
 
@@ -203,8 +203,10 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
         arrays = ready_to_count(arrays, counts, problem.H)
+        waiting = in_force.episodes_before_end(counts)
+        n, into = (min(n, waiting), unlimited(arrays)) if waiting > 0 else (n, arrays)
         done += kernels.play_on(
-            true_world, known_rewards, active, arrays, context.tally, setup.level, n, uniforms, episode
+            true_world, known_rewards, active, into, context.tally, setup.level, n, uniforms, episode
         )
         yield done
 
@@ -228,6 +230,11 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
         account=counts.account,
         limits=limits.reshape(rows, S * A) if limits.size else limits,
     )
+
+
+def unlimited(arrays: "kernels.CountArrays") -> "kernels.CountArrays":
+    """Return the arrays of counts whose growth ends no plan."""
+    return arrays._replace(limits=NO_LIMITS, returns_limit=NEVER)
 
 
 def ready_to_count(arrays: "kernels.CountArrays", counts: Counts, H: int) -> "kernels.CountArrays":
@@ -341,8 +348,8 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
-    problem, unlimited = agent.problem, Deadline(None, np.zeros((0, 0), dtype=np.int64))
-    true_world, arrays = world.for_kernels(), count_arrays(counts, unlimited, agent.return_range)
+    problem, endless = agent.problem, Deadline(None, NO_LIMITS)
+    true_world, arrays = world.for_kernels(), count_arrays(counts, endless, agent.return_range)
     known_rewards = known_rewards_in(world, problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
     episode, done = kernels.empty_episode(problem.H), 0

@@ -27,6 +27,7 @@ OUR_ENVIRONMENT = "surefoot.envs.gymnasium:Trap-v0"  # as documented at 68af267:
 # What nobody had to say at 68af267, and what has to be said since the defaults are others.
 PRIOR = sf.KL(0.5)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
+RULE: dict[str, Any] = {"replan": sf.Growth(1.1)}  # of all agents that can say when to replan
 SHARE = 0.2  # of delta, for returns
 
 # Kept files in which returns of the baseline were evidence. At 68af267 they were tosses of a coin, of which files hold
@@ -397,7 +398,7 @@ def epsmix_live() -> sf.EpsMix:
 def too_high() -> sf.StepMix:
     """A floor that the baseline does not reach: its watchdog gives alarm."""
     problem = walk_live()
-    return sf.StepMix(problem, half(problem), 7.0, pooled=True, **DEFAULTS)
+    return sf.StepMix(problem, half(problem), 7.0, pooled=True, **DEFAULTS, **RULE)
 
 
 def thompson() -> sf.StepMix:
@@ -405,7 +406,7 @@ def thompson() -> sf.StepMix:
     world = walk_world()
     explorer = sf.Thompson(world.problem, prior=0.5)
     floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer, **DEFAULTS)
+    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer, **DEFAULTS, **RULE)
 
 
 def worth(world: sf.TabularMDP, policy: np.ndarray, less: float = 0.0) -> float:
@@ -418,15 +419,19 @@ def budget_exploration() -> sf.BudgetExploration:
     world = walk_world().averaged()  # UCBVI inside takes rewards of pairs alone
     baseline = half(world.problem)
     value = worth(world, baseline)
-    settings = {"pooled": True, "baseline_value": value, "learner": sf.UCBVI(world.problem, episodes=200, pooled=True)}
-    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **DEFAULTS, **settings)
+    settings = {
+        "pooled": True,
+        "baseline_value": value,
+        "learner": sf.UCBVI(world.problem, episodes=200, pooled=True, **RULE),
+    }
+    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **DEFAULTS, **RULE, **settings)
 
 
 def conservative_ucbvi() -> sf.ConservativeUCBVI:
     world = walk_world()
     baseline = half(world.problem)
     value = worth(world, baseline)
-    settings = {"pooled": True, "baseline_value": value, **DEFAULTS}
+    settings = {"pooled": True, "baseline_value": value, **DEFAULTS, **RULE}
     return sf.ConservativeUCBVI(world.problem, baseline, worth(world, baseline, 0.2), **settings)
 
 
@@ -465,7 +470,7 @@ def second_action(counts: sf.Counts, rng: np.random.Generator) -> np.ndarray:
 def step_no_mix() -> sf.StepNoMix:
     world = sf.world("trap")
     settings = {"explorer": second_action, "baseline_at_least": 0.65, "returns": sf.Returns(SHARE, low=0.0, high=1.0)}
-    return sf.StepNoMix(world.problem, world.baseline, 0.3, bounds=PRIOR, **settings)
+    return sf.StepNoMix(world.problem, world.baseline, 0.3, bounds=PRIOR, **RULE, **settings)
 
 
 def optimist() -> sf.BPIUCBVI:
@@ -525,27 +530,29 @@ def share_of(world: sf.TabularMDP, share: float) -> float:
 
 def plain_agent() -> sf.StepMix:
     world = known_world()
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), **DEFAULTS)
+    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), **DEFAULTS, **RULE)
 
 
 def veiled_agent() -> sf.EpsMix:
     world = veiled_world()
     problem = world.problem.forget(rewards=True, start=True)
     settings = {"pooled": True, "bounds": PRIOR, "returns": sf.Returns(SHARE)}
-    return sf.EpsMix(problem, baseline_of(world), share_of(world, 0.6), **settings)
+    return sf.EpsMix(problem, baseline_of(world), share_of(world, 0.6), **RULE, **settings)
 
 
 def account_agent() -> sf.BudgetExploration:
     world = known_world()
     settings = {"bounds": PRIOR, "returns": sf.Returns(share=0.3)}
-    return sf.BudgetExploration(world.problem, baseline_of(world), share_of(world, 0.9), **settings)
+    return sf.BudgetExploration(world.problem, baseline_of(world), share_of(world, 0.9), **RULE, **settings)
 
 
 def basis_agent() -> sf.DOPE:
     world = known_world()
     value = worth(world, baseline_of(world))
     bounds = sf.MaurerPontilBox(scale=0.01)
-    return sf.DOPE(world.problem, baseline_of(world), 0.8 * value, episodes=2000, baseline_value=value, bounds=bounds)
+    return sf.DOPE(
+        world.problem, baseline_of(world), 0.8 * value, episodes=2000, baseline_value=value, bounds=bounds, **RULE
+    )
 
 
 COUNTS = {  # world, learner, episodes before it was saved
@@ -582,7 +589,7 @@ def own_loop(learner: sf.Learner, episodes: int) -> sf.Learner:
 def loop_agent() -> sf.StepMix:
     world = known_world()
     settings = {"bounds": PRIOR, "returns": sf.Returns(SHARE)}
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), delta=0.2, **settings)
+    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), delta=0.2, **RULE, **settings)
 
 
 LOOP_WATCHDOG = sf.Watchdog(alpha=0.02)
@@ -741,7 +748,7 @@ def five(kind: Any, share: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
 def five_by_optimism() -> tuple[sf.TabularMDP, sf.Agent]:
     """The same without baseline and floor."""
     world = sf.random_mdp(S=5, A=5, H=3, seed=1)
-    return world, sf.BPIUCBVI(world.problem, bounds=PRIOR)
+    return world, sf.BPIUCBVI(world.problem, bounds=PRIOR, **RULE)
 
 
 def trap(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
@@ -758,7 +765,9 @@ def told(kind: Any, below: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Ag
 
 def relative() -> tuple[sf.TabularMDP, sf.Agent]:
     world = sf.world("dosing")
-    return world, sf.StepMix(world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1, **DEFAULTS)
+    return world, sf.StepMix(
+        world.problem, world.baseline, sf.Relative(0.1), pooled=True, delta=0.1, **DEFAULTS, **RULE
+    )
 
 
 def veiled(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
@@ -780,7 +789,7 @@ def costly() -> tuple[sf.TabularMDP, sf.Agent]:
 
 def warm(seed: int, folder: Path) -> Made:
     """Counts of one run start the next; several seeds at once; and the plan that would come next."""
-    world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS)
+    world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS, **RULE)
     first = sf.simulate(world, agent, 500, seed, progress=False)
     runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
     plain = sf.simulate_plainly(world, agent, 100, seed, progress=False)
@@ -840,7 +849,7 @@ def shop_log(seed: int, folder: Path) -> Made:
 
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)
 RUNS: dict[str, Callable[[int, Path], Made]] = {
-    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS), 4000, (1, 100, 1000, 4000)),
+    "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS, **RULE), 4000, (1, 100, 1000, 4000)),
     "stepmix, KL 1/S, bisections": simulated(
         lambda: dosing(sf.StepMix, bounds=sf.KL(alpha="1/S"), returns=None, bisections=3, replan=sf.Growth(1.3)),
         4000,
@@ -851,12 +860,12 @@ RUNS: dict[str, Callable[[int, Path], Made]] = {
         lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=sf.Blocks(0.05)), 20_000_000, PAPER_LOOKS
     ),
     "epsmix, KL, returns": simulated(
-        lambda: dosing(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(0.3)), 4000, (10, 4000)
+        lambda: dosing(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(0.3), **RULE), 4000, (10, 4000)
     ),
     "epsmix, the paper's bounds, growth": simulated(
         lambda: trap(sf.EpsMix, bounds=sf.Bernstein(), replan=sf.Growth(1.05)), 1_000_000, (1_000_000,)
     ),
-    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, baseline_at_least=0.65, **DEFAULTS), 3000, (3000,)),
+    "step-no-mix": simulated(lambda: trap(sf.StepNoMix, baseline_at_least=0.65, **DEFAULTS, **RULE), 3000, (3000,)),
     "bpi-ucbvi, KL": simulated(five_by_optimism, 3000),
     "bpi-ucbvi, as in the paper": simulated(
         lambda: (sf.world("trap"), sf.BPIUCBVI.paper(sf.world("trap").problem)), 20_000
@@ -866,7 +875,7 @@ RUNS: dict[str, Callable[[int, Path], Made]] = {
         lambda: veiled(sf.StepMix, replan=sf.Growth(1.2), **DEFAULTS), 6000, (6000,)
     ),
     "unknown rewards, returns, epsmix": simulated(
-        lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE)), 6000, (6000,)
+        lambda: veiled(sf.EpsMix, bounds=PRIOR, returns=sf.Returns(SHARE), **RULE), 6000, (6000,)
     ),
     "dope": simulated(
         lambda: told(sf.DOPE, 0.4, episodes=3000, bounds=sf.MaurerPontilBox(), replan=sf.Growth(1.3)), 3000
@@ -877,7 +886,7 @@ RUNS: dict[str, Callable[[int, Path], Made]] = {
         2000,
     ),
     "budget-exploration": simulated(lambda: told(sf.BudgetExploration, 0.2, replan=sf.Growth(1.2), **DEFAULTS), 2000),
-    "conservative-ucbvi": simulated(lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, **DEFAULTS), 1000),
+    "conservative-ucbvi": simulated(lambda: told(sf.ConservativeUCBVI, 0.2, episodes=1000, **DEFAULTS, **RULE), 1000),
     "warm, Thompson, several seeds": warm,
     "learn": learning,
     "log": from_log,

@@ -85,40 +85,46 @@ def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
     assert agent.pooled is False
-    assert agent.replan_rule == Growth(1.1)
+    assert agent.replan_rule == Growth(1.1, at_least=agent.replan_rule.at_least)
     assert make(replan=Blocks(0.1)).replan_rule == Blocks(0.1)
     assert "NOT CERTIFIED" not in str(agent.promise)
 
 
 @pytest.mark.parametrize(
-    ("kind", "S", "A", "H", "expected"),
+    ("kind", "floor", "S", "A", "H", "expected"),
     [
-        # Tables: two backups of each pair for the optimistic policy, one for the baseline, half of H for splices; at
-        # every step but the last.
-        (sf.BPIUCBVI, 45, 5, 3, Growth(1.1)),  # 45 5 2 2/3 = 300: as long as one step
-        (sf.BPIUCBVI, 46, 5, 3, Blocks(0.1, at_least=2)),
-        (sf.EpsMix, 25, 4, 30, Growth(1.1)),  # 25 4 3 29/30 = 290
-        (sf.EpsMix, 26, 4, 30, Blocks(0.1, at_least=2)),
-        (sf.EpsMix, 64, 5, 3, Blocks(0.1, at_least=3)),
-        (sf.EpsMix, 1000, 50, 1, Growth(1.1)),  # of one step nothing is backed up
-        (sf.StepMix, 64, 5, 2, Blocks(0.1, at_least=2)),  # 64 5 3 1/2 = 480
-        (sf.StepMix, 10, 3, 17, Growth(1.1)),  # 10 3 (2 + 17/2) 16/17 = 296
-        (sf.StepMix, 10, 3, 18, Blocks(0.1, at_least=2)),
-        (sf.StepMix, 64, 4, 20, Blocks(0.1, at_least=10)),
+        # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices; at every step but
+        # the last. Up to 18 states 40 of them take as long as a step.
+        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, at_least=4)),  # 12 / 3: of one step nothing is backed up
+        (sf.EpsMix, 0.1, 2, 2, 30, Growth(1.1)),  # (12 + 2 2 3 29/40) / 32 = 0.65
+        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, at_least=4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
+        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, at_least=7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
+        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, at_least=5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
+        # Above, 300.
+        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, at_least=3)),  # (12 + 19 5 2 2/300) / 5 = 2.7
+        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1)),
+        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, at_least=4)),
+        # More than 300 H backups in all are made in blocks.
+        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, at_least=3)),  # 45 5 2 2 = 300 3
+        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, at_least=4)),  # (12 + 46 5 2 2/300) / 5 = 3.01
+        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, at_least=8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
+        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, at_least=8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
+        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, at_least=10)),  # (12 + 64 4 (2 + 20/2) 19/300) / 22 = 9.4
         # Lists: half as long, and few splices.
-        (sf.EpsMix, 100, 2, 20, Growth(1.1)),
-        (sf.EpsMix, 500, 5, 20, Blocks(0.1, at_least=12)),
-        (sf.StepMix, 500, 5, 20, Blocks(0.1, at_least=16)),
-        (sf.EpsMix, 20_000, 5, 2, Blocks(0.1, at_least=250)),
-        (sf.UCBVI, 150, 2, 2, Growth(1.1)),
-        (sf.UCBVI, 151, 2, 2, Blocks(0.1, at_least=2)),
+        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, at_least=2)),
+        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, at_least=12)),  # (12 + 500 5 1.5 19/300) / 22 = 11.3
+        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, at_least=15)),  # (12 + 500 5 2 19/300) / 22 = 14.9
+        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, at_least=23)),  # (12 + 500 5 3 19/300) / 22 = 22.1
+        (sf.EpsMix, 0.1, 20_000, 5, 2, Blocks(0.1, at_least=128)),
+        (sf.UCBVI, None, 150, 2, 2, Growth(1.1, at_least=4)),  # (12 + 150 2 2 1/300) / 4 = 3.5
+        (sf.UCBVI, None, 151, 2, 2, Blocks(0.1, at_least=4)),
     ],
 )
-def test_the_default_rule_counts_the_work_of_a_plan(kind, S, A, H, expected):
-    """A plan is in force for as many episodes as take as long as it took to make, by the count of backups. What is
-    said is kept."""
+def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expected):
+    """A plan is in force for as many episodes as take as long as it took to make: 12 steps of a learner, and its
+    backups; an episode takes its steps, and two more. What is said is kept."""
     problem = sf.Problem(np.full((S, A), 0.5), H=H, stationary=True)
-    given = () if kind in (sf.BPIUCBVI, sf.UCBVI) else (sf.uniform(H, S, A), 0.1)
+    given = () if floor is None else (sf.uniform(H, S, A), floor)
     settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
     assert kind(problem, *given, **settings).replan_rule == expected
     assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)

@@ -45,8 +45,9 @@ from surefoot.numerics.kernels.worlds import (
 
 # Indices of LoopState.numbers (episodes left until the next plan; is the last episode all that is new since the last
 # plan; the chosen candidate and its exit; what is up to date of the optimistic policy; episodes counted; baseline
-# episodes that end the plan) and of LoopState.values.
-LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, NUMBERS = 0, 1, 2, 3, 4, 5, 6, 7
+# episodes that end the plan; has something grown enough to end it; before how many episodes it does not end for that)
+# and of LoopState.values.
+LEFT, SINGLE, CHOSEN, SOURCE, PI_BAR, EPISODES, RETURNS, GROWN, EARLIEST, NUMBERS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 RHO, VALUE, VALUE_B, VALUE_BAR, VALUES = 0, 1, 2, 3, 4
 WRITTEN, EVALUATED = 1, 2  # LoopState.numbers[PI_BAR]: its probabilities; its exact value, too; 0: neither
 FAR = 2**62
@@ -58,7 +59,7 @@ class ReplanRule(NamedTuple):
 
     share: float  # 0: every episode; infinite: never because of the number of episodes
     growth: float  # factor of a pair's visits; infinite: never because of visits
-    at_least: int  # episodes, if they are a share of those so far
+    at_least: int  # episodes of every plan
 
 
 class PlanInputs(NamedTuple):
@@ -168,7 +169,7 @@ def refresh_visited(evidence: Evidence, A: int, episode: EpisodeArrays) -> None:
 def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: ReplanRule, loop_state: LoopState) -> None:
     """Decide how long the plan just made may stay in force, from the counts it was made from."""
     numbers, limits = loop_state.numbers, loop_state.limits
-    numbers[LEFT] = FAR
+    numbers[LEFT], numbers[GROWN], numbers[EARLIEST] = FAR, 0, numbers[EPISODES] + replan_rule.at_least
     if replan_rule.share < math.inf:
         numbers[LEFT] = max(replan_rule.at_least, math.ceil(replan_rule.share * numbers[EPISODES]))
     numbers[RETURNS] = FAR
@@ -280,7 +281,8 @@ def run_episodes(
             count_return(returns.seen, episode.paid)
             reached |= returns.seen.total[0] >= numbers[RETURNS]
         numbers[EPISODES] += 1
-        numbers[LEFT] = 0 if reached else numbers[LEFT] - 1
+        numbers[GROWN] |= reached
+        numbers[LEFT] = 0 if numbers[GROWN] and numbers[EPISODES] >= numbers[EARLIEST] else numbers[LEFT] - 1
         numbers[SINGLE] = 1 if planned and numbers[LEFT] == 0 else 0
 
 

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.base.validation import REWARD_UNITS
+from surefoot.base.validation import FEW, REWARD_UNITS
 from surefoot.numerics.kernels.bets import average_bounds
 from surefoot.numerics.kernels.jit import compiled
 
 ITERATIONS = 30
 FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, of a part of a visit in a forecast)
-FEW = 18  # states up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py)
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
