@@ -19,6 +19,7 @@ WORLDS = (  # tables up to 64 states, lists above
     ("dosing", {}),
     ("offers", {}),
     ("river-swim", {}),
+    ("grid-traps", {"rows": 4, "columns": 4, "H": 20}),
     ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
     ("grid-traps", {"rows": 23, "columns": 22, "H": 20}),

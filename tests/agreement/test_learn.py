@@ -888,6 +888,26 @@ def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tm
     assert sf.learn(env, before, 20, 3, save=path, resume=True, progress=False).counts == run.counts
 
 
+def test_a_run_with_a_former_rule_inside_says_how_to_resume_it(tmp_path):
+    """An agent inside has a rule, too, which is part of what a run is recognised by."""
+    env, world, _ = walk()
+    problem = world.problem
+    given = (problem, sf.embed_policy(problem, np.full((2, 2), 0.5)), 1.5)
+
+    def built(outer, inner):
+        learner = sf.BPIUCBVI(problem, pooled=True, replan=inner)
+        return sf.BudgetExploration(*given, pooled=True, learner=learner, replan=outer)
+
+    rule, path = sf.Growth(1.1), tmp_path / "run.npz"
+    for outer, words in ((rule, ""), (None, f"replan=sf.{rule} and ")):
+        run = sf.learn(env, built(rule, rule), 20, 3, save=path, progress=False)
+        said = re.escape(f"Give the agent {words}its learner replan=sf.{rule} where you left them out")
+        with pytest.raises(sf.InvalidFile, match=said):
+            sf.learn(env, built(outer, None), 20, 3, save=path, resume=True, progress=False)
+        assert sf.learn(env, built(rule, rule), 20, 3, save=path, resume=True, progress=False).counts == run.counts
+        path.unlink()
+
+
 def test_one_process_at_a_time_goes_on_with_a_run(tmp_path, assert_same_run):
     """A second call during an episode is refused and changes nothing: the run ends as it does without one."""
     refused = []

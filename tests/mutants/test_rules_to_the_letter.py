@@ -207,6 +207,9 @@ def test_settings_of_the_rules():
     assert str(Growth(1.5)) == "Growth(factor=1.5)" and str(Growth(1.5, 3)) == "Growth(factor=1.5, at_least=3)"
     assert str(Blocks(0.5)) == "Blocks(share=0.5)" and str(Blocks(0.5, 3)) == "Blocks(share=0.5, at_least=3)"
     assert Growth(1 + 1e-9).factor == 1 + 1e-9 and Blocks(1.0).share == 1.0 and Blocks(1e-9).share == 1e-9
+    for kind, text in ((Growth, "factor=1.5"), (Blocks, "share=0.5")):  # a user's own speaks for itself
+        own = type("Own", (kind,), {})
+        assert str(own(1.5 if kind is Growth else 0.5)) == f"Own({text})"
     for rule in (EveryEpisode(), Growth(), Blocks()):
         require_replan(rule)
     with pytest.raises(InvalidSetting, match=r"replan is 5, expected sf.EveryEpisode"):
@@ -260,7 +263,7 @@ def test_growth_is_not_due_before_so_many_episodes():
         assert due(Growth(1.5), then, counts(10, 4 + more), 2) == (more >= 2)  # control: grown before
     assert not due(patient, then, counts(14, 5), 2)  # five episodes, and nothing has grown
     in_force = PlanInForce.begin(Handmade(patient), lasting(None), then)
-    assert [in_force.episodes_before_end(counts(10, 4 + more)) for more in (0, 2, 3, 5)] == [3, 1, 0, -2]
+    assert [in_force.episodes_before_growth_counts(counts(10, 4 + more)) for more in (0, 2, 3, 5)] == [3, 1, 0, -2]
     late = returned(1, 10, 4)
     for more, ends in ((2, False), (3, True)):
         assert is_due(deadline(patient, late, 2, True), returned(9, 10 + more, 4), 2) == ends

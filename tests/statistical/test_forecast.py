@@ -67,9 +67,9 @@ def off_the_baseline(world, agent, counts=None, runs=31):
     return expected, median(played, "off_baseline"), sum(run.violations > 0 for run in played)
 
 
-# Of 31 runs with delta = 0.1. More are seen with probability 0.003 where the promise only just holds; so few, with
-# 0.005 where every second run breaks it.
-MOST_BROKEN = 8
+# Of 31 runs with delta = 0.1. None was ever seen to break the promise but in deep-sea, where 2 % do. There, more are
+# seen with probability 0.003 where the promise only just holds; so few, with 0.005 where every second run breaks it.
+MOST_BROKEN = dict.fromkeys(TEN, 0) | {"deep-sea": 8}
 
 
 @pytest.mark.parametrize("name", TEN)
@@ -77,7 +77,7 @@ def test_within_a_factor_of_one_and_a_half_by_default(name):
     world, agent = list(agents(name))[1]
     expected, seen, broken = off_the_baseline(world, agent)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
-    assert broken <= MOST_BROKEN
+    assert broken <= MOST_BROKEN[name]
 
 
 @pytest.mark.parametrize("name", ["dosing", "random-sparse", "river-swim", "deep-sea"])
@@ -89,7 +89,7 @@ def test_from_a_log_too(name):
     counts = sf.Counts.from_log(world.problem, [sf.play(world, mu, rng) for _ in range(n)], pooled=agent.pooled)
     expected, seen, broken = off_the_baseline(world, agent, counts)
     assert expected <= 1.5 * seen and seen <= 1.5 * expected, (expected, seen)
-    assert broken <= MOST_BROKEN
+    assert broken <= MOST_BROKEN[name]
     former = replace(agent, returns=None)  # control: the forecast of another agent is not that of this one
     other = sf.forecast(former, counts=counts).outlooks[0].first_mixture
     assert name in ("deep-sea", "river-swim") or other > 1.5 * seen

@@ -31,8 +31,8 @@ class FloorAgent(SpliceAgent):
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
     - replan: when to replan; by default every episode with the paper's bounds, `Growth(1.1, at_least=m)` with KL, and
-      `Blocks(0.1, at_least=m)` with many pairs: m episodes take as long as a plan (docs/scaling.md). `Growth(1.1)` or
-      `Blocks(0.1)`, if an episode of your process takes a minute or a day
+      `Blocks(0.1, at_least=m)` where a plan is long: m episodes take as long as a plan (docs/scaling.md). If an
+      episode of your process takes a minute or a day, say `Growth(1.1)`, or `Blocks(0.1)` with many states
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;
       None: they are not, the default with the paper's bounds, and where StepMix has a floor relative to the baseline,

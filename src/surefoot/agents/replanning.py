@@ -62,7 +62,7 @@ class Growth:
         return f"Growth(factor={self.factor!r}{_and_at_least(self.at_least)})"
 
     def __repr__(self) -> str:
-        return self.identity
+        return self.identity.replace("Growth", type(self).__qualname__)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Blocks:
         return f"Blocks(share={self.share!r}{_and_at_least(self.at_least)})"
 
     def __repr__(self) -> str:
-        return self.identity
+        return self.identity.replace("Blocks", type(self).__qualname__)
 
 
 Replan = EveryEpisode | Growth | Blocks
@@ -120,8 +120,8 @@ FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 def usual(problem: Problem, backups: float) -> Replan:
     """Return the default rule: a plan is in force for at least as many episodes as take as long as it took to make,
-    and then until the visits of some pair have grown by a tenth; with so many pairs that one always has, until there
-    are a tenth more episodes.
+    and then until the visits of some pair have grown by a tenth; where a plan is long, until there are a tenth more
+    episodes, which is rarer: at most 24 plans are made while their number grows tenfold.
 
     `backups` is about how often a plan backs up each pair at each step but the last, after which nothing comes. Work is
     counted, not timed, so that the same seed gives the same bytes. An episode counts for what it takes a Learner;

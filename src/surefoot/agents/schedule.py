@@ -60,7 +60,7 @@ class PlanInForce:
             ends.append((self.computed if self.since is None else self.since) + self.plan.max_episodes)
         return min(ends) - _episodes(self.agent, counts) if ends else None
 
-    def episodes_before_end(self, counts: Counts) -> int:
+    def episodes_before_growth_counts(self, counts: Counts) -> int:
         """Return for how many more episodes nothing that grows ends it; 0 or less: it may."""
         return self.end.earliest - _episodes(self.agent, counts)
 

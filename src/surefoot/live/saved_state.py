@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.identity import floor_text, rewards_text, text_of
-from surefoot.agents.replanning import FORMER_DEFAULTS
+from surefoot.agents.replanning import FORMER_DEFAULTS, Replan
 from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
 from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
@@ -124,13 +124,22 @@ def _with_former_defaults(agent: Any) -> Iterator[tuple[CountingAgent, str]]:
     if isinstance(agent, (FloorAgent, BPIUCBVI)) and agent.bounds == KL():
         bounds['bounds=sf.KL("supports", rewards="coin")'] = {"bounds": KL("supports", rewards="coin")}
     rules: dict[str, dict[str, object]] = {"": {}}
-    today = agent.replan_rule
-    if getattr(agent, "replan", today) is None and is_dataclass(agent):
-        rules |= {f"replan=sf.{rule}": {"replan": rule} for rule in FORMER_DEFAULTS if rule != today}
-    for evidence, rule in itertools.product(bounds, rules):
-        if evidence or rule:
-            words = " and ".join(filter(None, (evidence, rule)))
-            yield replace(agent, **bounds[evidence], **rules[rule]), words
+    rules |= {f"replan=sf.{rule}": {"replan": rule} for rule in _former_rules(agent)}
+    inside: dict[str, dict[str, object]] = {"": {}}
+    learner: Any = getattr(agent, "learner", None)
+    for rule in _former_rules(learner):
+        inside[f"its learner replan=sf.{rule}"] = {"learner": replace(learner, replan=rule)}
+    for chosen in itertools.product(bounds, rules, inside):
+        if any(chosen):
+            evidence, when, inner = chosen
+            changes = bounds[evidence] | rules[when] | inside[inner]
+            yield replace(agent, **changes), " and ".join(filter(None, chosen))
+
+
+def _former_rules(agent: Any) -> list[Replan]:
+    """Return the former defaults of when to replan, where this is an agent and has today's."""
+    by_default = isinstance(agent, CountingAgent) and hasattr(agent, "__dataclass_fields__") and agent.replan is None
+    return [rule for rule in FORMER_DEFAULTS if rule != agent.replan_rule] if by_default else []
 
 
 class Marks(NamedTuple):

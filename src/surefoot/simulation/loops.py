@@ -203,7 +203,7 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         left = in_force.episodes_left(counts)
         n = n if left is None else min(n, left)
         arrays = ready_to_count(arrays, counts, problem.H)
-        waiting = in_force.episodes_before_end(counts)
+        waiting = in_force.episodes_before_growth_counts(counts)
         n, into = (min(n, waiting), unlimited(arrays)) if waiting > 0 else (n, arrays)
         done += kernels.play_on(
             true_world, known_rewards, active, into, context.tally, setup.level, n, uniforms, episode

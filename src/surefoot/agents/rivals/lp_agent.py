@@ -87,7 +87,7 @@ class LPAgent(AgentByName):
     - episodes: how many there will be at most; the number is inside the logarithm of the bounds
     - bounds: the method's own box, as printed; or `MaurerPontilBox()`, sharper, same promise
     - scale: of the box, for experiments; other than 1 is NOT CERTIFIED
-    - delta, pooled, replan: as for every agent; by default growth 1.1, or blocks (docs/scaling.md)
+    - delta, pooled, replan: as for every agent; by default when it pays (docs/scaling.md)
 
     A mask of possible transitions is not used: the methods do not know one.
     """

@@ -125,7 +125,7 @@ class RewardFreeSafeRL(AgentByName):
     - baseline_value: what the baseline is worth, at least; more than the floor
     - accuracy: how far from the best the policy may be that it ends with, as a share of the range of returns
     - scale: of beta, for experiments; other than 1 is NOT CERTIFIED
-    - delta, pooled, replan: as for every agent; by default growth 1.1, or blocks (docs/scaling.md)
+    - delta, pooled, replan: as for every agent; by default when it pays (docs/scaling.md)
     """
 
     name = "Reward-free safe RL"

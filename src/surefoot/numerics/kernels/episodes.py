@@ -59,7 +59,7 @@ class ReplanRule(NamedTuple):
 
     share: float  # 0: every episode; infinite: never because of the number of episodes
     growth: float  # factor of a pair's visits; infinite: never because of visits
-    at_least: int  # episodes of every plan
+    at_least: int  # episodes of every plan, at least
 
 
 class PlanInputs(NamedTuple):
