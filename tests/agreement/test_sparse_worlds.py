@@ -161,10 +161,16 @@ AGENTS = {
 }
 
 
+MORE = [
+    *itertools.product(("random rewards",), ("EpsMix", "BPI-UCBVI", "paper")),
+    *itertools.product(("both by step", "rewards by step"), ("unknown rewards",)),
+]
 CASES = [
-    *itertools.product(("stationary", "by step", "random rewards"), AGENTS),
-    *itertools.product(("rewards by next state", "both by step", "rewards by step"), ("unknown rewards",)),
+    *itertools.product(("stationary", "by step"), AGENTS),
+    *itertools.product(("random rewards",), ("StepMix", "unknown rewards")),
+    ("rewards by next state", "unknown rewards"),
     ("several starts", "StepMix"),
+    *(pytest.param(*case, marks=pytest.mark.full) for case in MORE),
 ]
 
 

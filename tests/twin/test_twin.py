@@ -190,12 +190,12 @@ def agree_at_random(batch: int, cases: int) -> dict[str, int]:
     return exits
 
 
-IN_FULL = [pytest.param(batch, marks=pytest.mark.full) for batch in range(4, 97)]
+IN_FULL = [pytest.param(batch, marks=pytest.mark.full) for batch in range(3, 97)]
 
 
-@pytest.mark.parametrize("batch", [*range(4), *IN_FULL])
+@pytest.mark.parametrize("batch", [*range(3), *IN_FULL])
 def test_random_cases(batch):
-    """400 cases, and 9,300 more in test-full; every batch has every exit."""
+    """300 cases, and 9,400 more in test-full; every batch has every exit."""
     assert min(agree_at_random(batch, 100).values()) > 0
 
 
