@@ -16,6 +16,7 @@ from surefoot.agents.replanning import (
     is_due,
     limits,
     require_replan,
+    usual,
 )
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.agents.schedule import PlanInForce, must_replan
@@ -214,6 +215,26 @@ def test_settings_of_the_rules():
         require_replan(rule)
     with pytest.raises(InvalidSetting, match=r"replan is 5, expected sf.EveryEpisode"):
         require_replan(5)
+
+
+@pytest.mark.parametrize(
+    ("S", "A", "H", "backups", "expected"),
+    [
+        (1, 4, 1, 3.0, Growth(1.1, 4)),  # 12 / (2 + 1)
+        (2, 2, 30, 3.0, Growth(1.1, 1)),  # (12 + 2 2 3 29/40) / 32 = 0.65
+        (6, 10, 3, 1.0, Growth(1.1, 3)),  # (12 + 120/40) / 5 = 3
+        (6, 10, 3, 1.01, Growth(1.1, 4)),  # a bit more
+        (6, 2, 20, 22.0, Growth(1.1, 7)),  # (12 + 6 2 22 19/40) / 22 = 6.2
+        (18, 5, 3, 2.0, Growth(1.1, 5)),  # (12 + 360/40) / 5 = 4.2
+        (19, 5, 3, 2.0, Growth(1.1, 3)),  # (12 + 380/300) / 5 = 2.7
+        (45, 5, 3, 2.0, Growth(1.1, 3)),  # 900 backups, 300 a step
+        (41, 11, 3, 1.0, Blocks(0.1, 4)),  # 902: (12 + 902/300) / 5 = 3.001
+        (20_000, 5, 2, 1.5, Blocks(0.1, 128)),  # (12 + 500) / 4
+    ],
+)
+def test_the_usual_rule(S, A, H, backups, expected):
+    """So many episodes take as long as the plan, in steps of a learner; long plans are made in blocks."""
+    assert usual(Problem(np.zeros((S, A)), H=H), backups) == expected
 
 
 def test_the_length_of_a_block():

@@ -153,8 +153,8 @@ class Deadline(NamedTuple):
 
     episodes: int | None  # when so many episodes are counted; None: that is not fixed
     visits: Ints  # else when some pair has been visited so often
-    returns: int | None = None  # or when the baseline has played so many episodes; None: that does not matter
-    earliest: int = 0  # but not before so many episodes are counted
+    returns: int | None  # or when the baseline has played so many episodes; None: that does not matter
+    earliest: int  # but not before so many episodes are counted
 
 
 def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:

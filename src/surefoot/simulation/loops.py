@@ -348,7 +348,7 @@ def _draw_baseline(context: RunContext, pi_b: Floats, n: int) -> None:
 
 def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: int, rng: np.random.Generator) -> None:
     """Play and count n episodes of this agent's baseline, whose returns are evidence, one by one in compiled code."""
-    problem, endless = agent.problem, Deadline(None, NO_LIMITS)
+    problem, endless = agent.problem, Deadline(None, NO_LIMITS, None, 0)
     true_world, arrays = world.for_kernels(), count_arrays(counts, endless, agent.return_range)
     known_rewards = known_rewards_in(world, problem)
     pi_b, uniforms = read_only(np.ascontiguousarray(agent.pi_b)), kernels.uniforms_from(rng)
