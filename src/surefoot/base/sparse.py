@@ -9,7 +9,16 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.successors import Successors, list_of, offsets
-from surefoot.base.validation import LARGEST_ARRAY, LONGEST, ROW_SUM_TOLERANCE, require_integer, require_size, where
+from surefoot.base.validation import (
+    LARGEST_ARRAY,
+    LONGEST,
+    NEARLY,
+    ROUNDED,
+    ROW_SUM_TOLERANCE,
+    require_integer,
+    require_size,
+    where,
+)
 from surefoot.errors import InvalidModel, SurefootError
 
 SMALL = 2**24  # numbers of a dense table that is still made of a sparse one, where somebody reads it
@@ -101,13 +110,16 @@ def table_from(pair: AnyArray, state: AnyArray, value: AnyArray, S: int, A: int)
 def _sizes(name: str, matrices: list[Any]) -> tuple[int, int]:
     """Return S and A, if all matrices have the same shape (S*A, S)."""
     expected = "expected scipy.sparse matrices of shape (S*A, S): a row for each state and action, s*A + a"
-    for one in matrices:
+    for h, one in enumerate(matrices):
         if not hasattr(one, "tocsr"):
-            raise InvalidModel(f"{name} holds a {type(one).__name__}, {expected}.")
-    shapes = {tuple(int(size) for size in one.shape) for one in matrices}
-    shape = next(iter(shapes))
-    if len(shapes) > 1:
-        raise InvalidModel(f"{name} has matrices of the shapes {sorted(shapes)}, expected the same for every step.")
+            raise InvalidModel(f"{name}[{h}] is of type {type(one).__name__}, {expected}.")
+    shapes = [tuple(int(size) for size in one.shape) for one in matrices]
+    shape = shapes[0]
+    other = next((h for h, found in enumerate(shapes) if found != shape), None)
+    if other is not None:
+        raise InvalidModel(
+            f"{name}[{other}] has shape {shapes[other]} and {name}[0] {shape}, expected the same for every step."
+        )
     if len(shape) != 2 or 0 in shape or shape[0] % shape[1] != 0:
         raise InvalidModel(f"{name} has shape {shape}, {expected}.")
     return shape[1], shape[0] // shape[1]
@@ -148,9 +160,10 @@ def require_rows_sum_to_one(name: str, table: SparseTable, meaning: str, error: 
     sums = np.bincount(list_of(table.lists), table.value, minlength=len(table.lists.first) - 1)
     bad = np.flatnonzero(~(np.abs(sums - 1.0) <= ROW_SUM_TOLERANCE))
     if bad.size:
+        nearly = ROUNDED if np.abs(sums - 1.0).max() <= NEARLY else ""
         raise error(
             f"{name} sums to {sums[bad[0]]:.10g} for {_pair(table, int(bad[0]))}, expected 1 within "
-            f"{ROW_SUM_TOLERANCE:g}. Rows must be {meaning}."
+            f"{ROW_SUM_TOLERANCE:g}. Rows must be {meaning}.{nearly}"
         )
 
 

@@ -17,6 +17,7 @@ _Array = TypeVar("_Array", bound=AnyArray)
 
 ROW_SUM_TOLERANCE = 1e-9
 NEARLY = 1e-3  # so near to 1 are the sums of rows that were distributions before float32 or float16 rounded them
+ROUNDED = " These nearly are: were they rounded? Compute in float64, or divide each row by its sum."
 VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this size: a violation is below floor - 1e-12
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
 # States up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py).
@@ -93,7 +94,7 @@ def require_distributions(
     meaning: str,
     error: type[SurefootError],
     tolerance: float = ROW_SUM_TOLERANCE,
-    hint: str = "",
+    hint: str = ROUNDED,
 ) -> None:
     """Refuse an array unless every row along its last axis is >= 0 and sums to 1 within 1e-9, or within `tolerance`.
 

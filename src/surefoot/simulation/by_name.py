@@ -54,7 +54,9 @@ def parse_sizes(name: str, given: list[str]) -> dict[str, Size]:
     sizes: dict[str, Size] = {}
     for text in given:
         size, separator, value = text.partition("=")
-        if not separator or size not in known:
+        if not separator and size in known:
+            raise InvalidSetting(f"{size} has no value. Expected one, such as {size}={known[size]}.")
+        if size not in known:
             can = ", ".join(f"{key}={default}" for key, default in known.items()) or "nothing"
             raise InvalidSetting(f"{text!r} is not a size of {name}. What can be chosen: {can}.")
         kind = type(known[size])

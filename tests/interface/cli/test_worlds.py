@@ -107,6 +107,7 @@ def test_try_takes_sizes_a_floor_and_a_scale():
         (("try", "trap", "--agent", "sarsa"), "There is no agent 'sarsa'. There are: stepmix"),
         (("try", "trap", "--bounds", "magic"), "There are no bounds 'magic'. There are: paper, kl"),
         (("try", "trap", "--set", "S=3"), "'S=3' is not a size of trap. What can be chosen: nothing"),
+        (("try", "random", "--set", "S"), "S has no value. Expected one, such as S=5."),
         (("try", "random", "--set", "S=x"), "S is 'x', expected int such as 5"),
         (("try", "trap", "--floor", "9"), "no policy can reach it"),
         (("try", "trap", "--delta", "2"), "delta is 2"),
