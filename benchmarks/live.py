@@ -20,6 +20,7 @@ WORLDS = (  # tables up to 64 states, lists above
     ("offers", {}),
     ("river-swim", {}),
     ("grid-traps", {"rows": 4, "columns": 4, "H": 20}),
+    ("random", {"S": 30, "A": 2, "H": 50, "stationary": True}),  # every state may follow every pair
     ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
     ("grid-traps", {"rows": 23, "columns": 22, "H": 20}),

@@ -86,7 +86,7 @@ def test_plain_is_fused_with_kl(name, sizes, rule, episodes, assert_same_run):
 
 
 @pytest.mark.parametrize("name", ["stepmix", "epsmix"])
-@pytest.mark.parametrize("rule", [sf.Growth(1.1, at_least=3), sf.Growth(1.5, at_least=20)], ids=str)
+@pytest.mark.parametrize("rule", [sf.Growth(1.1, 3), sf.Growth(1.5, 20), sf.Growth(1.1, 1, 0.05)], ids=str)
 def test_every_loop_keeps_a_plan_for_as_long(name, rule, tmp_path, assert_same_run):
     """In Python, plan by plan (with a ledger) and all in compiled code. Control: a plan may end before."""
     world = sf.random_mdp(S=5, A=5, H=3, seed=3)

@@ -13,6 +13,7 @@ from surefoot.agents.replanning import (
     Growth,
     block_length,
     deadline,
+    episodes_of,
     is_due,
     limits,
     require_replan,
@@ -21,8 +22,10 @@ from surefoot.agents.replanning import (
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.errors import InvalidSetting
+from surefoot.numerics.kernels.lists import seen as kernel_seen
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
+from surefoot.task.transitions import Lists
 from surefoot.task.units import Units
 
 UNIT = 2.0**-20
@@ -188,9 +191,14 @@ def test_three_steps_and_one_row():
 
 
 def test_the_pace_of_each_rule():
-    assert tuple(EveryEpisode().rule) == (0.0, math.inf, 1)
-    assert tuple(Growth().rule) == (math.inf, 1.1, 1) and tuple(Growth(2.0, 7).rule) == (math.inf, 2.0, 7)
-    assert tuple(Blocks().rule) == (0.01, math.inf, 1) and tuple(Blocks(0.5, 7).rule) == (0.5, math.inf, 7)
+    assert tuple(EveryEpisode().rule) == (0.0, math.inf, 1, 0.0)
+    assert tuple(Growth().rule) == (math.inf, 1.1, 1, 0.0) and tuple(Growth(2.0, 7, 0.5).rule) == (
+        math.inf,
+        2.0,
+        7,
+        0.5,
+    )
+    assert tuple(Blocks().rule) == (0.01, math.inf, 1, 0.0) and tuple(Blocks(0.5, 7, 2).rule) == (0.5, math.inf, 7, 2.0)
 
 
 def test_settings_of_the_rules():
@@ -205,6 +213,15 @@ def test_settings_of_the_rules():
             with pytest.raises(InvalidSetting, match="at_least is"):
                 kind(number, at_least=wrong)
     assert Blocks(0.5, at_least=2**53).at_least == 2**53 and Blocks(0.5, at_least=np.int64(3)).at_least == 3
+    for wrong in (-1e-9, 1000.5, math.nan, math.inf, "x", True):
+        for kind, number in ((Blocks, 0.5), (Growth, 1.5)):
+            with pytest.raises(
+                InvalidSetting, match=r"per_successor is .* expected a number of episodes from 0 to 1000"
+            ):
+                kind(number, 1, wrong)
+    assert Growth(1.5, 1, 1000).per_successor == 1000.0 and Blocks(0.5, 1, 0).per_successor == 0.0
+    assert str(Growth(1.5, 1, 0.25)) == "Growth(factor=1.5, per_successor=0.25)"
+    assert str(Blocks(0.5, 2, 3)) == "Blocks(share=0.5, at_least=2, per_successor=3.0)"
     assert str(Growth(1.5)) == "Growth(factor=1.5)" and str(Growth(1.5, 3)) == "Growth(factor=1.5, at_least=3)"
     assert str(Blocks(0.5)) == "Blocks(share=0.5)" and str(Blocks(0.5, 3)) == "Blocks(share=0.5, at_least=3)"
     assert Growth(1 + 1e-9).factor == 1 + 1e-9 and Blocks(1.0).share == 1.0 and Blocks(1e-9).share == 1e-9
@@ -226,23 +243,52 @@ def test_settings_of_the_rules():
         (6, 10, 3, 1.01, Growth(1.1, 4)),  # a bit more
         (6, 2, 20, 22.0, Growth(1.1, 7)),  # (12 + 6 2 22 19/40) / 22 = 6.2
         (18, 5, 3, 2.0, Growth(1.1, 5)),  # (12 + 360/40) / 5 = 4.2
-        (19, 5, 3, 2.0, Growth(1.1, 3)),  # (12 + 380/300) / 5 = 2.7
-        (45, 5, 3, 2.0, Growth(1.1, 3)),  # 900 backups, 300 a step
-        (41, 11, 3, 1.0, Blocks(0.1, 4)),  # 902: (12 + 902/300) / 5 = 3.001
-        (20_000, 5, 2, 1.5, Blocks(0.1, 128)),  # (12 + 500) / 4
+        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1500)),  # (12 + 380/500) / 5 = 2.6
+        (45, 5, 3, 2.0, Growth(1.1, 3, 4 / 1500)),  # 900 backups, 300 a step
+        (41, 11, 3, 1.0, Blocks(0.1, 3, 2 / 1500)),  # 902
+        (25, 30, 3, 1.0, Blocks(0.1, 3, 2 / 1500)),  # (12 + 1500/500) / 5 = 3
+        (25, 30, 3, 1.001, Blocks(0.1, 4, 2.002 / 1500)),  # a bit more
+        (20_000, 5, 2, 1.5, Blocks(0.1, 78, 1.5 / 1200)),  # (12 + 150000/500) / 4
     ],
 )
 def test_the_usual_rule(S, A, H, backups, expected):
     """So many episodes take as long as the plan, in steps of a learner; long plans are made in blocks."""
-    assert usual(Problem(np.zeros((S, A)), H=H), backups) == expected
+    assert usual(Problem(np.zeros((S, A)), H=H), backups, True) == expected
+
+
+def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
+    """Next states are seen at each step, and read at one. A reward to be bounded for each pair (and step): five take as
+    long as a step."""
+    known = Problem(np.zeros((20, 5)), H=5)
+    assert usual(known, 3.0, False) == Growth(1.1, 3, 3.0 * 4 / (5 * 300 * 7))  # (12 + 1200/500) / 7 = 2.1
+    assert usual(known.forget(rewards=True), 3.0, False).at_least == 17  # (14.4 + 500/5) / 7 = 16.3
+    assert usual(known.forget(rewards=True), 3.0, True).at_least == 5  # (14.4 + 100/5) / 7 = 4.9
 
 
 def test_the_length_of_a_block():
     """A share of the episodes so far, rounded up, and one at least; none where growth decides."""
-    assert [block_length(Blocks(0.25), n) for n in (0, 1, 4, 5, 8, 100)] == [1, 1, 1, 2, 2, 25]
-    assert [block_length(Blocks(0.25, 3), n) for n in (0, 1, 8, 12, 13, 100)] == [3, 3, 3, 3, 4, 25]
-    assert block_length(EveryEpisode(), 1000) == 1
-    assert block_length(Growth(), 1000) is None
+    assert [block_length(Blocks(0.25), n, 1) for n in (0, 1, 4, 5, 8, 100)] == [1, 1, 1, 2, 2, 25]
+    assert [block_length(Blocks(0.25), n, 3) for n in (0, 1, 8, 12, 13, 100)] == [3, 3, 3, 3, 4, 25]
+    assert block_length(EveryEpisode(), 1000, 1) == 1
+    assert block_length(Growth(), 1000, 1) is None
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_episodes_for_each_next_state_that_was_seen(lists):
+    """Of five pairs of two steps, seven next states were seen: at half an episode each, 3 more."""
+    n_sas = np.zeros((2, 3, 2, 3), dtype=np.int64)
+    n_sas[0, 0, 0], n_sas[0, 1, 1], n_sas[1, 2, 0] = (4, 1, 1), (0, 2, 0), (9, 0, 3)
+    n_sas[1, 0, 1, 2] = 7
+    seen = Counts(n_sas)
+    if lists:
+        seen.transitions = Lists.of(seen.transitions.entries, (2, 3, 2))
+    assert seen.transitions.seen == 7
+    assert kernel_seen(seen.transitions.for_kernels) == 7
+    for rule in (Growth(1.1, 2, 0.5), Blocks(0.1, 2, 0.5)):
+        assert episodes_of(rule, seen) == 5 == episodes_of(rule, Counts(2 * n_sas))
+    assert episodes_of(Growth(1.1, 2), seen) == 2 and episodes_of(EveryEpisode(), seen) == 1
+    assert deadline(Blocks(0.1, 2, 0.5), seen, 2).episodes == 13 + 5
+    assert deadline(Growth(1.1, 2, 0.5), seen, 2).earliest == 13 + 5
 
 
 def test_visits_that_end_a_plan():

@@ -116,7 +116,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def replan_rule(self) -> Replan:
         """The rule of replanning."""
-        return usual(self.problem, self.backups) if self.replan is None else self.replan
+        return usual(self.problem, self.backups, self.pooled) if self.replan is None else self.replan
 
     @property
     def backups(self) -> float:

@@ -30,8 +30,8 @@ class FloorAgent(SpliceAgent):
     `Below(x)`.
 
     - delta: how likely the promise may fail; bounds: `KL()`, or the paper's `Bernstein()`
-    - replan: when to replan; by default every episode with the paper's bounds, `Growth(1.1, at_least=m)` with KL, and
-      `Blocks(0.1, at_least=m)` where a plan is long: m episodes take as long as a plan (docs/scaling.md). If an
+    - replan: when to replan; by default every episode with the paper's bounds, `Growth(1.1, ...)` with KL, and
+      `Blocks(0.1, ...)` where a plan is long, after as many episodes as take as long (docs/scaling.md). If an
       episode of your process takes a minute or a day, say `Growth(1.1)`, or `Blocks(0.1)` with many states
     - pooled: one set of counts for all steps, in a stationary problem
     - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;

@@ -19,11 +19,12 @@ from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
-# So many backups of a pair take as long as one step of a Learner, about: those in closed form, and those that are
-# searched for, up to FEW states. What takes as long as so many steps: a plan beside its backups, an episode beside its
-# own steps (docs/scaling.md).
-BACKUPS_PER_STEP, SEARCHES_PER_STEP = 300, 40
+# What takes as long as one step of a Learner, about (docs/scaling.md): so many backups of a pair, up to FEW states and
+# above; above, so many next states that were seen, in a backup; so many bounds of an unknown reward. What takes as long
+# as so many steps: a plan beside all that, an episode beside its own steps.
+SEARCHES_PER_STEP, BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, REWARDS_PER_STEP = 40, 500, 300, 5
 STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 12, 2
+LONG = 300  # backups for each step of an episode, above which plans are made in blocks
 
 
 @dataclass(frozen=True)
@@ -33,33 +34,35 @@ class EveryEpisode:
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of blocks of one episode."""
-        return kernels.ReplanRule(0.0, math.inf, 1)
+        return kernels.ReplanRule(0.0, math.inf, 1, 0.0)
 
 
 @dataclass(frozen=True)
 class Growth:
     """Plan when the visits of some pair have grown by this factor since the last plan (a first visit counts), or the
-    number of the baseline's returns, where these are evidence; but not before `at_least` episodes."""
+    number of the baseline's returns, where these are evidence; but not before `at_least` episodes, and `per_successor`
+    more for each next state of a pair that was seen, because a plan takes longer then."""
 
     factor: float = 1.1
     at_least: int = 1
+    per_successor: float = 0.0
 
     def __post_init__(self) -> None:
         meaning = "a finite number above 1, such as 1.1"
         factor = require_number("factor", self.factor, meaning)
         if not 1.0 < factor < math.inf:
             raise InvalidSetting(f"factor is {factor:g}, expected {meaning}.")
-        freeze(self, factor=factor, at_least=_require_episodes(self.at_least))
+        freeze(self, factor=factor, **_waiting(self.at_least, self.per_successor))
 
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of growth alone."""
-        return kernels.ReplanRule(math.inf, self.factor, self.at_least)
+        return kernels.ReplanRule(math.inf, self.factor, self.at_least, self.per_successor)
 
     @property
     def identity(self) -> str:
         """The text by which the rule is recognised in saved files."""
-        return f"Growth(factor={self.factor!r}{_and_at_least(self.at_least)})"
+        return f"Growth(factor={self.factor!r}{_waiting_text(self.at_least, self.per_successor)})"
 
     def __repr__(self) -> str:
         return self.identity.replace("Growth", type(self).__qualname__)
@@ -71,28 +74,30 @@ class Blocks:
 
     Only this rule lets a simulation draw a whole block at once with the law of the loop: nothing that happens in a
     block decides when it ends. `at_least` is the smallest number of episodes in a block, where a plan takes so much
-    longer than an episode that many early plans would not pay (docs/scaling.md).
+    longer than an episode that many early plans would not pay (docs/scaling.md); `per_successor` is how many more for
+    each next state of a pair that was seen.
     """
 
     share: float = 0.01
     at_least: int = 1
+    per_successor: float = 0.0
 
     def __post_init__(self) -> None:
         meaning = "a number in (0, 1], such as 0.01"
         share = require_number("share", self.share, meaning)
         if not 0.0 < share <= 1.0:
             raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
-        freeze(self, share=share, at_least=_require_episodes(self.at_least))
+        freeze(self, share=share, **_waiting(self.at_least, self.per_successor))
 
     @property
     def rule(self) -> "kernels.ReplanRule":
         """The rule of blocks alone."""
-        return kernels.ReplanRule(self.share, math.inf, self.at_least)
+        return kernels.ReplanRule(self.share, math.inf, self.at_least, self.per_successor)
 
     @property
     def identity(self) -> str:
         """The text by which the rule is recognised in saved files."""
-        return f"Blocks(share={self.share!r}{_and_at_least(self.at_least)})"
+        return f"Blocks(share={self.share!r}{_waiting_text(self.at_least, self.per_successor)})"
 
     def __repr__(self) -> str:
         return self.identity.replace("Blocks", type(self).__qualname__)
@@ -101,25 +106,30 @@ class Blocks:
 Replan = EveryEpisode | Growth | Blocks
 
 
-def _require_episodes(at_least: object) -> int:
+def _waiting(at_least: object, per_successor: object) -> dict[str, float]:
     """Return the smallest number of episodes of a plan, checked."""
     least = require_integer("at_least", at_least, 1, InvalidSetting)
     if least > LARGEST_COUNT:
         raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
-    return least
+    meaning = "a number of episodes from 0 to 1000"
+    more = require_number("per_successor", per_successor, meaning)
+    if not 0.0 <= more <= 1000.0:
+        raise InvalidSetting(f"per_successor is {more:g}, expected {meaning}.")
+    return {"at_least": least, "per_successor": more}
 
 
-def _and_at_least(at_least: int) -> str:
-    """Return the setting as saved files know it; those of earlier versions do not, and one episode is as before."""
-    return "" if at_least == 1 else f", at_least={at_least!r}"
+def _waiting_text(at_least: int, per_successor: float) -> str:
+    """Return the settings as saved files know them; those of earlier versions do not, and one episode is as before."""
+    least = "" if at_least == 1 else f", at_least={at_least!r}"
+    return least if per_successor == 0.0 else f"{least}, per_successor={per_successor!r}"
 
 
 # Of earlier versions; the second one above 64 states.
 FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 
-def usual(problem: Problem, backups: float) -> Replan:
-    """Return the default rule: a plan is in force for at least as many episodes as take as long as it took to make,
+def usual(problem: Problem, backups: float, pooled: bool) -> Replan:
+    """Return the default rule: a plan is in force for at least as many episodes as take as long as it takes to make,
     and then until the visits of some pair have grown by a tenth; where a plan is long, until there are a tenth more
     episodes, which is rarer: at most 24 plans are made while their number grows tenfold.
 
@@ -128,15 +138,25 @@ def usual(problem: Problem, backups: float) -> Replan:
     whatever the process itself takes comes on top. So about half of the time at most is spent planning, and less and
     less: what must grow by a tenth takes ever longer.
     """
-    work, H = problem.S * problem.A * backups * (problem.H - 1), problem.H
-    steps = STEPS_OF_A_PLAN + work / (SEARCHES_PER_STEP if problem.S <= FEW else BACKUPS_PER_STEP)
-    at_least = math.ceil(steps / (STEPS_OF_AN_EPISODE + H))
-    return Growth(1.1, at_least) if work <= BACKUPS_PER_STEP * H else Blocks(0.1, at_least)
+    pairs, H, few = problem.S * problem.A, problem.H, problem.S <= FEW
+    rows, an_episode = 1 if pooled else H, STEPS_OF_AN_EPISODE + H
+    work = pairs * backups * (H - 1)
+    rewards = 0.0 if problem.unknown_rows is None else rows * pairs / REWARDS_PER_STEP
+    steps = STEPS_OF_A_PLAN + rewards + work / (SEARCHES_PER_STEP if few else BACKUPS_PER_STEP)
+    per_successor = 0.0 if few else backups * (H - 1) / (rows * SUCCESSORS_PER_STEP * an_episode)
+    waiting = math.ceil(steps / an_episode), per_successor
+    return Growth(1.1, *waiting) if work <= LONG * H else Blocks(0.1, *waiting)
 
 
-def block_length(replan: Replan, episodes: int) -> int | None:
+def episodes_of(replan: Replan, counts: Counts) -> int:
+    """Return for how many episodes a plan from these counts is in force, at least."""
+    _, _, at_least, per_successor = replan.rule
+    return at_least + (int(per_successor * counts.transitions.seen) if per_successor > 0.0 else 0)
+
+
+def block_length(replan: Replan, episodes: int, at_least: int) -> int | None:
     """Return how many episodes the plan made now is in force; None where that is not fixed."""
-    share, _, at_least = replan.rule
+    share = replan.rule.share
     return max(at_least, math.ceil(share * episodes)) if share < math.inf else None
 
 
@@ -159,14 +179,14 @@ class Deadline(NamedTuple):
 
 def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
     """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?"""
-    counted = counts.total // H
-    length = block_length(replan, counted)
+    counted, at_least = counts.total // H, episodes_of(replan, counts)
+    length = block_length(replan, counted, at_least)
     returns = None
     if by_returns and replan.rule.growth < math.inf:
         n = int(counts.baseline_returns[0])
         returns = max(n + 1, math.ceil(replan.rule.growth * n))
-    ends, earliest = None if length is None else counted + length, counted + replan.rule.at_least
-    return Deadline(ends, limits(replan, counts.n_sa), returns, earliest)
+    ends = None if length is None else counted + length
+    return Deadline(ends, limits(replan, counts.n_sa), returns, counted + at_least)
 
 
 def is_due(end: Deadline, now: Counts, H: int) -> bool:

@@ -103,7 +103,7 @@ class SpliceAgent(AgentByName):
         """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
-        return usual(self.problem, self.backups) if isinstance(self.bounds, KL) else EveryEpisode()
+        return usual(self.problem, self.backups, self.pooled) if isinstance(self.bounds, KL) else EveryEpisode()
 
     @property
     def backups(self) -> float:

@@ -50,6 +50,11 @@ class Table:
         return int(self.n_sas.sum())
 
     @property
+    def seen(self) -> int:
+        """How many next states were seen, of all pairs."""
+        return int(np.count_nonzero(self.n_sas))
+
+    @property
     def n_sa(self) -> Ints:
         """The visits of each pair, (rows, S, A)."""
         return np.asarray(self.n_sas.sum(axis=-1))
@@ -120,6 +125,11 @@ class Lists:
     def total(self) -> int:
         """The number of transitions."""
         return int(self.lists.visits.sum())
+
+    @property
+    def seen(self) -> int:
+        """How many next states were seen, of all pairs."""
+        return int(self.lists.size.sum())
 
     @property
     def n_sa(self) -> Ints:

@@ -96,29 +96,28 @@ def test_defaults_are_for_people(make):
     [
         # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices; at every step but
         # the last. Up to 18 states 40 of them take as long as a step.
-        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, at_least=4)),  # 12 / 3: of one step nothing is backed up
+        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, 4)),  # 12 / 3: of one step nothing is backed up
         (sf.EpsMix, 0.1, 2, 2, 30, Growth(1.1)),  # (12 + 2 2 3 29/40) / 32 = 0.65
-        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, at_least=4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
-        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, at_least=7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
-        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, at_least=5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
-        # Above, 300.
-        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, at_least=3)),  # (12 + 19 5 2 2/300) / 5 = 2.7
-        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1)),
-        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, at_least=4)),
+        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
+        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
+        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
+        # Above, 500, and 300 next states that were seen in a backup.
+        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1500)),  # (12 + 19 5 2 2/500) / 5 = 2.6
+        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 27600)),
+        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 4)),
         # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, at_least=3)),  # 45 5 2 2 = 300 3
-        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, at_least=4)),  # (12 + 46 5 2 2/300) / 5 = 3.01
-        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, at_least=8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
-        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, at_least=8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
-        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, at_least=10)),  # (12 + 64 4 (2 + 20/2) 19/300) / 22 = 9.4
+        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 3, 2 * 2 / 1500)),  # 45 5 2 2 = 300 3
+        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 3, 2 * 2 / 1500)),
+        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
+        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
+        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 6, 12 * 19 / 6600)),  # (12 + 64 4 (2 + 20/2) 19/500) / 22 = 5.9
         # Lists: half as long, and few splices.
-        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, at_least=2)),
-        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, at_least=12)),  # (12 + 500 5 1.5 19/300) / 22 = 11.3
-        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, at_least=15)),  # (12 + 500 5 2 19/300) / 22 = 14.9
-        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, at_least=23)),  # (12 + 500 5 3 19/300) / 22 = 22.1
-        (sf.EpsMix, 0.1, 20_000, 5, 2, Blocks(0.1, at_least=128)),
-        (sf.UCBVI, None, 150, 2, 2, Growth(1.1, at_least=4)),  # (12 + 150 2 2 1/300) / 4 = 3.5
-        (sf.UCBVI, None, 151, 2, 2, Blocks(0.1, at_least=4)),
+        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 6600)),
+        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 8, 1.5 * 19 / 6600)),  # (12 + 500 5 1.5 19/500) / 22 = 7.02
+        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 10, 2 * 19 / 6600)),  # (12 + 500 5 2 19/500) / 22 = 9.2
+        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 14, 3 * 19 / 6600)),
+        (sf.UCBVI, None, 150, 2, 2, Growth(1.1, 4, 2 * 1 / 1200)),  # (12 + 150 2 2 1/500) / 4 = 3.3
+        (sf.UCBVI, None, 151, 2, 2, Blocks(0.1, 4, 2 * 1 / 1200)),
     ],
 )
 def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expected):

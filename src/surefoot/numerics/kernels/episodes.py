@@ -15,7 +15,7 @@ from surefoot.base.count_lists import CountLists
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.kernels.evidence import Evidence, refresh_moved, refresh_pair
 from surefoot.numerics.kernels.jit import compiled
-from surefoot.numerics.kernels.lists import add_one, has_room
+from surefoot.numerics.kernels.lists import add_one, has_room, seen
 from surefoot.numerics.kernels.mixing import (
     BASELINE,
     MIXTURE,
@@ -60,6 +60,7 @@ class ReplanRule(NamedTuple):
     share: float  # 0: every episode; infinite: never because of the number of episodes
     growth: float  # factor of a pair's visits; infinite: never because of visits
     at_least: int  # episodes of every plan, at least
+    per_successor: float  # and so many for each next state that was seen
 
 
 class PlanInputs(NamedTuple):
@@ -169,9 +170,12 @@ def refresh_visited(evidence: Evidence, A: int, episode: EpisodeArrays) -> None:
 def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: ReplanRule, loop_state: LoopState) -> None:
     """Decide how long the plan just made may stay in force, from the counts it was made from."""
     numbers, limits = loop_state.numbers, loop_state.limits
-    numbers[LEFT], numbers[GROWN], numbers[EARLIEST] = FAR, 0, numbers[EPISODES] + replan_rule.at_least
+    at_least = replan_rule.at_least
+    if replan_rule.per_successor > 0.0:
+        at_least += int(replan_rule.per_successor * seen(evidence.n_sas))
+    numbers[LEFT], numbers[GROWN], numbers[EARLIEST] = FAR, 0, numbers[EPISODES] + at_least
     if replan_rule.share < math.inf:
-        numbers[LEFT] = max(replan_rule.at_least, math.ceil(replan_rule.share * numbers[EPISODES]))
+        numbers[LEFT] = max(at_least, math.ceil(replan_rule.share * numbers[EPISODES]))
     numbers[RETURNS] = FAR
     if returns.seen.weights.shape[0] > 0 and replan_rule.growth < math.inf:
         n = returns.seen.total[0]
