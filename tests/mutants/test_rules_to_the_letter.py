@@ -21,6 +21,14 @@ from surefoot.agents.replanning import (
 )
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.agents.schedule import PlanInForce, must_replan
+from surefoot.agents.work import (
+    PlanWork,
+    box_steps,
+    drawn_steps,
+    occupancy_steps,
+    splice_backups,
+    table_steps,
+)
 from surefoot.errors import InvalidSetting
 from surefoot.numerics.kernels.lists import seen as kernel_seen
 from surefoot.task.counts import Counts
@@ -243,26 +251,74 @@ def test_settings_of_the_rules():
         (6, 10, 3, 1.01, Growth(1.1, 4)),  # a bit more
         (6, 2, 20, 22.0, Growth(1.1, 7)),  # (12 + 6 2 22 19/40) / 22 = 6.2
         (18, 5, 3, 2.0, Growth(1.1, 5)),  # (12 + 360/40) / 5 = 4.2
-        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1500)),  # (12 + 380/500) / 5 = 2.6
-        (45, 5, 3, 2.0, Growth(1.1, 3, 4 / 1500)),  # 900 backups, 300 a step
-        (41, 11, 3, 1.0, Blocks(0.1, 3, 2 / 1500)),  # 902
-        (25, 30, 3, 1.0, Blocks(0.1, 3, 2 / 1500)),  # (12 + 1500/500) / 5 = 3
-        (25, 30, 3, 1.001, Blocks(0.1, 4, 2.002 / 1500)),  # a bit more
-        (20_000, 5, 2, 1.5, Blocks(0.1, 78, 1.5 / 1200)),  # (12 + 150000/500) / 4
+        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1250)),  # (12 + 380/500) / 5 = 2.6
+        (45, 5, 3, 2.0, Growth(1.1, 3, 4 / 1250)),  # 900 backups, 300 a step
+        (41, 11, 3, 1.0, Blocks(0.1, 3, 2 / 1250)),  # 902
+        (25, 30, 3, 1.0, Blocks(0.1, 3, 2 / 1250)),  # (12 + 1500/500) / 5 = 3
+        (25, 30, 3, 1.001, Blocks(0.1, 4, 2.002 / 1250)),  # a bit more
+        (20_000, 5, 2, 1.5, Blocks(0.1, 78, 1.5 / 1000)),  # (12 + 150000/500) / 4
     ],
 )
 def test_the_usual_rule(S, A, H, backups, expected):
     """So many episodes take as long as the plan, in steps of a learner; long plans are made in blocks."""
-    assert usual(Problem(np.zeros((S, A)), H=H), backups, True) == expected
+    assert usual(Problem(np.zeros((S, A)), H=H), PlanWork(backups), True) == expected
 
 
 def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
     """Next states are seen at each step, and read at one. A reward to be bounded for each pair (and step): five take as
     long as a step."""
     known = Problem(np.zeros((20, 5)), H=5)
-    assert usual(known, 3.0, False) == Growth(1.1, 3, 3.0 * 4 / (5 * 300 * 7))  # (12 + 1200/500) / 7 = 2.1
-    assert usual(known.forget(rewards=True), 3.0, False).at_least == 17  # (14.4 + 500/5) / 7 = 16.3
-    assert usual(known.forget(rewards=True), 3.0, True).at_least == 5  # (14.4 + 100/5) / 7 = 4.9
+    assert usual(known, PlanWork(3.0), False) == Growth(1.1, 3, 3.0 * 4 / (5 * 250 * 7))  # (12 + 1200/500) / 7 = 2.1
+    assert usual(known.forget(rewards=True), PlanWork(3.0), False).at_least == 17  # (14.4 + 500/5) / 7 = 16.3
+    assert usual(known.forget(rewards=True), PlanWork(3.0), True).at_least == 5  # (14.4 + 100/5) / 7 = 4.9
+
+
+def test_the_usual_rule_with_work_beside_backups():
+    """Steps of a learner are added; 300 backups for each step of an episode are 7.5 steps: more are long."""
+    known = Problem(np.zeros((4, 5)), H=2)
+    assert usual(known, PlanWork(2.0, 4.0), True) == Growth(1.1, 5)  # (12 + 40/40 + 4) / 4 = 4.25
+    assert usual(known, PlanWork(2.0, 14.0), True) == Growth(1.1, 7)  # 40 + 40 14 = 600 backups
+    assert usual(known, PlanWork(2.0, 14.01), True) == Blocks(0.1, 7)
+    assert usual(known, PlanWork(0.0, 15.0), False) == Growth(1.1, 7)
+    assert usual(known, PlanWork(0.0, 15.1), False) == Blocks(0.1, 7)
+    assert PlanWork(2.0, 4.0).with_inner(PlanWork(1.5, 3.0)) == PlanWork(3.5, 4.0 + 3.0 + 12)
+    many = Problem(np.zeros((20, 5)), H=3)  # with nothing to back up, next states that were seen do not matter
+    assert usual(many, PlanWork(0.0, 1.0), True) == Growth(1.1, 3)
+
+
+def test_the_work_of_tables_linear_programs_and_drawn_worlds():
+    known = Problem(np.zeros((6, 5)), H=2)
+    assert table_steps(known) == 2 + 2 * 6 * 5 * 6 / 2500
+    assert occupancy_steps(known) == 60 * (12 + 200) / 850
+    assert box_steps(known) == 360 * (720 + 15_000) / 45_000
+    assert drawn_steps(7, 2, 3000) == 7 + 3 + 7 * 1500 / 8000
+    assert drawn_steps(7, 1, 3000) == 7 + 3 + 7 * 3000 / 8000
+
+
+@pytest.mark.parametrize(
+    ("S", "others", "relative", "optimistic", "expected"),
+    [
+        (64, 0, False, True, 2.0),
+        (64, 0, True, True, 2.0),
+        (64, 1, False, True, 3.0),
+        (64, 1, True, True, 4.0),
+        (64, 2, False, True, 3.0),
+        (64, 8, False, True, 6.0),
+        (64, 8, True, False, 12.0),
+        (64, 1, False, False, 5.0),
+        (65, 0, False, True, 1.0),
+        (65, 1, False, True, 1.5),
+        (65, 2, False, True, 2.0),
+        (65, 3, False, True, 2.5),
+        (65, 8, False, True, 2.5),
+        (65, 8, True, True, 4.0),
+        (65, 1, False, False, 2.5),
+    ],
+)
+def test_backups_of_splices(S, others, relative, optimistic, expected):
+    """Two for the optimistic policy and two for an explorer's; half of the steps of each splice; over lists three of
+    them at most, in half the time."""
+    assert splice_backups(S, others, relative, optimistic) == expected
 
 
 def test_the_length_of_a_block():

@@ -13,6 +13,7 @@ from surefoot.agents.identity import rewards_text, setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
+from surefoot.agents.work import PlanWork
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
@@ -116,12 +117,12 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def replan_rule(self) -> Replan:
         """The rule of replanning."""
-        return usual(self.problem, self.backups, self.pooled) if self.replan is None else self.replan
+        return usual(self.problem, self.plan_work, self.pooled) if self.replan is None else self.replan
 
     @property
-    def backups(self) -> float:
-        """How often a plan backs up each pair at each step, about: an upper and a lower value."""
-        return 2.0
+    def plan_work(self) -> PlanWork:
+        """What a plan consists of, by which the default rule bounds the time for planning: upper and lower values."""
+        return PlanWork(backups=2.0)
 
     @property
     def draws_whole_blocks(self) -> bool:

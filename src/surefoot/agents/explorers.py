@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.agents.work import drawn_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.count_lists import Entries
 from surefoot.base.sparse import SMALL
@@ -45,14 +46,23 @@ class Thompson:
 
     def _require_few(self, rows: int) -> None:
         """Refuse a problem in which too many next states are possible to draw a weight for each of them."""
-        S, A = self.problem.S, self.problem.A
-        weights = int(allowed(self.problem.as_mask, rows * S * A, S).sum())
-        if S > MOST_IN_A_TABLE and weights > SMALL:
+        weights = self._weights(rows)
+        if self.problem.S > MOST_IN_A_TABLE and weights > SMALL:
             raise InvalidSetting(
                 f"Thompson draws a weight for each possible next state of each pair: {weights:.3g} for a plan in "
                 f"{self.problem}, expected at most {SMALL:,}. Say which next states are possible (support=...), or "
                 "leave the explorer out: the optimistic policy needs only those that were seen."
             )
+
+    def _weights(self, rows: int) -> int:
+        """Return how many weights are drawn: one for each possible next state of each pair, in each row of counts."""
+        S, A = self.problem.S, self.problem.A
+        return int(allowed(self.problem.as_mask, rows * S * A, S).sum())
+
+    def steps(self, pooled: bool) -> float:
+        """Return how many steps of a Learner one call takes, about."""
+        rows = 1 if pooled else self.problem.H
+        return drawn_steps(self.problem.H, rows, self._weights(rows))
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""

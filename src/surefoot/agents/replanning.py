@@ -11,20 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.agents.work import SEARCHES_PER_STEP, STEPS_OF_AN_EPISODE, PlanWork
 from surefoot.base.arrays import Ints
-from surefoot.base.validation import FEW, freeze, require_integer, require_number
+from surefoot.base.validation import freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
-# What takes as long as one step of a Learner, about (docs/scaling.md): so many backups of a pair, up to FEW states and
-# above; above, so many next states that were seen, in a backup; so many bounds of an unknown reward. What takes as long
-# as so many steps: a plan beside all that, an episode beside its own steps.
-SEARCHES_PER_STEP, BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, REWARDS_PER_STEP = 40, 500, 300, 5
-STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 12, 2
-LONG = 300  # backups for each step of an episode, above which plans are made in blocks
+LONG = 300  # backups for each step of an episode, or what takes as long, above which plans are made in blocks
 
 
 @dataclass(frozen=True)
@@ -128,24 +124,21 @@ def _waiting_text(at_least: int, per_successor: float) -> str:
 FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 
-def usual(problem: Problem, backups: float, pooled: bool) -> Replan:
+def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:
     """Return the default rule: a plan is in force for at least as many episodes as take as long as it takes to make,
     and then until the visits of some pair have grown by a tenth; where a plan is long, until there are a tenth more
     episodes, which is rarer: at most 24 plans are made while their number grows tenfold.
 
-    `backups` is about how often a plan backs up each pair at each step but the last, after which nothing comes. Work is
-    counted, not timed, so that the same seed gives the same bytes. An episode counts for what it takes a Learner;
-    whatever the process itself takes comes on top. So about half of the time at most is spent planning, and less and
-    less: what must grow by a tenth takes ever longer.
+    Either way some pair that was played since the last plan has a tenth more visits, or its first, or the baseline has
+    a tenth more returns: a plan is made when what it rests on has changed. Work is counted, not timed (`PlanWork`). An
+    episode counts for what it takes a Learner; whatever the process itself takes comes on top. So about half of the
+    time at most is spent planning, and less and less: what must grow by a tenth takes ever longer.
     """
-    pairs, H, few = problem.S * problem.A, problem.H, problem.S <= FEW
-    rows, an_episode = 1 if pooled else H, STEPS_OF_AN_EPISODE + H
-    work = pairs * backups * (H - 1)
-    rewards = 0.0 if problem.unknown_rows is None else rows * pairs / REWARDS_PER_STEP
-    steps = STEPS_OF_A_PLAN + rewards + work / (SEARCHES_PER_STEP if few else BACKUPS_PER_STEP)
-    per_successor = 0.0 if few else backups * (H - 1) / (rows * SUCCESSORS_PER_STEP * an_episode)
-    waiting = math.ceil(steps / an_episode), per_successor
-    return Growth(1.1, *waiting) if work <= LONG * H else Blocks(0.1, *waiting)
+    H, rows = problem.H, 1 if pooled else problem.H
+    at_least = math.ceil(work.steps(problem, rows) / (STEPS_OF_AN_EPISODE + H))
+    per_successor = work.episodes_per_successor(problem, rows)
+    long = work.made(problem) + SEARCHES_PER_STEP * work.further > LONG * H
+    return Blocks(0.1, at_least, per_successor) if long else Growth(1.1, at_least, per_successor)
 
 
 def episodes_of(replan: Replan, counts: Counts) -> int:

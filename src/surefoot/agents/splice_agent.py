@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.agents.base import check_problem
 from surefoot.agents.explanation import PlanEvidence, SpliceGrounds
-from surefoot.agents.explorers import Explorer
+from surefoot.agents.explorers import Explorer, Thompson
 from surefoot.agents.floors import BaselineFloor, Below, Relative, user_zero
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan, exit_taken, premise_status, proved, safety
@@ -19,6 +19,7 @@ from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
+from surefoot.agents.work import PlanWork, splice_backups
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
@@ -29,7 +30,6 @@ from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
 from surefoot.task.policy import EpisodicMixture, check_policy
-from surefoot.task.transitions import MOST_IN_A_TABLE
 
 
 class Decision(NamedTuple):
@@ -103,15 +103,14 @@ class SpliceAgent(AgentByName):
         """The rule of replanning in force: by default `usual` with KL, every episode with the paper's bounds."""
         if self.replan is not None:
             return self.replan
-        return usual(self.problem, self.backups, self.pooled) if isinstance(self.bounds, KL) else EveryEpisode()
+        return usual(self.problem, self.plan_work, self.pooled) if isinstance(self.bounds, KL) else EveryEpisode()
 
-    @property
-    def backups(self) -> float:
-        """How often a plan backs up each pair at each step, about: twice for the optimistic policy, and for each other
-        candidate before its splice, twice with a relative floor. Over lists few are (`slots`), in half the time."""
-        others, values = len(self.h0) - 1, 2 if isinstance(self.floor, BaselineFloor) else 1
-        few = 1.0 + values * 0.5 * min(others, 2)
-        return few if self.problem.S > MOST_IN_A_TABLE else 2.0 + values * max(0.5 * others, min(others, 1))
+    @cached_property
+    def plan_work(self) -> PlanWork:
+        """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
+        relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer
+        backups = splice_backups(self.problem.S, len(self.h0) - 1, relative, optimistic=explorer is None)
+        return PlanWork(backups, explorer.steps(self.pooled) if isinstance(explorer, Thompson) else 0.0)
 
     @property
     def proved_before(self) -> float:

@@ -85,8 +85,15 @@ def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
     assert agent.pooled is False
-    planned = isinstance(agent, SpliceAgent) and agent.floor is not None  # its baseline is bounded, too
-    assert agent.replan_rule == Growth(1.1, at_least=4 if planned else 3)
+    others = {  # (12 + 25 3 2/40) / 5 of those that bound a baseline, too
+        sf.BPIUCBVI: Growth(1.1, 3),  # (12 + 25 2 2/40) / 5
+        sf.UCBVI: Growth(1.1, 4),  # (12 + 3 + 375/2500) / 5
+        sf.BPIUCBVIMenard: Growth(1.1, 4),
+        sf.OptPessLP: Growth(1.1, 7),  # a linear program: (12 + 3.15 + 75 (15 + 200)/850) / 5 = 6.8
+        sf.RewardFreeSafeRL: Blocks(0.1, 8),  # (12 + 2 3.15 + 75 (15 + 200)/850) / 5 = 7.5
+        sf.DOPE: Blocks(0.1, 30),  # (12 + 3.15 + 375 (3 375 + 15000)/45000) / 5 = 29.9
+    }
+    assert agent.replan_rule == others.get(type(agent), Growth(1.1, 4))
     assert make(replan=Blocks(0.1)).replan_rule == Blocks(0.1)
     assert "NOT CERTIFIED" not in str(agent.promise)
 
@@ -101,23 +108,24 @@ def test_defaults_are_for_people(make):
         (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
         (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
         (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
-        # Above, 500, and 300 next states that were seen in a backup.
-        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1500)),  # (12 + 19 5 2 2/500) / 5 = 2.6
-        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 27600)),
+        # Above, 500, and 250 next states that were seen in a backup.
+        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1250)),  # (12 + 19 5 2 2/500) / 5 = 2.6
+        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 23000)),
         (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 4)),
         # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 3, 2 * 2 / 1500)),  # 45 5 2 2 = 300 3
-        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 3, 2 * 2 / 1500)),
+        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 3, 2 * 2 / 1250)),  # 45 5 2 2 = 300 3
+        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 3, 2 * 2 / 1250)),
         (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
         (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
-        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 6, 12 * 19 / 6600)),  # (12 + 64 4 (2 + 20/2) 19/500) / 22 = 5.9
+        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 6, 12 * 19 / 5500)),  # (12 + 64 4 (2 + 20/2) 19/500) / 22 = 5.9
         # Lists: half as long, and few splices.
-        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 6600)),
-        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 8, 1.5 * 19 / 6600)),  # (12 + 500 5 1.5 19/500) / 22 = 7.02
-        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 10, 2 * 19 / 6600)),  # (12 + 500 5 2 19/500) / 22 = 9.2
-        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 14, 3 * 19 / 6600)),
-        (sf.UCBVI, None, 150, 2, 2, Growth(1.1, 4, 2 * 1 / 1200)),  # (12 + 150 2 2 1/500) / 4 = 3.3
-        (sf.UCBVI, None, 151, 2, 2, Blocks(0.1, 4, 2 * 1 / 1200)),
+        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 5500)),
+        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 8, 1.5 * 19 / 5500)),  # (12 + 500 5 1.5 19/500) / 22 = 7.02
+        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 12, 2.5 * 19 / 5500)),  # (12 + 500 5 2.5 19/500) / 22 = 11.3
+        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 18, 4 * 19 / 5500)),
+        # Tables of all next states: 2500 entries a step, and a step for each of H.
+        (sf.UCBVI, None, 90, 2, 2, Growth(1.1, 7)),  # (12 + 2 + 2 90 2 90/2500) / 4 = 6.7
+        (sf.UCBVI, None, 91, 2, 2, Blocks(0.1, 7)),  # 2 + 2 91 2 91/2500 = 15.2, where 300 2 backups take 15 steps
     ],
 )
 def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expected):
@@ -128,6 +136,30 @@ def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expect
     settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
     assert kind(problem, *given, **settings).replan_rule == expected
     assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)
+
+
+def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
+    """An explorer's policy is bounded beside the optimistic one. Thompson draws a weight for every possible next state
+    (1000 take as long as a step), and reads them at every step (8000). An agent inside makes a plan of its own."""
+    problem = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True)
+    given = problem, sf.uniform(5, 10, 4), 0.1
+
+    def by_default(kind, **settings):
+        return kind(*given, pooled=True, **settings).replan_rule
+
+    assert by_default(sf.EpsMix) == Growth(1.1, 4)  # (12 + 40 3 4/40) / 7 = 3.4
+    assert by_default(sf.EpsMix, explorer=lambda counts, rng: given[1]) == Growth(1.1, 5)  # (12 + 40 5 4/40) / 7 = 4.6
+    # 5 + 400/1000 + 5 400/8000 = 5.65 more
+    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 6)  # 5.4
+    few = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True, support=np.eye(10, dtype=bool)[:, None].repeat(4, 1))
+    assert sf.Thompson(few).steps(True) == 5 + 40 / 1000 + 5 * 40 / 8000
+    assert sf.Thompson(problem).steps(False) == 5 + 5 * 400 / 1000 + 400 * 5 / 8000  # a row for each step
+    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 5 + 5 10 4 10/2500 = 5.8, and 12
+    assert by_default(sf.BudgetExploration, learner=inside) == Blocks(0.1, 8)  # (12 + 40 5 4/40 + 17.8) / 7 = 7.1
+    assert by_default(sf.BudgetExploration) == Growth(1.1, 4)
+    value = {"baseline_value": 2.0}
+    assert by_default(sf.ConservativeUCBVI, learner=inside, **value) == inside.replan_rule == Growth(1.1, 3)
+    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 4)
 
 
 def test_default_bounds_are_sharp(make_splice):

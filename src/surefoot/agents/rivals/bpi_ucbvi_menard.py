@@ -10,6 +10,7 @@ from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
+from surefoot.agents.work import PlanWork, table_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
@@ -93,6 +94,11 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
             pooled=settings.pooled,
             replan=settings.replan,
         )
+
+    @property
+    def plan_work(self) -> PlanWork:
+        """Backups over a table of all next states."""
+        return PlanWork(0.0, table_steps(self.problem))
 
     @property
     def promise(self) -> Promise:

@@ -9,6 +9,7 @@ from surefoot.agents.base import Agent, adapted, plan_next
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.budget_agent import BudgetAgent, Proposal
 from surefoot.agents.splice_agent import SpliceAgent
+from surefoot.agents.work import PlanWork, splice_backups
 from surefoot.base.arrays import Floats
 from surefoot.bounds import KL
 from surefoot.errors import InvalidSetting
@@ -56,6 +57,14 @@ class BudgetExploration(BudgetAgent):
     def most_episodes(self) -> int | None:
         """The number of episodes that the proof of the agent inside covers."""
         return None if self.learner is None else adapted(self.learner).most_episodes
+
+    @property
+    def plan_work(self) -> PlanWork:
+        """What a plan consists of; of an agent inside it is the plan, too, whose policy is bounded as an explorer's."""
+        if self.learner is None:
+            return super().plan_work
+        backups = splice_backups(self.problem.S, others=1, relative=False, optimistic=False)
+        return PlanWork(backups).with_inner(adapted(self.learner).plan_work)
 
     def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
         """The policy of the agent inside; None for the optimistic policy, which the kernels find themselves."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
+from surefoot.agents.work import PlanWork, occupancy_steps, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import HoeffdingBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -65,6 +66,11 @@ class OptPessLP(LPAgent):
 
     _: KW_ONLY
     bounds: HoeffdingBox | MaurerPontilBox = HoeffdingBox()  # noqa: RUF009  (frozen)
+
+    @property
+    def plan_work(self) -> PlanWork:
+        """A linear program over visits, and costs evaluated over a table of all next states."""
+        return PlanWork(0.0, occupancy_steps(self.problem) + table_steps(self.problem))
 
     def plan(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """The policy of the next episode."""

@@ -14,6 +14,7 @@ from surefoot.agents.plan import UNCLAIMED, Plan, Safety
 from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
+from surefoot.agents.work import PlanWork, occupancy_steps, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.bounds import Bernstein, Model
@@ -187,6 +188,11 @@ class RewardFreeSafeRL(AgentByName):
     def kappa(self) -> float:
         """V^b - floor, rescaled: their xi."""
         return self.problem.level(self.baseline_value) - self.level
+
+    @property
+    def plan_work(self) -> PlanWork:
+        """A linear program, and the policies that it is compared with, evaluated over a table of all next states."""
+        return PlanWork(0.0, occupancy_steps(self.problem) + 2.0 * table_steps(self.problem))
 
     @property
     def known_baseline_value(self) -> float:

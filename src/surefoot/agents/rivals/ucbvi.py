@@ -10,6 +10,7 @@ from surefoot.agents.base import WithoutFloor, check_problem, require_known
 from surefoot.agents.plan import Plan, Safety
 from surefoot.agents.promise import NO_FLOOR, Promise
 from surefoot.agents.replanning import Replan
+from surefoot.agents.work import PlanWork, table_steps
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_integer
 from surefoot.bounds import Model
@@ -81,6 +82,11 @@ class UCBVI(WithoutFloor):
         S, log = problem.S, self.log
         if 98.0 * log**2 < S * math.log(2.0) + log:
             raise InvalidSetting(f"With S = {S} states the bonus of UCBVI is below what its proof needs.")
+
+    @property
+    def plan_work(self) -> PlanWork:
+        """Backups over a table of all next states."""
+        return PlanWork(0.0, table_steps(self.problem))
 
     @property
     def log(self) -> float:
