@@ -19,8 +19,8 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, replanning, live, scaling, cores, "
-        "linear-programs, episodes, logs, peers",
+        help="compile, start, memory, taxi, planning, kl, replanning, live, scaling, instructions, "
+        "cores, linear-programs, episodes, logs, peers",
     )
     parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
     options = parser.parse_args()
@@ -65,6 +65,7 @@ def measure(with_peers: bool, only: list[str] | None, keep: bool) -> None:
 def items(with_peers: bool) -> dict:
     """Name -> function that returns rows, in the order they are measured."""
     import episodes
+    import instructions
     import linear_programs
     import live
     import logs
@@ -84,6 +85,7 @@ def items(with_peers: bool) -> dict:
         "replanning": replanning.time_of_replanning,
         "live": live.time_of_live_episodes,
         "scaling": scaling.time_of_large_worlds,
+        "instructions": instructions.instructions_of_large_worlds,
         "cores": scaling.gain_of_all_cores,
         "linear-programs": linear_programs.time_of_linear_programs,
         "episodes": episodes.time_of_episodes,
