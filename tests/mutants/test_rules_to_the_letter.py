@@ -210,9 +210,10 @@ def test_the_pace_of_each_rule():
 
 
 def test_settings_of_the_rules():
-    for wrong in (1.0, 0.5, math.inf, math.nan, "x"):
-        with pytest.raises(InvalidSetting, match=r"factor is .* expected a finite number above 1"):
+    for wrong in (1.0, 0.5, 1000.5, math.inf, math.nan, "x"):
+        with pytest.raises(InvalidSetting, match=r"factor is .* expected a number above 1, up to 1000, such as 1\.1"):
             Growth(wrong)
+    assert limits(Growth(1000), np.array([[2**53]])) == 1000 * 2**53  # no overflow
     for wrong in (0.0, -0.5, 1.5, math.nan, "x"):
         with pytest.raises(InvalidSetting, match=r"share is .* expected a number in \(0, 1\]"):
             Blocks(wrong)

@@ -20,6 +20,7 @@ from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
+MOST_FACTOR = 1000.0  # times any number of visits that can be counted, it is still an integer of 64 bits
 LONG = 300  # backups for each step of an episode, or what takes as long, above which plans are made in blocks
 
 
@@ -44,9 +45,9 @@ class Growth:
     per_successor: float = 0.0
 
     def __post_init__(self) -> None:
-        meaning = "a finite number above 1, such as 1.1"
+        meaning = f"a number above 1, up to {MOST_FACTOR:g}, such as 1.1"
         factor = require_number("factor", self.factor, meaning)
-        if not 1.0 < factor < math.inf:
+        if not 1.0 < factor <= MOST_FACTOR:
             raise InvalidSetting(f"factor is {factor:g}, expected {meaning}.")
         freeze(self, factor=factor, **_waiting(self.at_least, self.per_successor))
 

@@ -77,7 +77,7 @@ def say_compiling() -> None:
     It is a line of the log "surefoot", which Python prints on standard error unless logging is configured otherwise.
     """
     if not _told.is_set() and not (sys.stderr is not None and sys.stderr.isatty()):
-        logging.getLogger("surefoot").warning("surefoot is compiling; that takes some seconds, the first time.")
+        logging.getLogger("surefoot").warning("surefoot is compiling; the first time that takes up to a minute.")
         _told.set()
 
 

@@ -32,7 +32,12 @@ class Binding:
         step = "" if self.step_name is None else f", {self.step_name}"
         state = self.state if self.state_name is None else self.state_name
         action = self.action if self.action_name is None else self.action_name
-        return f"state {state}, action {action}{step}: {self.visits:,} visits"
+        return f"state {state}, action {action}{step}: {self.visited}"
+
+    @property
+    def visited(self) -> str:
+        """How often it was visited, in words."""
+        return "1 visit" if self.visits == 1 else f"{self.visits:,} visits"
 
 
 def binding_pairs(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.bounds.binding import binding_pairs
+from surefoot.bounds.binding import Binding, binding_pairs
 
 ON_TRUST = "Taken on trust, checked by nobody:"
 
@@ -203,3 +203,8 @@ def test_a_value_that_equals_the_floor_is_not_rounded_below_it():
     assert plan.source == "mixture" and plan.certified and plan.lower == 4.2318367
     assert "this is worth at least the floor of 4.23184" in plan.explain()
     assert "4.23183," not in plan.explain()
+
+
+def test_one_visit_is_not_visits():
+    texts = [str(Binding(None, 3, 1, visits, 0.0)) for visits in (0, 1, 2, 1200)]
+    assert [text.partition(": ")[2] for text in texts] == ["0 visits", "1 visit", "2 visits", "1,200 visits"]

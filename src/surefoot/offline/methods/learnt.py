@@ -210,7 +210,7 @@ class Learnt(FrozenRecord):
 def _named(pair: Binding, names: Names) -> str:
     """Write a pair with its names."""
     step = "" if pair.step_name is None else f", {pair.step_name}"
-    return f"{names.pair(pair.state, pair.action)}{step}: {pair.visits:,} visits"
+    return f"{names.pair(pair.state, pair.action)}{step}: {pair.visited}"
 
 
 def logged_value(problem: Problem, counts: Counts) -> float:

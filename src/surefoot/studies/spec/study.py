@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.agents import AGENTS
+from surefoot.agents.replanning import MOST_FACTOR
 from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
@@ -91,7 +92,8 @@ _POSITIVE = between(0.0, float("inf"), "a number above 0")
 _SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
 _baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
 _replan = a_word_or_one_key(
-    ("every episode",), {"growth": between(1.0, float("inf"), "a factor above 1"), "blocks": _SHARE}
+    ("every episode",),
+    {"growth": between(1.0, MOST_FACTOR, f"a factor above 1 and below {MOST_FACTOR:g}"), "blocks": _SHARE},
 )
 
 
