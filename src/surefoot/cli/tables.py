@@ -10,6 +10,8 @@ from surefoot.simulation.run import Run
 from surefoot.task.steps import step_name
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from surefoot.offline.baseline_file import Baseline
     from surefoot.offline.logs.log_counts import LogCounts
     from surefoot.worlds.registry import Family
@@ -85,7 +87,7 @@ class Column(NamedTuple):
 
     key: str  # of `rows`
     heading: str
-    short: str  # the heading of a table with many columns
+    short: str  # the heading where a line is too long with the other one
     shape: str  # how a value is written
 
 
@@ -96,32 +98,23 @@ COLUMNS = (
     Column("regret", "regret\n(return)", "regret\n(return)", "{:z,.0f}"),
     Column("mean_return", "return per\nepisode", "mean\nreturn", "{:.4f}"),
     Column("first_off_baseline", "off baseline\nat episode", "off base-\nline at", "{:,}"),
-    Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic\nat", "{:,}"),
+    Column("first_optimistic", "optimistic\nat episode", "opti-\nmistic at", "{:,}"),
     Column("smallest_sum", "smallest\nsum", "least\nsum", "{:,.2f}"),
     Column("told", "knows\nV^b", "knows\nV^b", "{}"),
     Column("cost", "largest\ncost", "largest\ncost", "{:.4f}"),
     Column("seconds", "time\n(s)", "time\n(s)", "{:.1f}"),
 )
-MOST_COLUMNS = 7  # with more of them headings are short, so that a line fits
+WIDEST = 1000  # more than any line needs
 
 
-def print_runs(runs: Sequence[Run]) -> None:
-    """Print the table of runs, and below it promises, explanations and alarms."""
-    from rich.console import Console
+def _run_table(runs: Sequence[Run], columns: Sequence[Column], costs: bool, short: bool) -> "Table":
+    """Return the table of runs, with short headings or long ones."""
     from rich.table import Table
 
-    console = Console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    uneven = len({run.episodes for run in runs}) > 1  # some run was interrupted
-    knows = any(run.knows_baseline_value for run in runs)
-    in_sum = any(run.in_sum for run in runs)
-    costs = any(run.budget is not None for run in runs)
-    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": knows, "cost": costs, "seconds": not (knows or in_sum)}
-    columns = [column for column in COLUMNS if shown.get(column.key, True)]
-    many = len(columns) > MOST_COLUMNS
     for column in columns:
         first = column.key == "learner"
-        heading = column.short if many else column.heading
+        heading = column.short if short else column.heading
         table.add_column(
             "over\nbudget" if costs and column.key == "violations" else heading,
             justify="left" if first else "right",
@@ -130,6 +123,27 @@ def print_runs(runs: Sequence[Run]) -> None:
         )
     for row in rows(runs):
         table.add_row(*("–" if row[column.key] is None else column.shape.format(row[column.key]) for column in columns))
+    return table
+
+
+def print_runs(runs: Sequence[Run]) -> None:
+    """Print the table of runs, and below it promises, explanations and alarms."""
+    from rich.console import Console
+
+    console = Console()
+    uneven = len({run.episodes for run in runs}) > 1  # some run was interrupted
+    knows = any(run.knows_baseline_value for run in runs)
+    in_sum = any(run.in_sum for run in runs)
+    costs = any(run.budget is not None for run in runs)
+    shown = {"episodes": uneven, "smallest_sum": in_sum, "told": knows, "cost": costs, "seconds": not (knows or in_sum)}
+    columns = [column for column in COLUMNS if shown.get(column.key, True)]
+    endless = console.options.update(max_width=WIDEST)
+    table = _run_table(runs, columns, costs, short=False)
+    short = console.measure(table, options=endless).maximum > console.width
+    if short:
+        table = _run_table(runs, columns, costs, short=True)
+    if not console.is_terminal:  # a file or a pipe has no width: no number is broken
+        console.width = max(console.width, console.measure(table, options=endless).maximum)
     console.print(table)
     console.print()
     for promise in dict.fromkeys(run.promise_in_words for run in runs):
@@ -140,7 +154,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     if knows:
         console.print("knows V^b: was the agent given the baseline's value?", soft_wrap=True)
     if in_sum:
-        name = "least sum" if many else "smallest sum"
+        name = "least sum" if short else "smallest sum"
         excess = "budget minus expected cost" if costs else "expected return minus floor"
         text = f"{name}: the lowest value of the sum of ({excess}) over the episodes so far."
         console.print(text, soft_wrap=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.base.progress import check_ctrl_c, ctrl_c, ctrl_c_while_compiling
 from surefoot.cli.main import app, main
+from surefoot.cli.tables import print_runs
 
 COMMAND = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
@@ -277,3 +279,21 @@ def test_an_interrupted_run_is_a_run(paper_world):
         assert sum(run.sources.values()) == run.curve.episodes.sum() == run.episodes
         assert run.counts.n_sas.sum() == run.episodes * paper_world.H
         assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_no_number_of_a_table_is_broken(monkeypatch, capsys):
+    """Headings are short where the line is too long with the others; what goes into a file or a pipe is as wide as it
+    must be."""
+    monkeypatch.setenv("COLUMNS", "80")
+    world = sf.world("dosing")
+    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
+    run = sf.simulate(world, agent, 10, seed=0)
+    large = replace(run, regret=12_345_678_901.0, first_mixture=14_438_809_123, first_optimistic=56_436_583_123)
+    print_runs([run, large])
+    out = capsys.readouterr().out
+    assert all(number in out for number in ("12,345,678,901", "14,438,809,123", "56,436,583,123"))
+    assert max(len(line) for line in out.split("\n\n")[0].splitlines()) > 80  # it would not fit
+    assert "opti-" in out and "optimistic" not in out.split("\n\n")[0]
+    monkeypatch.setenv("COLUMNS", "120")
+    print_runs([run])
+    assert "optimistic" in capsys.readouterr().out.split("\n\n")[0]  # where there is room
