@@ -228,3 +228,17 @@ def test_control_a_radius_scaled_by_hand_is_seen():
     assert off < math.inf
     assert not close(soon, off)
     assert np.isfinite(sf.forecast(wrong, world=world).kappa)
+
+
+def test_it_knows_for_how_long_a_plan_is_kept():
+    """Deterministic: a plan is made at episode 0 and at 200, when enough was seen; planned sooner, it leaves sooner."""
+    world = sf.world("dosing")
+    given = world.problem, world.baseline, world.suggested_floor
+    rarely = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, at_least=200))
+    assert sf.forecast(rarely, world=world).outlooks[0].first_mixture == 200
+    assert sf.simulate(world, rarely, 300, seed=0).first_mixture == 200
+    often = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1))
+    assert sf.forecast(often, world=world).outlooks[0].first_mixture < 150
+    # Next states that were seen lengthen a plan: 15 pairs, each with some.
+    by_seen = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, per_successor=10.0))
+    assert sf.forecast(by_seen, world=world).outlooks[0].first_mixture > 150

@@ -337,9 +337,14 @@ class _Expected:
         """The same, for signatures: only arrays and rows are read."""
         return cast(Counts, self)
 
-    def add(self, world: TabularMDP, pi: Floats, n: float) -> None:
-        """Add the expected counts of n episodes of pi."""
-        d = n * occupancy(world, pi)
+    @property
+    def seen(self) -> float:
+        """How many next states were seen, of all pairs: each with probability 1 - exp(-n) after n expected visits."""
+        return float(-np.expm1(-self.entries.n).sum())
+
+    def add(self, world: TabularMDP, visits: Floats, n: float) -> None:
+        """Add the expected counts of n episodes of a policy with these expected visits of an episode (H, S, A)."""
+        d = n * visits
         rows = self.shape[0]
         if world.sparse or isinstance(self.transitions, Lists):
             self.transitions.add_entries(_expected_entries(world, d, rows))
@@ -378,7 +383,7 @@ def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
     """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes."""
     expected = _Expected(agent.problem, agent.pooled, counts)
-    V_b = value_of(world, agent.pi_b)
+    V_b, of_baseline = value_of(world, agent.pi_b), occupancy(world, agent.pi_b)
     returns = _typical_returns(agent, world, counts)
     k, first_mixture, first_optimistic = 0.0, None, None
     last: Decision | None = None
@@ -392,15 +397,19 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         if source == "optimistic":
             first_optimistic = round(k)
             break
-        n = max(1.0, GROWTH * k)
+        _, _, at_least, per_successor = agent.replan_rule.rule
+        n = max(math.floor(at_least + per_successor * expected.seen), GROWTH * k)
         policy = agent.policy_of(decision)
-        by_baseline = n if source == "baseline" else 0.0
-        if isinstance(policy, EpisodicMixture):
+        by_baseline = 0.0
+        if source == "baseline":
+            by_baseline = n
+        elif isinstance(policy, EpisodicMixture):
             by_baseline = (1.0 - policy.rho) * n
-            expected.add(world, policy.second, policy.rho * n)
-            expected.add(world, policy.first, by_baseline)
+            expected.add(world, occupancy(world, policy.second), policy.rho * n)
         else:
-            expected.add(world, policy, n)
+            expected.add(world, occupancy(world, policy), n)
+        if by_baseline > 0.0:
+            expected.add(world, of_baseline, by_baseline)
         expected.baseline_returns += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
         expected.return_weights += by_baseline / EARLY * returns
         k += n
