@@ -6,11 +6,12 @@ the share is smaller then. The world is drawn from in the same loop, and that ti
 
 import itertools
 import time
+from collections.abc import Iterator
 
 import gymnasium
 import numpy as np
 from scaling import world_of
-from table import Row, at_most
+from table import Row, at_most, plain
 
 import surefoot as sf
 
@@ -28,7 +29,16 @@ WORLDS = (  # tables up to 64 states, lists above
     ("grid-traps", {"rows": 71, "columns": 71, "H": 20}),
     ("call-centre", {"lines": 40, "desks": 20, "hours": 12, "H": 12}),
 )
-SMALL_WORLDS = tuple(WORLDS[k] for k in (1, 2, 3, 4, 5, 7, 8))
+SMALL_WORLDS = (
+    ("random", {"S": 5, "A": 5, "H": 3}),
+    ("dosing", {}),
+    ("offers", {}),
+    ("river-swim", {}),
+    ("grid-traps", {"rows": 4, "columns": 4, "H": 20}),
+    ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
+    ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
+)
+ALIKE_EPISODES = 2_000
 MOST_FOR_DOPE = 10  # states: its linear programs take minutes above
 MOST_SHARE = 0.5
 AT_LEAST = 100  # episodes, and those of some plans: at first plans are made most often
@@ -37,7 +47,13 @@ SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
 
 
 def time_of_live_episodes() -> list[Row]:
-    return [*shares(WORLDS, splices), *shares(SMALL_WORLDS, others), *simulated(), taxi()]
+    return [
+        *shares(WORLDS, splices),
+        *shares(SMALL_WORLDS, others),
+        *plans_that_change_nothing(),
+        *simulated(),
+        taxi(),
+    ]
 
 
 def shares(worlds: tuple, agents) -> list[Row]:
@@ -47,8 +63,8 @@ def shares(worlds: tuple, agents) -> list[Row]:
         world = sf.world(name, **settings)
         for item, agent in agents(world).items():
             rule = agent.replan_rule
-            episodes = max(AT_LEAST, 2 * getattr(rule, "at_least", 1))
-            timed(world, agent, 3)  # compiles
+            episodes = max(AT_LEAST, getattr(rule, "at_least", 1) + 1)
+            agent.plan(sf.Counts.zeros(world.problem, agent.pooled), np.random.default_rng(0))  # compiles
             planning, acting, plans, episodes = timed(world, agent, episodes)
             where = f"({world.S:,}, {world.A}, {world.H}), {name}"
             note = (
@@ -85,9 +101,9 @@ def others(world: sf.TabularMDP) -> dict:
     return agents
 
 
-def timed(world: sf.TabularMDP, agent: sf.StepMix, episodes: int) -> tuple[float, float, int, int]:
-    """Seconds of planning and of acting, and how many plans and episodes there were: after the first plan, which begins
-    a run, for so many episodes and until the next plan, so that each plan is seen with all episodes that follow it."""
+def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, float, int, int]:
+    """Seconds of planning and of acting, and how many plans and episodes there were: from the second plan on, for so
+    many episodes and until the next plan, so that each plan is seen with all the episodes that follow it."""
     learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
     plans: list[float] = []
     replan = learner._replan
@@ -99,27 +115,64 @@ def timed(world: sf.TabularMDP, agent: sf.StepMix, episodes: int) -> tuple[float
         return plan
 
     learner._replan = timed_replan
-    took = 0.0
-    for k in itertools.count(-1):
-        begun, made = time.perf_counter(), len(plans)
+    took, first = 0.0, None
+    for k in itertools.count():
+        started, made = time.perf_counter(), len(plans)
         learner.begin()
-        begun = time.perf_counter() - begun
-        if k >= episodes and len(plans) > made:
-            return sum(plans[1:-1]), took - sum(plans[1:-1]), len(plans) - 2, k
-        took += begun if k >= 0 else 0.0
+        begun = time.perf_counter() - started
+        if len(plans) > made and len(plans) == 2:
+            took, first = 0.0, k
+        elif len(plans) > made and first is not None and k - first >= episodes:
+            return sum(plans[1:-1]), took - sum(plans[1:-1]), len(plans) - 2, k - first
+        took += begun
         for h in range(world.H):
             started = time.perf_counter()
             s = world.s1 if h == 0 else learner.state
             a = learner.act()
-            acted = time.perf_counter() - started
+            took += time.perf_counter() - started
             s_next = world.draw_next(h, s, a, rng)
             x = float(world.mean_reward(h, s, a, s_next))
             started = time.perf_counter()
             learner.observe(s_next, x)
-            took += acted + time.perf_counter() - started if k >= 0 else 0.0
+            took += time.perf_counter() - started
         started = time.perf_counter()
         learner.end()
-        took += time.perf_counter() - started if k >= 0 else 0.0
+        took += time.perf_counter() - started
+
+
+def plans_that_change_nothing() -> list[Row]:
+    """Whether a plan will come out different is known only by making it: the share of those that do not."""
+    rows = []
+    for name in ("dosing", "offers", "queue", "river-swim", "media-buffer"):
+        world = sf.world(name)
+        for item, agent in splices(world).items():
+            plans = list(dict.fromkeys(plans_of(world, agent)))
+            same = sum(same_policy(*pair) for pair in itertools.pairwise(plans))
+            where, note = f"{name}, {ALIKE_EPISODES:,} episodes", f"{same} of {len(plans) - 1} plans"
+            rows.append(
+                plain(f"{item}: plans that are the last policy again", where, same / (len(plans) - 1), "", note)
+            )
+    return rows
+
+
+def plans_of(world: sf.TabularMDP, agent: sf.Agent) -> Iterator[sf.Plan]:
+    """The plan of each episode."""
+    learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
+    for _ in range(ALIKE_EPISODES):
+        yield learner.begin()
+        for h in range(world.H):
+            s = world.s1 if h == 0 else learner.state
+            a = learner.act()
+            s_next = world.draw_next(h, s, a, rng)
+            learner.observe(s_next, float(world.mean_reward(h, s, a, s_next)))
+        learner.end()
+
+
+def same_policy(one: sf.Plan, other: sf.Plan) -> bool:
+    a, b = one.policy, other.policy
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b)
+    return a.rho == b.rho and (a.rho == 0.0 or np.array_equal(a.second, b.second))
 
 
 def simulated() -> list[Row]:

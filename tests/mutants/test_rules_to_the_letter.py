@@ -275,14 +275,15 @@ def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
 
 
 def test_the_usual_rule_with_work_beside_backups():
-    """Steps of a learner are added; 300 backups for each step of an episode are 7.5 steps: more are long."""
+    """Steps of a learner are added; more than 7.5 for each step of an episode are long, as 300 backups are."""
     known = Problem(np.zeros((4, 5)), H=2)
     assert usual(known, PlanWork(2.0, 4.0), True) == Growth(1.1, 5)  # (12 + 40/40 + 4) / 4 = 4.25
-    assert usual(known, PlanWork(2.0, 14.0), True) == Growth(1.1, 7)  # 40 + 40 14 = 600 backups
-    assert usual(known, PlanWork(2.0, 14.01), True) == Blocks(0.1, 7)
+    assert usual(known, PlanWork(30.0, 15.0), True) == Growth(1.1, 11)  # 600 backups: (12 + 600/40 + 15) / 4 = 10.5
+    assert usual(known, PlanWork(30.01, 15.0), True) == Blocks(0.1, 11)
     assert usual(known, PlanWork(0.0, 15.0), False) == Growth(1.1, 7)
-    assert usual(known, PlanWork(0.0, 15.1), False) == Blocks(0.1, 7)
-    assert PlanWork(2.0, 4.0).with_inner(PlanWork(1.5, 3.0)) == PlanWork(3.5, 4.0 + 3.0 + 12)
+    assert usual(known, PlanWork(0.0, 15.01), False) == Blocks(0.1, 7)
+    assert PlanWork(2.0, 4.0).with_inner(PlanWork(1.5, 3.0, plans=2)) == PlanWork(3.5, 7.0, plans=3)
+    assert usual(known, PlanWork(2.0, 4.0, plans=3), True) == Growth(1.1, 11)  # (3 12 + 40/40 + 4) / 4 = 10.25
     many = Problem(np.zeros((20, 5)), H=3)  # with nothing to back up, next states that were seen do not matter
     assert usual(many, PlanWork(0.0, 1.0), True) == Growth(1.1, 3)
 
@@ -307,6 +308,7 @@ def test_the_work_of_tables_linear_programs_and_drawn_worlds():
         (64, 8, False, True, 6.0),
         (64, 8, True, False, 12.0),
         (64, 1, False, False, 5.0),
+        (10, 8, False, True, 6.0),
         (65, 0, False, True, 1.0),
         (65, 1, False, True, 1.5),
         (65, 2, False, True, 2.0),

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.simulation.forecast import MOST, lemma_finite
+from surefoot.simulation.forecast import MOST, _Expected, lemma_finite
 
 SEEDS = range(9)
 
@@ -239,6 +239,10 @@ def test_it_knows_for_how_long_a_plan_is_kept():
     assert sf.simulate(world, rarely, 300, seed=0).first_mixture == 200
     often = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1))
     assert sf.forecast(often, world=world).outlooks[0].first_mixture < 150
+    # Expected counts of 0, 0.5 and 30: not seen, seen with probability 1 - exp(-0.5), and seen.
+    expected = _Expected(sf.Problem(np.zeros((2, 2)), H=2, stationary=True), True, None)
+    expected.transitions.n_sas[0, 0, 0], expected.transitions.n_sas[0, 1, 1, 0] = (0.5, 30.0), 0.0
+    assert expected.seen == pytest.approx(1.0 - np.exp(-0.5) + 1.0, abs=1e-9)
     # Next states that were seen lengthen a plan: 15 pairs, each with some.
     by_seen = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, per_successor=10.0))
     assert sf.forecast(by_seen, world=world).outlooks[0].first_mixture > 150

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.agents.work import SEARCHES_PER_STEP, STEPS_OF_AN_EPISODE, PlanWork
+from surefoot.agents.work import STEPS_OF_AN_EPISODE, PlanWork
 from surefoot.base.arrays import Ints
 from surefoot.base.validation import freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
@@ -21,7 +21,7 @@ from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
 MOST_FACTOR = 1000.0  # times any number of visits that can be counted, it is still an integer of 64 bits
-LONG = 300  # backups for each step of an episode, or what takes as long, above which plans are made in blocks
+LONG_BACKUPS, LONG_STEPS = 300, 7.5  # for each step of an episode: where a plan takes more of either, it is long
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,18 @@ def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:
     H, rows = problem.H, 1 if pooled else problem.H
     at_least = math.ceil(work.steps(problem, rows) / (STEPS_OF_AN_EPISODE + H))
     per_successor = work.episodes_per_successor(problem, rows)
-    long = work.made(problem) + SEARCHES_PER_STEP * work.further > LONG * H
+    long = work.made(problem) > LONG_BACKUPS * H or work.further > LONG_STEPS * H
     return Blocks(0.1, at_least, per_successor) if long else Growth(1.1, at_least, per_successor)
 
 
 def episodes_of(replan: Replan, counts: Counts) -> int:
     """Return for how many episodes a plan from these counts is in force, at least."""
-    _, _, at_least, per_successor = replan.rule
-    return at_least + (int(per_successor * counts.transitions.seen) if per_successor > 0.0 else 0)
+    return fewest_episodes(replan, counts.transitions.seen if replan.rule.per_successor > 0.0 else 0)
+
+
+def fewest_episodes(replan: Replan, seen: float) -> int:
+    """Return for how many episodes a plan is in force, at least, where so many next states were seen."""
+    return replan.rule.at_least + int(replan.rule.per_successor * seen)
 
 
 def block_length(replan: Replan, episodes: int, at_least: int) -> int | None:

@@ -105,7 +105,7 @@ class SpliceAgent(AgentByName):
             return self.replan
         return usual(self.problem, self.plan_work, self.pooled) if isinstance(self.bounds, KL) else EveryEpisode()
 
-    @cached_property
+    @property
     def plan_work(self) -> PlanWork:
         """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
         relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer

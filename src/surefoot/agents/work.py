@@ -23,10 +23,11 @@ class PlanWork(NamedTuple):
 
     backups: float  # how often each pair is backed up at each step but the last, after which nothing comes, about
     further: float = 0.0  # what else it takes, in steps of a Learner: tables, linear programs, an explorer
+    plans: int = 1  # of its own, and of agents inside
 
     def with_inner(self, inner: "PlanWork") -> "PlanWork":
         """Return this work and that of an agent inside, which makes a whole plan of its own."""
-        return PlanWork(self.backups + inner.backups, self.further + inner.further + STEPS_OF_A_PLAN)
+        return PlanWork(self.backups + inner.backups, self.further + inner.further, self.plans + inner.plans)
 
     def made(self, problem: Problem) -> float:
         """Return how many backups of pairs that is in all."""
@@ -36,10 +37,10 @@ class PlanWork(NamedTuple):
         """Return how many steps a plan takes, but for the next states that were seen; `rows` of counts."""
         rewards = 0.0 if problem.unknown_rows is None else rows * problem.S * problem.A / REWARDS_PER_STEP
         per_step = SEARCHES_PER_STEP if problem.S <= FEW else BACKUPS_PER_STEP
-        return STEPS_OF_A_PLAN + rewards + self.made(problem) / per_step + self.further
+        return STEPS_OF_A_PLAN * self.plans + rewards + self.made(problem) / per_step + self.further
 
     def episodes_per_successor(self, problem: Problem, rows: int) -> float:
-        """Return how many episodes more it takes for each next state that was seen, and is read at one step or all."""
+        """Return how many episodes take as long as reading one next state that was seen, in all backups of a plan."""
         if problem.S <= FEW:
             return 0.0
         return self.backups * (problem.H - 1) / (rows * SUCCESSORS_PER_STEP * (STEPS_OF_AN_EPISODE + problem.H))

@@ -142,8 +142,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     short = console.measure(table, options=endless).maximum > console.width
     if short:
         table = _run_table(runs, columns, costs, short=True)
-    if not console.is_terminal:  # a file or a pipe has no width: no number is broken
-        console.width = max(console.width, console.measure(table, options=endless).maximum)
+    console.width = max(console.width, console.measure(table, options=endless).maximum)  # no number is broken
     console.print(table)
     console.print()
     for promise in dict.fromkeys(run.promise_in_words for run in runs):

@@ -13,6 +13,7 @@ import numpy as np
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import exit_taken
+from surefoot.agents.replanning import fewest_episodes
 from surefoot.agents.splice_agent import Decision
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
@@ -397,8 +398,7 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         if source == "optimistic":
             first_optimistic = round(k)
             break
-        _, _, at_least, per_successor = agent.replan_rule.rule
-        n = max(math.floor(at_least + per_successor * expected.seen), GROWTH * k)
+        n = max(fewest_episodes(agent.replan_rule, expected.seen), GROWTH * k)
         policy = agent.policy_of(decision)
         by_baseline = 0.0
         if source == "baseline":

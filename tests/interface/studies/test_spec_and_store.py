@@ -252,6 +252,7 @@ BAD = {
     "an unknown figure": ("trials = 2", 'trials = 2\nfigures = ["pie"]', "figures[0] is 'pie'"),
     "no list": ("trials = 2", 'trials = 2\nfigures = "return"', "expected a list"),
     "a strange rule of replanning": ("growth = 1.1", "growth = 0.9", "expected a factor above 1"),
+    "too large a factor": ("growth = 1.1", "growth = 1000.5", "expected a factor above 1, up to 1000"),
     "two rules of replanning": ("growth = 1.1", "growth = 1.1, blocks = 0.1", 'expected "every episode" or'),
     "a scale of nothing": ('agent = "stepmix"', 'agent = "stepmix"\nscale = 0', "scale is 0"),
     "a scale of inf": ('agent = "stepmix"', 'agent = "stepmix"\nscale = inf', "scale is inf"),

@@ -60,7 +60,7 @@ class BudgetExploration(BudgetAgent):
 
     @property
     def plan_work(self) -> PlanWork:
-        """What a plan consists of; of an agent inside it is the plan, too, whose policy is bounded as an explorer's."""
+        """What a plan consists of. With an agent inside, its plan, too: its policy is bounded as an explorer's."""
         if self.learner is None:
             return super().plan_work
         backups = splice_backups(self.problem.S, others=1, relative=False, optimistic=False)

@@ -7,6 +7,7 @@ their draws only.
 
 import hashlib
 import json
+import math
 import re
 import stat
 import tomllib
@@ -93,7 +94,10 @@ _SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
 _baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
 _replan = a_word_or_one_key(
     ("every episode",),
-    {"growth": between(1.0, MOST_FACTOR, f"a factor above 1 and below {MOST_FACTOR:g}"), "blocks": _SHARE},
+    {
+        "growth": between(1.0, math.nextafter(MOST_FACTOR, math.inf), f"a factor above 1, up to {MOST_FACTOR:g}"),
+        "blocks": _SHARE,
+    },
 )
 
 
