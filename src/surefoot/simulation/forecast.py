@@ -4,6 +4,7 @@ Blocks of episodes bring their EXPECTED counts, and the agent plans from those a
 typical run, without what is random in it.
 """
 
+import bisect
 import math
 from dataclasses import dataclass, replace
 from typing import cast
@@ -382,41 +383,81 @@ def table_entries(P: Floats) -> tuple[Ints, Ints, Floats]:
 
 
 def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Outlook:
-    """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes."""
-    expected = _Expected(agent.problem, agent.pooled, counts)
-    V_b, of_baseline = value_of(world, agent.pi_b), occupancy(world, agent.pi_b)
-    returns = _typical_returns(agent, world, counts)
-    k, first_mixture, first_optimistic = 0.0, None, None
-    last: Decision | None = None
-    binding: tuple[Binding, ...] = ()
+    """Plan and play blocks in expectation, until the explorer is played alone, or for MOST episodes.
+
+    At first only the baseline is played, and more of it never proves less: when that ends is found by bisection.
+    """
+    play = _Baseline(agent, world, counts)
+    moments = play.moments()
+
+    def has_left(i: int) -> bool:
+        return play.source(play.decide(moments[i])) != "baseline"
+
+    left = bisect.bisect_left(range(len(moments)), True, key=has_left)
+    last = play.decide(moments[left - 1]) if left > 0 else None
+    if left == len(moments):
+        return Outlook(name, None, None, _binding(agent, play.after(moments[-1]), last))
+    k, first_optimistic, expected = moments[left], None, play.after(moments[left])
+    binding = _binding(agent, expected, last)
     while k <= MOST:
         decision = agent.decide(agent.evidence(expected.as_counts))
-        source = exit_taken(decision.h, decision.rho, world.H)
-        if source != "baseline" and first_mixture is None:
-            first_mixture = round(k)
-            binding = _binding(agent, expected, last) if last is not None else ()
-        if source == "optimistic":
+        if play.source(decision) == "optimistic":
             first_optimistic = round(k)
             break
-        n = max(fewest_episodes(agent.replan_rule, expected.seen), GROWTH * k)
-        policy = agent.policy_of(decision)
-        by_baseline = 0.0
-        if source == "baseline":
+        n = play.length(k, expected)
+        policy, by_baseline = agent.policy_of(decision), 0.0
+        if play.source(decision) == "baseline":
             by_baseline = n
         elif isinstance(policy, EpisodicMixture):
             by_baseline = (1.0 - policy.rho) * n
             expected.add(world, occupancy(world, policy.second), policy.rho * n)
         else:
             expected.add(world, occupancy(world, policy), n)
-        if by_baseline > 0.0:
-            expected.add(world, of_baseline, by_baseline)
-        expected.baseline_returns += np.array([by_baseline, by_baseline * V_b * REWARD_UNITS])
-        expected.return_weights += by_baseline / EARLY * returns
+        play.add(expected, by_baseline)
         k += n
-        last = decision
-    if first_mixture is None and last is not None:
-        binding = _binding(agent, expected, last)
-    return Outlook(name, first_mixture, first_optimistic, binding)
+    return Outlook(name, round(moments[left]), first_optimistic, binding)
+
+
+class _Baseline:
+    """What an agent's baseline brings in expectation, and what the agent decides from that."""
+
+    def __init__(self, agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> None:
+        self.agent, self.world, self.counts = agent, world, counts
+        self.value, self.visits = value_of(world, agent.pi_b), occupancy(world, agent.pi_b)
+        self.returns = _typical_returns(agent, world, counts)
+
+    def add(self, expected: _Expected, n: float) -> None:
+        """Add the expected counts and returns of n episodes."""
+        if n > 0.0:
+            expected.add(self.world, self.visits, n)
+            expected.baseline_returns += np.array([n, n * self.value * REWARD_UNITS])
+            expected.return_weights += n / EARLY * self.returns
+
+    def after(self, k: float) -> _Expected:
+        """Return what is expected after k episodes of nothing else."""
+        expected = _Expected(self.agent.problem, self.agent.pooled, self.counts)
+        self.add(expected, k)
+        return expected
+
+    def length(self, k: float, expected: _Expected) -> float:
+        """Return for how many episodes a plan after k of them is kept."""
+        return max(fewest_episodes(self.agent.replan_rule, expected.seen), GROWTH * k)
+
+    def moments(self) -> list[float]:
+        """Return after how many episodes plans are made, as long as nothing else is played."""
+        k, moments = 0.0, []
+        while k <= MOST:
+            moments.append(k)
+            k += self.length(k, self.after(k))
+        return moments
+
+    def decide(self, k: float) -> Decision:
+        """Return what the agent decides after k episodes."""
+        return self.agent.decide(self.agent.evidence(self.after(k).as_counts))
+
+    def source(self, decision: Decision) -> str:
+        """Return what is played then."""
+        return exit_taken(decision.h, decision.rho, self.world.H)
 
 
 def _typical_returns(agent: FloorAgent, world: TabularMDP, counts: Counts | None) -> Floats:
@@ -431,9 +472,9 @@ def _typical_returns(agent: FloorAgent, world: TabularMDP, counts: Counts | None
     return np.asarray(played.return_weights / max(played.spread_episodes, 1))
 
 
-def _binding(agent: FloorAgent, expected: _Expected, decision: Decision) -> tuple[Binding, ...]:
+def _binding(agent: FloorAgent, expected: _Expected, decision: Decision | None) -> tuple[Binding, ...]:
     """Return the pairs that kept the baseline's certified value low."""
-    if not isinstance(agent.bounds, KL):
+    if decision is None or not isinstance(agent.bounds, KL):
         return ()
     counts = expected.as_counts
     return tuple(binding_pairs(agent.problem, counts, agent.evidence(counts).model, agent.pi_b, decision.V_low_b))
