@@ -14,6 +14,7 @@ from surefoot.task.policy import (
     draw,
     greedy,
     load_policy,
+    one_hot,
     save_policy,
     splice,
     step_mixture,
@@ -180,3 +181,12 @@ def test_policies_on_disk(tmp_path):
         write_arrays(tmp_path / "bad.npz", "episodic-mixture", arrays)
         with pytest.raises(InvalidFile, match="rho is not one number"):
             load_policy(tmp_path / "bad.npz")
+
+
+def test_a_policy_of_actions_takes_no_table_of_all_pairs_of_actions():
+    """A table of A x A would take 80 GB."""
+    actions = np.array([[0, 99_999, 5]])
+    policy = one_hot(actions, 100_000)
+    assert policy.shape == (1, 3, 100_000) and policy.sum() == 3.0
+    assert (policy.argmax(axis=-1) == actions).all()
+    np.testing.assert_array_equal(one_hot(np.array([[1, 0]]), 2), [[[0.0, 1.0], [1.0, 0.0]]])

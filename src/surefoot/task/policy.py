@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.base.arrays import Floats
+from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
     NEARLY,
@@ -81,7 +81,14 @@ def uniform(H: int, S: int, A: int) -> Floats:
 def greedy(Q: ArrayLike) -> Floats:
     """Return the policy that takes the action with the largest Q[h, s, a]; the first index wins ties."""
     q = _values(Q)
-    return np.asarray(np.eye(q.shape[2])[q.argmax(axis=2)])
+    return one_hot(q.argmax(axis=2), q.shape[2])
+
+
+def one_hot(actions: Ints, A: int) -> Floats:
+    """Return the policy that takes these actions (H, S), as probabilities (H, S, A), without a table of A x A."""
+    policy = np.zeros((*actions.shape, A))
+    np.put_along_axis(policy, actions[..., None], 1.0, axis=-1)
+    return policy
 
 
 def boltzmann(Q: ArrayLike, eta: float) -> Floats:

@@ -25,7 +25,7 @@ from surefoot.offline.methods.vi_lcb import most_visited_best
 from surefoot.task.counts import Counts, require_stationary
 from surefoot.task.fitting import check_flow
 from surefoot.task.origin import TAKEN_OFF
-from surefoot.task.policy import check_policy
+from surefoot.task.policy import check_policy, one_hot
 from surefoot.task.problem import Problem
 
 
@@ -39,7 +39,7 @@ def robust_vi(counts: Counts, problem: Problem, delta: float, bounds: KL = KL())
     """
     evidence, level = _evidence(counts, problem, delta, bounds)
     actions, V_low = kernels.pessimistic(evidence, counts.n_sa, problem.H)
-    policy = np.eye(problem.A)[actions]
+    policy = one_hot(actions, problem.A)
     return _learnt(
         "KL-robust value iteration", policy, V_low, counts, problem, level, bounds, evidence, robust_vi_lower
     )
