@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from surefoot.agents.floors import Below, Relative, require_share, user_zero
 from surefoot.agents.plan import Plan
@@ -222,10 +223,10 @@ def test_settings_of_the_rules():
             with pytest.raises(InvalidSetting, match="at_least is"):
                 kind(number, at_least=wrong)
     assert Blocks(0.5, at_least=2**53).at_least == 2**53 and Blocks(0.5, at_least=np.int64(3)).at_least == 3
-    for wrong in (-1e-9, 1000.5, math.nan, math.inf, "x", True):
+    for wrong in (-1e-9, 10_000.5, math.nan, math.inf, "x", True):
         for kind, number in ((Blocks, 0.5), (Growth, 1.5)):
             with pytest.raises(
-                InvalidSetting, match=r"per_successor is .* expected a number of episodes from 0 to 1000"
+                InvalidSetting, match=r"per_successor is .* expected a number of episodes from 0 to 10000"
             ):
                 kind(number, 1, wrong)
     assert Growth(1.5, 1, 1000).per_successor == 1000.0 and Blocks(0.5, 1, 0).per_successor == 0.0
@@ -253,10 +254,10 @@ def test_settings_of_the_rules():
         (6, 2, 20, 22.0, Growth(1.1, 7)),  # (12 + 6 2 22 19/40) / 22 = 6.2
         (18, 5, 3, 2.0, Growth(1.1, 5)),  # (12 + 360/40) / 5 = 4.2
         (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1250)),  # (12 + 380/500) / 5 = 2.6
-        (45, 5, 3, 2.0, Growth(1.1, 3, 4 / 1250)),  # 900 backups, 300 a step
-        (41, 11, 3, 1.0, Blocks(0.1, 3, 2 / 1250)),  # 902
-        (25, 30, 3, 1.0, Blocks(0.1, 3, 2 / 1250)),  # (12 + 1500/500) / 5 = 3
-        (25, 30, 3, 1.001, Blocks(0.1, 4, 2.002 / 1250)),  # a bit more
+        (45, 5, 3, 2.0, Growth(1.1, 4, 4 / 1250)),  # 900 backups, 300 a step; (12 + 900/500 + 10125/4000) / 5 = 3.3
+        (41, 11, 3, 1.0, Blocks(0.1, 4, 2 / 1250)),  # 902
+        (25, 32, 3, 0.9375, Blocks(0.1, 4, 1.875 / 1250)),  # (12 + 1500/500 + 25 32 25/4000) / 5 = 4
+        (25, 32, 3, 0.938, Blocks(0.1, 5, 1.876 / 1250)),  # a bit more
         (20_000, 5, 2, 1.5, Blocks(0.1, 78, 1.5 / 1000)),  # (12 + 150000/500) / 4
     ],
 )
@@ -293,8 +294,27 @@ def test_the_work_of_tables_linear_programs_and_drawn_worlds():
     assert table_steps(known) == 2 + 2 * 6 * 5 * 6 / 2500
     assert occupancy_steps(known) == 60 * (12 + 200) / 850
     assert box_steps(known) == 360 * (720 + 15_000) / 45_000
-    assert drawn_steps(7, 2, 3000) == 7 + 3 + 7 * 1500 / 8000
-    assert drawn_steps(7, 1, 3000) == 7 + 3 + 7 * 3000 / 8000
+    assert drawn_steps(known, 2, 3000) == 2 + 3 + 2 * 1500 / 8000
+    assert drawn_steps(Problem(np.zeros((64, 1)), H=7), 1, 3000) == 7 + 3 + 7 * 3000 / 8000
+    assert drawn_steps(Problem(np.zeros((65, 1)), H=7), 1, 3000) == 14 + 3 + 7 * 3000 / 8000  # lists
+
+
+def test_the_work_of_tables_of_counts_and_rewards_by_next_state():
+    """4000 counts of a table above 18 states take a step, in every row; over lists, 5000 rewards in a backup of all."""
+
+    def steps(S, rows=1, **settings):
+        return PlanWork(2.0).steps(Problem(np.zeros((S, 2)) if not settings else None, H=5, **settings), rows)
+
+    assert steps(18) == 12 + 18 * 2 * 2 * 4 / 40
+    assert steps(19) == 12 + 19 * 2 * 2 * 4 / 500 + 19 * 2 * 19 / 4000
+    assert steps(64, 5) == pytest.approx(12 + 64 * 2 * 2 * 4 / 500 + 5 * 64 * 2 * 64 / 4000)
+    assert steps(65, 5) == 12 + 65 * 2 * 2 * 4 / 500
+    dense = np.zeros((64, 2, 64))
+    assert steps(64, r_next=dense) == steps(64)
+    dense = np.zeros((65, 2, 65))
+    assert steps(65, r_next=dense) == pytest.approx(steps(65) + 65 * 2 * 65 * 2 * 4 / 5000)
+    few = scipy.sparse.csr_array(([0.5, 0.5, 0.5], ([0, 7, 7], [1, 2, 3])), shape=(130, 65))
+    assert steps(65, r_next=few) == pytest.approx(steps(65) + 3 * 2 * 4 / 5000)
 
 
 @pytest.mark.parametrize(

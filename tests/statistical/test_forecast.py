@@ -239,6 +239,9 @@ def test_it_knows_for_how_long_a_plan_is_kept():
     assert sf.simulate(world, rarely, 300, seed=0).first_mixture == 200
     often = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1))
     assert sf.forecast(often, world=world).outlooks[0].first_mixture < 150
+    doubling = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(1.0))  # plans at 0, 1, 2, 4, 8, ...
+    assert sf.forecast(doubling, world=world).outlooks[0].first_mixture == 128
+    assert sf.simulate(world, doubling, 300, seed=0).first_mixture in (64, 128, 256)
     # Expected counts of 0, 0.5 and 30: not seen, seen with probability 1 - exp(-0.5), and seen.
     expected = _Expected(sf.Problem(np.zeros((2, 2)), H=2, stationary=True), True, None)
     expected.transitions.n_sas[0, 0, 0], expected.transitions.n_sas[0, 1, 1, 0] = (0.5, 30.0), 0.0

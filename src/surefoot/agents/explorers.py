@@ -61,8 +61,9 @@ class Thompson:
 
     def steps(self, pooled: bool) -> float:
         """Return how many steps of a Learner one call takes, about."""
-        rows = 1 if pooled else self.problem.H
-        return drawn_steps(self.problem.H, rows, self._weights(rows))
+        p, rows = self.problem, 1 if pooled else self.problem.H
+        table = p.S <= MOST_IN_A_TABLE  # drawn as a whole, whatever is possible
+        return drawn_steps(p, rows, rows * p.S * p.A * p.S if table else self._weights(rows))
 
     def __call__(self, counts: Counts, rng: np.random.Generator) -> Floats:
         """Return the best policy of one sampled world."""

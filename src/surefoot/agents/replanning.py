@@ -108,9 +108,9 @@ def _waiting(at_least: object, per_successor: object) -> dict[str, float]:
     least = require_integer("at_least", at_least, 1, InvalidSetting)
     if least > LARGEST_COUNT:
         raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
-    meaning = "a number of episodes from 0 to 1000"
+    meaning = "a number of episodes from 0 to 10000"
     more = require_number("per_successor", per_successor, meaning)
-    if not 0.0 <= more <= 1000.0:
+    if not 0.0 <= more <= 10_000.0:
         raise InvalidSetting(f"per_successor is {more:g}, expected {meaning}.")
     return {"at_least": least, "per_successor": more}
 

@@ -19,7 +19,7 @@ from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
-from surefoot.agents.work import PlanWork, splice_backups
+from surefoot.agents.work import BACKUPS_OF_A_BISECTION, PlanWork, splice_backups
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
@@ -29,7 +29,7 @@ from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
-from surefoot.task.policy import EpisodicMixture, check_policy
+from surefoot.task.policy import EpisodicMixture, check_policy, one_hot
 
 
 class Decision(NamedTuple):
@@ -110,6 +110,7 @@ class SpliceAgent(AgentByName):
         """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
         relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer
         backups = splice_backups(self.problem.S, len(self.h0) - 1, relative, optimistic=explorer is None)
+        backups += BACKUPS_OF_A_BISECTION * self.bisections
         return PlanWork(backups, explorer.steps(self.pooled) if isinstance(explorer, Thompson) else 0.0)
 
     @property
@@ -409,7 +410,7 @@ class SpliceAgent(AgentByName):
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)
             kernels.bound_splices(evidence, top, np.zeros(0, dtype=np.int64), 0, self.problem.S)
         explorer = (
-            np.eye(self.problem.A)[splices.pi_bar] if explorer_policy is None else np.array(explorer_policy)
+            one_hot(splices.pi_bar, self.problem.A) if explorer_policy is None else np.array(explorer_policy)
         )  # writable, as the loop's
         by_model = max(kernels.start_bound(start, splices.V_low[0, -1], 1.0) - start.final, 0.0)
         by_returns = kernels.returns_bounds(returns)[0]

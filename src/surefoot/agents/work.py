@@ -7,6 +7,7 @@ be exact, because they only decide for how many episodes a plan is kept.
 from typing import NamedTuple
 
 from surefoot.base.validation import FEW
+from surefoot.task.listed import rows_of
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import MOST_IN_A_TABLE
 
@@ -15,6 +16,8 @@ from surefoot.task.transitions import MOST_IN_A_TABLE
 # states, when a plan fills and reads it; so many weights that are drawn, and that are read.
 SEARCHES_PER_STEP, BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, REWARDS_PER_STEP = 40, 500, 250, 5
 ENTRIES_PER_STEP, DRAWN_PER_STEP, READ_PER_STEP = 2_500, 1_000, 8_000
+PAID_PER_STEP, COUNTS_PER_STEP = 5_000, 4_000  # rewards by next state, in a backup; counts of a table, once
+BACKUPS_OF_A_BISECTION = 0.3  # of the weight of a step mixture
 STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 12, 2  # beside its backups; beside its own steps
 
 
@@ -36,14 +39,26 @@ class PlanWork(NamedTuple):
     def steps(self, problem: Problem, rows: int) -> float:
         """Return how many steps a plan takes, but for the next states that were seen; `rows` of counts."""
         rewards = 0.0 if problem.unknown_rows is None else rows * problem.S * problem.A / REWARDS_PER_STEP
+        by_next = _paid_by_next(problem) * self.backups * (problem.H - 1) / PAID_PER_STEP
+        table = rows * problem.S**2 * problem.A / COUNTS_PER_STEP if FEW < problem.S <= MOST_IN_A_TABLE else 0.0
         per_step = SEARCHES_PER_STEP if problem.S <= FEW else BACKUPS_PER_STEP
-        return STEPS_OF_A_PLAN * self.plans + rewards + self.made(problem) / per_step + self.further
+        made = self.made(problem) / per_step
+        return STEPS_OF_A_PLAN * self.plans + rewards + by_next + table + made + self.further
 
     def episodes_per_successor(self, problem: Problem, rows: int) -> float:
         """Return how many episodes take as long as reading one next state that was seen, in all backups of a plan."""
         if problem.S <= FEW:
             return 0.0
         return self.backups * (problem.H - 1) / (rows * SUCCESSORS_PER_STEP * (STEPS_OF_AN_EPISODE + problem.H))
+
+
+def _paid_by_next(problem: Problem) -> float:
+    """Return how many rewards by next state each backup of all pairs reads, over lists."""
+    if problem.S <= MOST_IN_A_TABLE:
+        return 0.0
+    if problem.paid_lists is None:
+        return 0.0 if problem.r_next_rows is None else float(problem.S**2 * problem.A)
+    return len(problem.paid_lists.state) / rows_of(problem.paid_lists, problem.S * problem.A)
 
 
 def splice_backups(S: int, others: int, relative: bool, optimistic: bool) -> float:
@@ -77,6 +92,8 @@ def box_steps(problem: Problem) -> float:
     return entries * (entries * problem.H + 15_000) / 45_000
 
 
-def drawn_steps(H: int, rows: int, weights: int) -> float:
+def drawn_steps(problem: Problem, rows: int, weights: int) -> float:
     """Return the steps of drawing a world with so many weights in so many rows, and of its best policy."""
-    return H + weights / DRAWN_PER_STEP + H * weights / (rows * READ_PER_STEP)
+    H = problem.H
+    per_step = 2 if problem.S > MOST_IN_A_TABLE else 1  # to look into lists takes longer
+    return per_step * H + weights / DRAWN_PER_STEP + H * weights / (rows * READ_PER_STEP)

@@ -441,7 +441,9 @@ class _Baseline:
 
     def length(self, k: float, expected: _Expected) -> float:
         """Return for how many episodes a plan after k of them is kept."""
-        return max(fewest_episodes(self.agent.replan_rule, expected.seen), GROWTH * k)
+        rule = self.agent.replan_rule
+        share = rule.rule.share if rule.rule.share < math.inf else 0.0
+        return max(fewest_episodes(rule, expected.seen), max(GROWTH, share) * k)
 
     def moments(self) -> list[float]:
         """Return after how many episodes plans are made, as long as nothing else is played."""

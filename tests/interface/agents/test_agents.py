@@ -108,16 +108,16 @@ def test_defaults_are_for_people(make):
         (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
         (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
         (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
-        # Above, 500, and 250 next states that were seen in a backup.
+        # Above, 500, and 250 next states that were seen in a backup; up to 64, a table of counts, 4000 a step.
         (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1250)),  # (12 + 19 5 2 2/500) / 5 = 2.6
         (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 23000)),
         (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 4)),
         # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 3, 2 * 2 / 1250)),  # 45 5 2 2 = 300 3
-        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 3, 2 * 2 / 1250)),
+        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 4, 2 * 2 / 1250)),  # 45 5 2 2 = 300 3
+        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 4, 2 * 2 / 1250)),
         (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
         (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
-        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 6, 12 * 19 / 5500)),  # (12 + 64 4 (2 + 20/2) 19/500) / 22 = 5.9
+        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 7, 12 * 19 / 5500)),  # (12 + 116.7 + 64 4 64/4000) / 22 = 6.04
         # Lists: half as long, and few splices.
         (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 5500)),
         (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 8, 1.5 * 19 / 5500)),  # (12 + 500 5 1.5 19/500) / 22 = 7.02
@@ -151,8 +151,12 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     assert by_default(sf.EpsMix, explorer=lambda counts, rng: given[1]) == Growth(1.1, 5)  # (12 + 40 5 4/40) / 7 = 4.6
     # 5 + 400/1000 + 5 400/8000 = 5.65 more
     assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 6)  # 5.4
-    few = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True, support=np.eye(10, dtype=bool)[:, None].repeat(4, 1))
-    assert sf.Thompson(few).steps(True) == 5 + 40 / 1000 + 5 * 40 / 8000
+    one_each = np.eye(70, dtype=bool)[:, None].repeat(4, 1)  # over lists only possible next states are drawn
+    few = sf.Problem(np.full((70, 4), 0.5), H=5, stationary=True, support=one_each)
+    assert sf.Thompson(few).steps(True) == 10 + 280 / 1000 + 5 * 280 / 8000
+    few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
+    assert sf.Thompson(few).steps(True) == 5 + 64 * 4 * 64 / 1000 + 5 * 64 * 4 * 64 / 8000
+    assert sf.StepMix(*given, pooled=True, bisections=20).plan_work.backups == 2 + 5 / 2 + 20 * 0.3
     assert sf.Thompson(problem).steps(False) == 5 + 5 * 400 / 1000 + 400 * 5 / 8000  # a row for each step
     inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 5 + 5 10 4 10/2500 = 5.8, and 12
     assert by_default(sf.BudgetExploration, learner=inside) == Growth(1.1, 8)  # (12 + 40 5 4/40 + 17.8) / 7 = 7.1
