@@ -52,6 +52,11 @@ def page(found: list[dict], slopes: dict[str, float]) -> str:
     lines = [
         "# Many states",
         "",
+        "Give transitions as sparse matrices, (S*A, S) with row s*A + a",
+        "([your-own-problem.md](your-own-problem.md#many-states)), or an environment of Gymnasium; nothing else",
+        "changes. If an episode of your process takes a minute or a day, give the agent `replan=sf.Blocks(0.1)`:",
+        "[why](#how-much-of-the-time-is-planning). What it takes:",
+        "",
         "Worlds with three successors after each of five actions, H = 20, pooled counts, every pair visited 30",
         "times, a baseline that plays every action, a floor that nothing is proved to reach, `sf.KL()`. A *sweep* is H",
         "backups with scipy's sparse matrix of the true world.",

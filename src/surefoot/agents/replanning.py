@@ -22,6 +22,7 @@ from surefoot.task.transitions import LARGEST_COUNT
 
 MOST_FACTOR = 1000.0  # times any number of visits that can be counted, it is still an integer of 64 bits
 LONG_BACKUPS, LONG_STEPS = 300, 7.5  # for each step of an episode: where a plan takes more of either, it is long
+EVERY = "To plan before every episode, say sf.EveryEpisode()."
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Growth:
         meaning = f"a number above 1, up to {MOST_FACTOR:g}, such as 1.1"
         factor = require_number("factor", self.factor, meaning)
         if not 1.0 < factor <= MOST_FACTOR:
-            raise InvalidSetting(f"factor is {factor:g}, expected {meaning}.")
+            raise InvalidSetting(f"factor is {factor:g}, expected {meaning}. {EVERY}")
         freeze(self, factor=factor, **_waiting(self.at_least, self.per_successor))
 
     @property
@@ -83,7 +84,7 @@ class Blocks:
         meaning = "a number in (0, 1], such as 0.01"
         share = require_number("share", self.share, meaning)
         if not 0.0 < share <= 1.0:
-            raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
+            raise InvalidSetting(f"share is {share:g}, expected {meaning}. {EVERY}")
         freeze(self, share=share, **_waiting(self.at_least, self.per_successor))
 
     @property

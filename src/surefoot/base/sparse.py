@@ -83,7 +83,10 @@ def sparse_table(name: str, given: Any, H: int | None, keep_zeros: bool = False)
     if H is not None and require_integer("H", H, 1, InvalidModel) > LONGEST:
         raise InvalidModel(f"H is {H}, expected at most {LONGEST} steps.")
     if by_step and H not in (None, len(matrices)):
-        raise InvalidModel(f"{name} has {len(matrices)} matrices, expected one for each of the H = {H} steps.")
+        raise InvalidModel(
+            f"{name} has {len(matrices)} matrices, expected one for each of the H = {H} steps, (S*A, S): row s*A + a "
+            "is of state s and action a. Matrices of one action each must be put together so."
+        )
     if not by_step and H is None:
         raise InvalidModel(f"{name} is one sparse matrix for all steps: give their number with H=...")
     S, A = _sizes(name, matrices)

@@ -114,7 +114,8 @@ class TabularMDP(FrozenRecord, InUserUnits):
         if (problem.S, problem.A) != (S, A):
             raise InvalidModel(
                 f"{word} is for S = {problem.S}, A = {problem.A}, but P is for S = {S}, A = {A}. Expected "
-                f"{word} of shape {(steps, S, A, S)[: axes + 1]}, or another P: with all next states of every pair."
+                f"{word} of shape {(steps, S, A, S)[: axes + 1]}, or another P: (S, A, S) for every pair, or a sparse "
+                "matrix (S*A, S) whose row s*A + a is of state s and action a."
             )
         mean = problem.r_rows
         if table is not None:

@@ -74,7 +74,7 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         (sparse(EVEN * (1 + 1e-7)), {}, "Rows must be .* These nearly are: were they rounded"),
         (sparse(EVEN.astype(complex)), {}, "P has dtype complex128, expected numbers"),
         (sparse(), {"H": None}, "P is one sparse matrix for all steps: give their number with H"),
-        ([sparse()] * 2, {}, "P has 2 matrices, expected one for each of the H = 3 steps"),
+        ([sparse()] * 2, {}, "P has 2 matrices, expected one for each of the H = 3 steps, .* row s\\*A \\+ a is of"),
         ([sparse(), EVEN, sparse()], {}, r"P\[1\] is of type ndarray, expected scipy.sparse matrices"),
         (
             [sparse(), sparse(EVEN[:4]), sparse()],
