@@ -23,6 +23,7 @@ from surefoot.agents.replanning import (
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.agents.work import (
+    BACKUPS_OF_A_BISECTION,
     PlanWork,
     box_steps,
     drawn_steps,
@@ -229,7 +230,7 @@ def test_settings_of_the_rules():
                 InvalidSetting, match=r"per_successor is .* expected a number of episodes from 0 to 10000"
             ):
                 kind(number, 1, wrong)
-    assert Growth(1.5, 1, 1000).per_successor == 1000.0 and Blocks(0.5, 1, 0).per_successor == 0.0
+    assert Growth(1.5, 1, 10_000).per_successor == 10_000.0 and Blocks(0.5, 1, 0).per_successor == 0.0
     assert str(Growth(1.5, 1, 0.25)) == "Growth(factor=1.5, per_successor=0.25)"
     assert str(Blocks(0.5, 2, 3)) == "Blocks(share=0.5, at_least=2, per_successor=3.0)"
     assert str(Growth(1.5)) == "Growth(factor=1.5)" and str(Growth(1.5, 3)) == "Growth(factor=1.5, at_least=3)"
@@ -296,7 +297,7 @@ def test_the_work_of_tables_linear_programs_and_drawn_worlds():
     assert box_steps(known) == 360 * (720 + 15_000) / 45_000
     assert drawn_steps(known, 2, 3000) == 2 + 3 + 2 * 1500 / 8000
     assert drawn_steps(Problem(np.zeros((64, 1)), H=7), 1, 3000) == 7 + 3 + 7 * 3000 / 8000
-    assert drawn_steps(Problem(np.zeros((65, 1)), H=7), 1, 3000) == 14 + 3 + 7 * 3000 / 8000  # lists
+    assert drawn_steps(Problem(np.zeros((65, 1)), H=7), 1, 3000) == 21 + 3 + 7 * 3000 / 8000  # lists
 
 
 def test_the_work_of_tables_of_counts_and_rewards_by_next_state():
@@ -315,6 +316,10 @@ def test_the_work_of_tables_of_counts_and_rewards_by_next_state():
     assert steps(65, r_next=dense) == pytest.approx(steps(65) + 65 * 2 * 65 * 2 * 4 / 5000)
     few = scipy.sparse.csr_array(([0.5, 0.5, 0.5], ([0, 7, 7], [1, 2, 3])), shape=(130, 65))
     assert steps(65, r_next=few) == pytest.approx(steps(65) + 3 * 2 * 4 / 5000)
+    by_step = PlanWork(2.0).steps(Problem(None, r_next=[few] * 5, units=Units(0.0, 1.0)), 1)
+    assert by_step == pytest.approx(steps(65) + 3 * 2 * 4 / 5000)  # each step reads its own
+    assert steps(20, r_next=np.zeros((20, 2, 20))) == steps(20)
+    assert BACKUPS_OF_A_BISECTION == 0.3
 
 
 @pytest.mark.parametrize(

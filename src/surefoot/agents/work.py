@@ -95,5 +95,5 @@ def box_steps(problem: Problem) -> float:
 def drawn_steps(problem: Problem, rows: int, weights: int) -> float:
     """Return the steps of drawing a world with so many weights in so many rows, and of its best policy."""
     H = problem.H
-    per_step = 2 if problem.S > MOST_IN_A_TABLE else 1  # to look into lists takes longer
+    per_step = 3 if problem.S > MOST_IN_A_TABLE else 1  # to look into lists takes longer
     return per_step * H + weights / DRAWN_PER_STEP + H * weights / (rows * READ_PER_STEP)

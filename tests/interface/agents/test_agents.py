@@ -153,7 +153,7 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 6)  # 5.4
     one_each = np.eye(70, dtype=bool)[:, None].repeat(4, 1)  # over lists only possible next states are drawn
     few = sf.Problem(np.full((70, 4), 0.5), H=5, stationary=True, support=one_each)
-    assert sf.Thompson(few).steps(True) == 10 + 280 / 1000 + 5 * 280 / 8000
+    assert sf.Thompson(few).steps(True) == 15 + 280 / 1000 + 5 * 280 / 8000
     few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
     assert sf.Thompson(few).steps(True) == 5 + 64 * 4 * 64 / 1000 + 5 * 64 * 4 * 64 / 8000
     assert sf.StepMix(*given, pooled=True, bisections=20).plan_work.backups == 2 + 5 / 2 + 20 * 0.3
