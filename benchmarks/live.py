@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import gymnasium
 import numpy as np
+import scipy.sparse
 from scaling import world_of
 from table import Row, at_most, plain
 
@@ -25,6 +26,7 @@ WORLDS = (  # tables up to 64 states, lists above
     ("random", {"S": 30, "A": 2, "H": 50, "stationary": True}),  # every state may follow every pair
     ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
+    ("random", {"S": 18, "A": 4, "H": 100, "stationary": True}),
     ("grid-traps", {"rows": 23, "columns": 22, "H": 20}),
     ("grid-traps", {"rows": 71, "columns": 71, "H": 20}),
     ("call-centre", {"lines": 40, "desks": 20, "hours": 12, "H": 12}),
@@ -38,6 +40,7 @@ SMALL_WORLDS = (
     ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
 )
+TOLD_SIZES = ((30, 3, 20, 3), (60, 3, 15, 3), (300, 3, 15, 40), (900, 4, 30, 3))  # S, A, H, successors of a pair
 ALIKE_EPISODES = 2_000
 MOST_FOR_DOPE = 10  # states: its linear programs take minutes above
 MOST_SHARE = 0.5
@@ -48,31 +51,30 @@ SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
 
 def time_of_live_episodes() -> list[Row]:
     return [
-        *shares(WORLDS, splices),
-        *shares(SMALL_WORLDS, others),
+        *itertools.chain(*(shares(sf.world(name, **settings), name, splices) for name, settings in WORLDS)),
+        *itertools.chain(*(shares(sf.world(name, **settings), name, others) for name, settings in SMALL_WORLDS)),
+        *itertools.chain(*(shares(told(*sizes), "", masked) for sizes in TOLD_SIZES)),
         *plans_that_change_nothing(),
         *simulated(),
         taxi(),
     ]
 
 
-def shares(worlds: tuple, agents) -> list[Row]:
-    """The share of planning, of every agent in every world."""
+def shares(world: sf.TabularMDP, name: str, agents) -> list[Row]:
+    """The share of planning, of every agent in a world."""
     rows = []
-    for name, settings in worlds:
-        world = sf.world(name, **settings)
-        for item, agent in agents(world).items():
-            rule = agent.replan_rule
-            episodes = max(AT_LEAST, getattr(rule, "at_least", 1) + 1)
-            agent.plan(sf.Counts.zeros(world.problem, agent.pooled), np.random.default_rng(0))  # compiles
-            planning, acting, plans, episodes = timed(world, agent, episodes)
-            where = f"({world.S:,}, {world.A}, {world.H}), {name}"
-            note = (
-                f"{episodes} episodes, {plans} plans of {1e3 * planning / plans:.2g} ms, "
-                f"{1e6 * acting / episodes / world.H:.0f} us a step, {rule}"
-            )
-            share = planning / (planning + acting)
-            rows.append(at_most(f"{item}: share of planning, live", where, share, "", MOST_SHARE, note))
+    for item, agent in agents(world).items():
+        rule = agent.replan_rule
+        episodes = max(AT_LEAST, getattr(rule, "at_least", 1) + 1)
+        agent.plan(sf.Counts.zeros(agent.problem, agent.pooled), np.random.default_rng(0))  # compiles
+        planning, acting, plans, episodes = timed(world, agent, episodes)
+        where = f"({world.S:,}, {world.A}, {world.H}) {name}".strip()
+        note = (
+            f"{episodes} episodes, {plans} plans of {1e3 * planning / plans:.2g} ms, "
+            f"{1e6 * acting / episodes / world.H:.0f} us a step, {rule}"
+        )
+        share = planning / (planning + acting)
+        rows.append(at_most(f"{item}: share of planning, live", where, share, "", MOST_SHARE, note))
     return rows
 
 
@@ -81,11 +83,42 @@ def splices(world: sf.TabularMDP) -> dict:
     return {kind.name: kind(*given, delta=0.1, pooled=world.stationary) for kind in (sf.EpsMix, sf.StepMix)}
 
 
+def told(S: int, A: int, H: int, successors: int) -> sf.TabularMDP:
+    """A sparse world whose rewards depend on the next state."""
+    rng = np.random.default_rng(0)
+    states, p = rng.integers(0, S, (S * A, successors)), rng.dirichlet(np.ones(successors), S * A)
+    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(S * A), successors), states.ravel())), shape=(S * A, S))
+    r_next = scipy.sparse.csr_array((rng.random(P.nnz), P.indices, P.indptr), shape=P.shape)
+    return sf.TabularMDP(P, r_next=r_next, H=H)
+
+
+def masked(world: sf.TabularMDP) -> dict:
+    """Agents that are told rewards by next state, and possible next states; and those with a relative floor."""
+    S, A, H = world.S, world.A, world.H
+    pi_b = sf.uniform(H, S, A)
+    pair, state, p = world.entries(0)
+    support = scipy.sparse.csr_array((p, (pair, state)), shape=(S * A, S))
+    r = np.random.default_rng(1).random((S, A))
+    knowing = {
+        "rewards by next state": world.problem,
+        "a mask": sf.Problem(r, H=H, support=support, stationary=True),
+    }
+    floors = {"": 0.9 * world.at_start(sf.policy_value(world, pi_b)[0]), ", relative": sf.Relative(0.1)}
+    return {
+        f"{kind.name}{relative}, {what}": kind(problem, pi_b, floor, delta=0.1, pooled=True)
+        for kind, (relative, floor), (what, problem) in itertools.product(
+            (sf.EpsMix, sf.StepMix), floors.items(), knowing.items()
+        )
+    }
+
+
 def others(world: sf.TabularMDP) -> dict:
     """Rivals, and an explorer that draws worlds. A box of no width lets linear programs be solved from the start."""
     given, pooled = (world.problem, world.baseline, world.suggested_floor), {"delta": 0.1, "pooled": world.stationary}
     value = {"baseline_value": world.at_start(sf.policy_value(world, world.baseline)[0])}
+    below = sf.Below(max(value["baseline_value"] - world.suggested_floor, 1e-3))
     thompson = sf.Thompson(world.problem)
+    optpess = sf.OptPessLP(*given, episodes=20_000, scale=1e-9, **value, **pooled)
     agents = {
         "EpsMix, Thompson": sf.EpsMix(*given, explorer=thompson, **pooled),
         "BPI-UCBVI": sf.BPIUCBVI(world.problem, **pooled),
@@ -94,7 +127,10 @@ def others(world: sf.TabularMDP) -> dict:
         "conservative UCBVI": sf.ConservativeUCBVI(*given, **value, **pooled),
         "UCBVI": sf.UCBVI(world.problem, episodes=20_000, **pooled),
         "Reward-free safe RL": sf.RewardFreeSafeRL(*given, **value, **pooled),
-        "OptPess-LP, scaled": sf.OptPessLP(*given, episodes=20_000, scale=1e-9, **value, **pooled),
+        "OptPess-LP, scaled": optpess,
+        "Budget-Exploration, OptPess-LP inside": sf.BudgetExploration(*given, learner=optpess, **pooled),
+        "EpsMix, relative": sf.EpsMix(*given[:2], below, **pooled),
+        "StepMix, relative": sf.StepMix(*given[:2], below, **pooled),
     }
     if world.S <= MOST_FOR_DOPE:
         agents["DOPE, scaled"] = sf.DOPE(*given, episodes=20_000, scale=1e-9, **value, **pooled)

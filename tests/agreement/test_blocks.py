@@ -167,7 +167,7 @@ def test_drawing_past_the_crossing_is_rejected(case_of, assert_same_run, monkeyp
     other = [sf.simulate(case.world, growth, EPISODES, seed=seed) for seed in range(RUNS, 2 * RUNS)]
     assert p_value(described(runs), described(other)) > LEVEL
     monkeypatch.setattr(simulate, "loop_for", lambda agent, ledger=None: loops._block_by_block)
-    as_long = lambda rule, counts, H, returns: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)), None, 0)  # noqa: E731
+    as_long = lambda rule, counts, *given: Deadline(max(1, 2 * counts.episodes), np.zeros((0, 0)), None, 0)  # noqa: E731
     monkeypatch.setattr(schedule, "deadline", as_long)
     assert p_value(described(runs), drawn(case.world, growth)) <= LEVEL
 

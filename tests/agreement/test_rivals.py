@@ -15,6 +15,7 @@ from surefoot.numerics.lp import best_in_box, best_occupancy
 K = 10**5  # episodes inside the logarithms
 NAMES = ("dope", "optpess-lp", "budget-exploration", "told", "conservative-ucbvi", "ucbvi", "thompson", "own")
 RULES = {"every episode": sf.EveryEpisode(), "growth": sf.Growth(1.1)}
+BY_ITERATIONS = sf.Blocks(0.01, per_iteration=0.5)
 LP_AGENTS = {"dope": sf.DOPE, "optpess-lp": sf.OptPessLP}
 
 
@@ -140,11 +141,39 @@ def test_the_rules_of_replanning_differ(name):
     assert every.counts != growth.counts
 
 
+@pytest.mark.parametrize("name", LP_AGENTS)
+def test_a_plan_is_kept_for_its_iterations(name):
+    """In a simulation, which otherwise plans more often, and in a learner, to the episode."""
+    world, _, _, floor = setting(False)
+    agent = build(name, replan=BY_ITERATIONS)
+    run = sf.simulate(world, agent, 300, seed=4, floor=floor)
+    at_once = sf.simulate(world, build(name, replan=sf.Blocks(0.01)), 300, seed=4, floor=floor)
+    assert run.counts != at_once.counts
+    learner, played = sf.Learner(agent, 5, run.counts.copy()), []
+    while len(set(map(id, played))) < 4:
+        continue_plan(learner, world, 1)
+        played.append(learner.plan)
+    second, third = list(dict.fromkeys(played))[1:3]
+    for plan in (second, third):  # each is played to its end
+        length = 1 + int(0.5 * plan.iterations)
+        assert length > 10
+        assert sum(other is plan for other in played) == length
+
+
+def test_the_iterations_of_an_agent_inside_count():
+    world, _, _, floor = setting(False)
+    inside = build("optpess-lp")
+    counts = sf.simulate(world, inside, 300, seed=4, floor=floor).counts.copy()
+    counts.basis = None
+    plan = sf.BudgetExploration(world.problem, inside.baseline, floor, learner=inside).plan(counts)
+    assert plan.iterations == inside.plan(counts).iterations > 20
+
+
 @pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
 def test_warm_starts_are_the_same_in_both(name, same):
     """Runs continue from the basis and the account of counts, and leave the counts alone."""
     world, _, _, floor = setting(False)
-    agent = build(name)
+    agent = build(name, replan=sf.Growth(1.1))
     first = sf.simulate(world, agent, 250, seed=4).counts
     before = first.copy()
     runs = [run(world, agent, 60, seed=5, floor=floor, counts=first) for run in (sf.simulate, sf.simulate_reference)]
@@ -162,6 +191,7 @@ def test_costs_of_ones_own_are_the_same_in_both(name, same):
     spent = float((sf.occupancy(world, baseline) * cost).sum())
     box = sf.BernsteinBox(1e-3) if name == "dope" else sf.HoeffdingBox(5e-5)
     settings = {"cost": cost, "budget": spent + 0.4, "baseline_cost": spent, "episodes": K, "bounds": box}
+    settings["replan"] = sf.Growth(1.1)
     agent = LP_AGENTS[name](world.problem, baseline, **settings)
     runs = [run(world, agent, 300, seed=4) for run in (sf.simulate, sf.simulate_reference)]
     same(*runs)
@@ -309,12 +339,18 @@ def continue_plan(learner, world, episodes):
     return out
 
 
-@pytest.mark.parametrize("name", ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"])
-@pytest.mark.parametrize("rule", ["growth", "every episode"])
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        *product(["growth", "every episode"], ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"]),
+        *product(["iterations"], LP_AGENTS),
+    ],
+)
 def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     """Saved in the middle of plans, and in the middle of an episode; the plan in force is made again from its basis."""
     world, _, _, _ = setting(False)
-    agent = build(name, replan=sf.Growth(1.3) if rule == "growth" else sf.EveryEpisode())
+    rules = {"growth": sf.Growth(1.3), "every episode": sf.EveryEpisode(), "iterations": BY_ITERATIONS}
+    agent = build(name, replan=rules[rule])
     episodes = 230 if name in LP_AGENTS else 60
     steady = sf.Learner(agent, 5)
     whole = continue_plan(steady, world, episodes)

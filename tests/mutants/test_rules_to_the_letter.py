@@ -21,13 +21,13 @@ from surefoot.agents.replanning import (
     usual,
 )
 from surefoot.agents.returns import Returns, returns_range
-from surefoot.agents.schedule import PlanInForce, must_replan
+from surefoot.agents.schedule import PlanInForce
 from surefoot.agents.work import (
     BACKUPS_OF_A_BISECTION,
     PlanWork,
-    box_steps,
+    box_iteration,
     drawn_steps,
-    occupancy_steps,
+    occupancy_iteration,
     splice_backups,
     table_steps,
 )
@@ -230,6 +230,11 @@ def test_settings_of_the_rules():
                 InvalidSetting, match=r"per_successor is .* expected a number of episodes from 0 to 10000"
             ):
                 kind(number, 1, wrong)
+        with pytest.raises(InvalidSetting, match=r"per_iteration is .* expected a number of episodes from 0 to 10000"):
+            Blocks(0.5, per_iteration=wrong)
+    assert Blocks(0.5, per_iteration=10_000).per_iteration == 10_000.0
+    assert str(Blocks(0.5, 2, 3, 0.25)) == "Blocks(share=0.5, at_least=2, per_successor=3.0, per_iteration=0.25)"
+    assert str(Blocks(0.5, per_iteration=1)) == "Blocks(share=0.5, per_iteration=1.0)"
     assert Growth(1.5, 1, 10_000).per_successor == 10_000.0 and Blocks(0.5, 1, 0).per_successor == 0.0
     assert str(Growth(1.5, 1, 0.25)) == "Growth(factor=1.5, per_successor=0.25)"
     assert str(Blocks(0.5, 2, 3)) == "Blocks(share=0.5, at_least=2, per_successor=3.0)"
@@ -248,18 +253,18 @@ def test_settings_of_the_rules():
 @pytest.mark.parametrize(
     ("S", "A", "H", "backups", "expected"),
     [
-        (1, 4, 1, 3.0, Growth(1.1, 4)),  # 12 / (2 + 1)
-        (2, 2, 30, 3.0, Growth(1.1, 1)),  # (12 + 2 2 3 29/40) / 32 = 0.65
-        (6, 10, 3, 1.0, Growth(1.1, 3)),  # (12 + 120/40) / 5 = 3
-        (6, 10, 3, 1.01, Growth(1.1, 4)),  # a bit more
-        (6, 2, 20, 22.0, Growth(1.1, 7)),  # (12 + 6 2 22 19/40) / 22 = 6.2
-        (18, 5, 3, 2.0, Growth(1.1, 5)),  # (12 + 360/40) / 5 = 4.2
-        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1250)),  # (12 + 380/500) / 5 = 2.6
-        (45, 5, 3, 2.0, Growth(1.1, 4, 4 / 1250)),  # 900 backups, 300 a step; (12 + 900/500 + 10125/4000) / 5 = 3.3
-        (41, 11, 3, 1.0, Blocks(0.1, 4, 2 / 1250)),  # 902
-        (25, 32, 3, 0.9375, Blocks(0.1, 4, 1.875 / 1250)),  # (12 + 1500/500 + 25 32 25/4000) / 5 = 4
-        (25, 32, 3, 0.938, Blocks(0.1, 5, 1.876 / 1250)),  # a bit more
-        (20_000, 5, 2, 1.5, Blocks(0.1, 78, 1.5 / 1000)),  # (12 + 150000/500) / 4
+        (1, 4, 1, 3.0, Growth(1.1, 3)),  # 30 / (10 + 1) = 2.7
+        (2, 2, 30, 3.0, Growth(1.1, 2)),  # (30 + 2 2 3 29 12/280) / 40 = 1.1
+        (4, 10, 6, 1.8, Growth(1.1, 3)),  # (30 + 360 14/280) / 16 = 3
+        (4, 10, 6, 1.81, Growth(1.1, 4)),  # a bit more
+        (6, 2, 20, 22.0, Growth(1.1, 11)),  # (30 + 6 2 22 19 16/280) / 30 = 10.6
+        (18, 5, 3, 2.0, Growth(1.1, 6)),  # (30 + 360 28/280) / 13 = 5.1
+        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1950)),  # (30 + 380/300 + 1805/1600) / 13 = 2.5
+        (45, 5, 3, 2.0, Growth(1.1, 4, 4 / 1950)),  # 900 backups, 300 a step; (30 + 900/300 + 10125/1600) / 13 = 3.03
+        (41, 11, 3, 1.0, Blocks(0.1, 4, 2 / 1950)),  # 902
+        (40, 8, 3, 0.46875, Growth(1.1, 3, 0.9375 / 1950)),  # (30 + 300/300 + 12800/1600) / 13 = 3
+        (40, 8, 3, 0.469, Growth(1.1, 4, 0.938 / 1950)),  # a bit more
+        (20_000, 5, 2, 1.5, Blocks(0.1, 45, 1.5 / 1800)),  # (30 + 150000/300) / 12 = 44.2
     ],
 )
 def test_the_usual_rule(S, A, H, backups, expected):
@@ -268,57 +273,76 @@ def test_the_usual_rule(S, A, H, backups, expected):
 
 
 def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
-    """Next states are seen at each step, and read at one. A reward to be bounded for each pair (and step): five take as
+    """Next states are seen at each step, and read at one. A reward to be bounded for each pair (and step): two take as
     long as a step."""
     known = Problem(np.zeros((20, 5)), H=5)
-    assert usual(known, PlanWork(3.0), False) == Growth(1.1, 3, 3.0 * 4 / (5 * 250 * 7))  # (12 + 1200/500) / 7 = 2.1
-    assert usual(known.forget(rewards=True), PlanWork(3.0), False).at_least == 17  # (14.4 + 500/5) / 7 = 16.3
-    assert usual(known.forget(rewards=True), PlanWork(3.0), True).at_least == 5  # (14.4 + 100/5) / 7 = 4.9
+    some = 30 + 1200 / 300 + 5 * 2000 / 1600
+    assert usual(known, PlanWork(3.0), False) == Growth(1.1, math.ceil(some / 15), 3.0 * 4 / (5 * 150 * 15))
+    assert usual(known.forget(rewards=True), PlanWork(3.0), False).at_least == math.ceil((some + 500 / 2) / 15) == 20
+    assert usual(known.forget(rewards=True), PlanWork(3.0), True).at_least == 6  # (35.25 + 100/2) / 15 = 5.7
 
 
 def test_the_usual_rule_with_work_beside_backups():
-    """Steps of a learner are added; more than 7.5 for each step of an episode are long, as 300 backups are."""
+    """Steps of a learner are added; more than 19 for each step of an episode are long, as 300 backups are."""
     known = Problem(np.zeros((4, 5)), H=2)
-    assert usual(known, PlanWork(2.0, 4.0), True) == Growth(1.1, 5)  # (12 + 40/40 + 4) / 4 = 4.25
-    assert usual(known, PlanWork(30.0, 15.0), True) == Growth(1.1, 11)  # 600 backups: (12 + 600/40 + 15) / 4 = 10.5
-    assert usual(known, PlanWork(30.01, 15.0), True) == Blocks(0.1, 11)
-    assert usual(known, PlanWork(0.0, 15.0), False) == Growth(1.1, 7)
-    assert usual(known, PlanWork(0.0, 15.01), False) == Blocks(0.1, 7)
-    assert PlanWork(2.0, 4.0).with_inner(PlanWork(1.5, 3.0, plans=2)) == PlanWork(3.5, 7.0, plans=3)
-    assert usual(known, PlanWork(2.0, 4.0, plans=3), True) == Growth(1.1, 11)  # (3 12 + 40/40 + 4) / 4 = 10.25
+    assert usual(known, PlanWork(2.0, 4.0), True) == Growth(1.1, 3)  # (30 + 40/20 + 4) / 12 = 3
+    assert usual(known, PlanWork(2.0, 4.01), True) == Growth(1.1, 4)
+    assert usual(known, PlanWork(30.0, 38.0), True) == Growth(1.1, 9)  # 600 backups: (30 + 600/20 + 38) / 12 = 8.2
+    assert usual(known, PlanWork(30.01, 38.0), True) == Blocks(0.1, 9)
+    assert usual(known, PlanWork(0.0, 38.0), False) == Growth(1.1, 6)
+    assert usual(known, PlanWork(0.0, 38.01), False) == Blocks(0.1, 6)
+    assert usual(known, PlanWork(2.0, 4.0, plans=3), True) == Growth(1.1, 8)  # (3 30 + 40/20 + 4) / 12 = 8
     many = Problem(np.zeros((20, 5)), H=3)  # with nothing to back up, next states that were seen do not matter
     assert usual(many, PlanWork(0.0, 1.0), True) == Growth(1.1, 3)
 
 
+def test_the_usual_rule_with_linear_programs():
+    """How many iterations they take, only the plan says: blocks, and so many episodes for each."""
+    known = Problem(np.zeros((4, 5)), H=2)
+    assert usual(known, PlanWork(2.0, 4.0, per_iteration=0.6), True) == Blocks(0.1, 3, 0.0, 0.6 / 12)
+    outer, inner = PlanWork(2.0, 4.0), PlanWork(1.5, 3.0, plans=2, per_iteration=0.25)
+    assert outer.with_inner(inner) == PlanWork(3.5, 7.0, plans=3, per_iteration=0.25)
+
+
 def test_the_work_of_tables_linear_programs_and_drawn_worlds():
     known = Problem(np.zeros((6, 5)), H=2)
-    assert table_steps(known) == 2 + 2 * 6 * 5 * 6 / 2500
-    assert occupancy_steps(known) == 60 * (12 + 200) / 850
-    assert box_steps(known) == 360 * (720 + 15_000) / 45_000
-    assert drawn_steps(known, 2, 3000) == 2 + 3 + 2 * 1500 / 8000
-    assert drawn_steps(Problem(np.zeros((64, 1)), H=7), 1, 3000) == 7 + 3 + 7 * 3000 / 8000
-    assert drawn_steps(Problem(np.zeros((65, 1)), H=7), 1, 3000) == 21 + 3 + 7 * 3000 / 8000  # lists
+    assert table_steps(known) == 5 + 2 * 6 * 5 * 6 / 1000
+    assert occupancy_iteration(known) == 0.75 + 12 * (20 * 5 + 5 * 6 + 4 * 6) / 20_000
+    assert box_iteration(known) == 0.75 + 360 / 700
+    assert drawn_steps(known, 2, 3000) == 5 + 7.5 + 2 * 1500 / 1200
+    assert drawn_steps(Problem(np.zeros((64, 1)), H=7), 1, 3000) == 17.5 + 7.5 + 7 * 3000 / 1200
+    assert drawn_steps(Problem(np.zeros((65, 1)), H=7), 1, 3000) == 52.5 + 7.5 + 7 * 3000 / 1200  # lists
+    by_next = [Problem(None, r_next=np.zeros((S, 1, S)), H=7) for S in (64, 65)]
+    assert [drawn_steps(paid, 1, 3000) for paid in by_next] == [17.5 + 7.5 + 17.5, 52.5 + 7.5 + 4 * 17.5]
 
 
-def test_the_work_of_tables_of_counts_and_rewards_by_next_state():
-    """4000 counts of a table above 18 states take a step, in every row; over lists, 5000 rewards in a backup of all."""
+def test_the_work_of_tables_of_counts_masks_and_rewards_by_next_state():
+    """1600 entries of a table above 18 states take a step, in every row; in a backup of all pairs, 2000 possible next
+    states or rewards, and 400 pairs with a mask."""
 
     def steps(S, rows=1, **settings):
-        return PlanWork(2.0).steps(Problem(np.zeros((S, 2)) if not settings else None, H=5, **settings), rows)
+        r = None if "r_next" in settings else np.zeros((S, 2))
+        return PlanWork(2.0).steps(Problem(r, H=5, **settings), rows)
 
-    assert steps(18) == 12 + 18 * 2 * 2 * 4 / 40
-    assert steps(19) == 12 + 19 * 2 * 2 * 4 / 500 + 19 * 2 * 19 / 4000
-    assert steps(64, 5) == pytest.approx(12 + 64 * 2 * 2 * 4 / 500 + 5 * 64 * 2 * 64 / 4000)
-    assert steps(65, 5) == 12 + 65 * 2 * 2 * 4 / 500
-    dense = np.zeros((64, 2, 64))
-    assert steps(64, r_next=dense) == steps(64)
-    dense = np.zeros((65, 2, 65))
-    assert steps(65, r_next=dense) == pytest.approx(steps(65) + 65 * 2 * 65 * 2 * 4 / 5000)
+    assert steps(18) == 30 + 18 * 2 * 2 * 4 * 28 / 280
+    assert steps(19) == pytest.approx(30 + 19 * 2 * 2 * 4 / 300 + 19 * 2 * 19 / 1600)
+    assert steps(64, 5) == pytest.approx(30 + 64 * 2 * 2 * 4 / 300 + 5 * 64 * 2 * 64 / 1600)
+    assert steps(65, 5) == pytest.approx(30 + 65 * 2 * 2 * 4 / 300)
+    for S, table in ((18, 0), (64, 3), (65, 0)):
+        dense, every = np.zeros((S, 2, S)), S * 2 * S * (S > 18)
+        once = table * S * 2 * S / 1600  # of each of three rows
+        assert steps(S, 3, r_next=dense) == pytest.approx(steps(S, 3) + once + every * 8 / 2000)
+        masked = 8 * (every / 2000 + 2 * S * (S > 18) / 400)
+        assert steps(S, 3, support=dense == 0) == pytest.approx(steps(S, 3) + once + masked)
+        both = steps(S, 3, support=dense == 0, r_next=dense)
+        assert both == pytest.approx(steps(S, 3) + 2 * once + masked + every * 8 / 2000)
     few = scipy.sparse.csr_array(([0.5, 0.5, 0.5], ([0, 7, 7], [1, 2, 3])), shape=(130, 65))
-    assert steps(65, r_next=few) == pytest.approx(steps(65) + 3 * 2 * 4 / 5000)
+    assert steps(65, r_next=few) == pytest.approx(steps(65) + 3 * 2 * 4 / 2000)
     by_step = PlanWork(2.0).steps(Problem(None, r_next=[few] * 5, units=Units(0.0, 1.0)), 1)
-    assert by_step == pytest.approx(steps(65) + 3 * 2 * 4 / 5000)  # each step reads its own
-    assert steps(20, r_next=np.zeros((20, 2, 20))) == steps(20)
+    assert by_step == pytest.approx(steps(65) + 3 * 2 * 4 / 2000)  # each step reads its own
+    one = scipy.sparse.csr_array((np.ones(130), (np.arange(130), np.zeros(130, dtype=int))), shape=(130, 65))
+    for lists in (one, [one] * 5):
+        assert steps(65, support=lists) == pytest.approx(steps(65) + 8 * (130 / 2000 + 130 / 400))
     assert BACKUPS_OF_A_BISECTION == 0.3
 
 
@@ -369,8 +393,12 @@ def test_episodes_for_each_next_state_that_was_seen(lists):
     assert seen.transitions.seen == 7
     assert kernel_seen(seen.transitions.for_kernels) == 7
     for rule in (Growth(1.1, 2, 0.5), Blocks(0.1, 2, 0.5)):
-        assert episodes_of(rule, seen) == 5 == episodes_of(rule, Counts(2 * n_sas))
-    assert episodes_of(Growth(1.1, 2), seen) == 2 and episodes_of(EveryEpisode(), seen) == 1
+        assert episodes_of(rule, seen, 0) == 5 == episodes_of(rule, Counts(2 * n_sas), 0)
+    assert episodes_of(Growth(1.1, 2), seen, 99) == 2 and episodes_of(EveryEpisode(), seen, 99) == 1
+    with_iterations = Blocks(0.1, 2, 0.5, 0.3)
+    assert [episodes_of(with_iterations, seen, n) for n in (0, 3, 4, 10, 1000)] == [5, 5, 6, 8, 305]
+    assert deadline(with_iterations, seen, 2, iterations=10).episodes == 13 + 8
+    assert deadline(Blocks(1.0, 2, 0.5, 0.3), seen, 2, iterations=10).episodes == 13 + 13  # what is more
     assert deadline(Blocks(0.1, 2, 0.5), seen, 2).episodes == 13 + 5
     assert deadline(Growth(1.1, 2, 0.5), seen, 2).earliest == 13 + 5
 
@@ -436,8 +464,9 @@ def test_growth_of_returns_is_due():
     for n, ends in ((10, False), (14, False), (15, True), (16, True)):
         assert is_due(deadline(Growth(1.5), then, 2, True), returned(n, 1004, 500), 2) == ends
         assert not is_due(deadline(Growth(1.5), then, 2), returned(n, 1004, 500), 2)
-        assert must_replan(Handmade(Growth(1.5), return_range=(0, 1)), then, returned(n, 1004, 500)) == ends
-        assert not must_replan(Handmade(Growth(1.5)), then, returned(n, 1004, 500))
+        by_returns, by_visits = Handmade(Growth(1.5), return_range=(0, 1)), Handmade(Growth(1.5))
+        assert (PlanInForce.begin(by_returns, lasting(None), then).next(returned(n, 1004, 500)) is None) == ends
+        assert PlanInForce.begin(by_visits, lasting(None), then).next(returned(n, 1004, 500)) is not None
     assert is_due(deadline(Growth(1.5), then, 2, True), returned(10, 1500, 500), 2)  # visits count as before
     for rule in (EveryEpisode(), Blocks(0.25)):
         assert deadline(rule, then, 2, True).returns is None
@@ -477,8 +506,9 @@ class Handmade:
         return self.following
 
 
-def lasting(episodes):
-    return Plan(np.full((2, 1, 2), 0.5), "optimistic", 0, 1.0, 0.0, 2.0, [0.0], "no floor", max_episodes=episodes)
+def lasting(episodes, iterations=0):
+    settings = {"max_episodes": episodes, "iterations": iterations}
+    return Plan(np.full((2, 1, 2), 0.5), "optimistic", 0, 1.0, 0.0, 2.0, [0.0], "no floor", **settings)
 
 
 @pytest.mark.parametrize("make", [PlanInForce.begin, PlanInForce.remembered])
@@ -509,5 +539,18 @@ def test_what_continues_a_plan():
     assert second.next(counts(90, 20)) is None  # the rule counts from the plan that was computed
     remembered = PlanInForce.remembered(agent, lasting(5), then)
     assert remembered.next(counts(61, 20)).plan is following
-    assert not must_replan(agent, then, counts(61, 20))
-    assert must_replan(agent, then, counts(90, 20))
+    assert remembered.next(counts(90, 20)) is None
+
+
+@pytest.mark.parametrize("make", [PlanInForce.begin, PlanInForce.remembered])
+def test_a_plan_of_many_iterations_is_kept_for_long(make):
+    """A block of 8 episodes after 80, and of 3 + 0.5 30 = 18 where its linear programs took 30 iterations."""
+    then = counts(60, 20)
+    for iterations, length in ((0, 8), (9, 8), (12, 9), (30, 18)):
+        plan = lasting(None, iterations)
+        in_force = make(Handmade(Blocks(0.1, 3, per_iteration=0.5)), plan, then)
+        assert in_force.episodes_left(then) == length
+        assert in_force.next(counts(60 + length - 1, 20)) is in_force
+        assert in_force.next(counts(60 + length, 20)) is None
+        # Control: without a word on iterations, the plan is kept as any other.
+        assert make(Handmade(Blocks(0.1, 3)), plan, then).episodes_left(then) == 8

@@ -87,9 +87,9 @@ class Thompson:
         self._require_few(rows)
         place, state, n = counts.entries
         possible = filled(p.as_mask, rows * S * A, S, S)
-        lists = list_of(possible)
-        at, seen = looked_up(place * S + state, lists * S + possible.state)
-        visits = np.where(seen, n[at], 0) if len(n) else np.zeros(len(lists))
+        lists, visits = list_of(possible), np.zeros(len(possible.state))
+        at, listed = looked_up(lists * S + possible.state, place * S + state)
+        visits[at[listed]] = n[listed]
         weights = rng.standard_gamma(visits + self.prior) + 1e-300
         return Frequencies.of(Lists.of(Entries(lists, possible.state, weights), (rows, S, A)))
 

@@ -44,6 +44,7 @@ class Plan(FrozenRecord):
     - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
     - entry: what each of its episodes enters in the counts' account of certified values (rescaled); None: nothing
     - basis: where the next linear program may begin
+    - iterations: how many the simplex method took for it, by which a plan that took long is kept for long
     - label: what `draw` gives an episode that the agent's baseline plays, by which its returns are recognised as
       evidence; None: nobody says
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm
@@ -62,6 +63,7 @@ class Plan(FrozenRecord):
     max_episodes: int | None
     entry: float | None
     basis: Ints | None
+    iterations: int
     alarm: str | None
     label: str | None
     last_toss: list[str] = field(init=False)  # a digest of the generator's state at the last toss of the coin, if any
@@ -82,6 +84,7 @@ class Plan(FrozenRecord):
         max_episodes: int | None = None,
         entry: float | None = None,
         basis: Ints | None = None,
+        iterations: int = 0,
         alarm: str | None = None,
         label: str | None = None,
         lasts: int | None = None,
@@ -112,6 +115,7 @@ class Plan(FrozenRecord):
             else require_integer("max_episodes", max_episodes, 1, InvalidSetting),
             entry=entry,
             basis=basis,
+            iterations=require_integer("iterations", iterations, 0, InvalidSetting),
             alarm=alarm,
             label=label,
             last_toss=[],

@@ -21,7 +21,7 @@ from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
 MOST_FACTOR = 1000.0  # times any number of visits that can be counted, it is still an integer of 64 bits
-LONG_BACKUPS, LONG_STEPS = 300, 7.5  # for each step of an episode: where a plan takes more of either, it is long
+LONG_BACKUPS, LONG_STEPS = 300, 19  # for each step of an episode: where a plan takes more of either, it is long
 EVERY = "To plan before every episode, say sf.EveryEpisode()."
 
 
@@ -73,19 +73,22 @@ class Blocks:
     Only this rule lets a simulation draw a whole block at once with the law of the loop: nothing that happens in a
     block decides when it ends. `at_least` is the smallest number of episodes in a block, where a plan takes so much
     longer than an episode that many early plans would not pay (docs/scaling.md); `per_successor` is how many more for
-    each next state of a pair that was seen.
+    each next state of a pair that was seen, and `per_iteration` for each iteration of the linear programs that the plan
+    took.
     """
 
     share: float = 0.01
     at_least: int = 1
     per_successor: float = 0.0
+    per_iteration: float = 0.0
 
     def __post_init__(self) -> None:
         meaning = "a number in (0, 1], such as 0.01"
         share = require_number("share", self.share, meaning)
         if not 0.0 < share <= 1.0:
             raise InvalidSetting(f"share is {share:g}, expected {meaning}. {EVERY}")
-        freeze(self, share=share, **_waiting(self.at_least, self.per_successor))
+        more = _more("per_iteration", self.per_iteration)
+        freeze(self, share=share, per_iteration=more, **_waiting(self.at_least, self.per_successor))
 
     @property
     def rule(self) -> "kernels.ReplanRule":
@@ -95,7 +98,8 @@ class Blocks:
     @property
     def identity(self) -> str:
         """The text by which the rule is recognised in saved files."""
-        return f"Blocks(share={self.share!r}{_waiting_text(self.at_least, self.per_successor)})"
+        more = "" if self.per_iteration == 0.0 else f", per_iteration={self.per_iteration!r}"
+        return f"Blocks(share={self.share!r}{_waiting_text(self.at_least, self.per_successor)}{more})"
 
     def __repr__(self) -> str:
         return self.identity.replace("Blocks", type(self).__qualname__)
@@ -109,11 +113,16 @@ def _waiting(at_least: object, per_successor: object) -> dict[str, float]:
     least = require_integer("at_least", at_least, 1, InvalidSetting)
     if least > LARGEST_COUNT:
         raise InvalidSetting(f"at_least is {least}, expected a number of episodes up to 2^53.")
+    return {"at_least": least, "per_successor": _more("per_successor", per_successor)}
+
+
+def _more(name: str, value: object) -> float:
+    """Return how many episodes more a plan is in force, for each thing that makes it longer."""
     meaning = "a number of episodes from 0 to 10000"
-    more = require_number("per_successor", per_successor, meaning)
+    more = require_number(name, value, meaning)
     if not 0.0 <= more <= 10_000.0:
-        raise InvalidSetting(f"per_successor is {more:g}, expected {meaning}.")
-    return {"at_least": least, "per_successor": more}
+        raise InvalidSetting(f"{name} is {more:g}, expected {meaning}.")
+    return more
 
 
 def _waiting_text(at_least: int, per_successor: float) -> str:
@@ -128,8 +137,8 @@ FORMER_DEFAULTS: tuple[Replan, ...] = (Growth(), Blocks(0.1))
 
 def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:
     """Return the default rule: a plan is in force for at least as many episodes as take as long as it takes to make,
-    and then until the visits of some pair have grown by a tenth; where a plan is long, until there are a tenth more
-    episodes, which is rarer: at most 24 plans are made while their number grows tenfold.
+    and then until the visits of some pair have grown by a tenth; where a plan is long, or solves linear programs, until
+    there are a tenth more episodes, which is rarer: at most 24 plans are made while their number grows tenfold.
 
     Either way some pair that was played since the last plan has a tenth more visits, or its first, or the baseline has
     a tenth more returns: a plan is made when what it rests on has changed. Work is counted, not timed (`PlanWork`). An
@@ -139,13 +148,15 @@ def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:
     H, rows = problem.H, 1 if pooled else problem.H
     at_least = math.ceil(work.steps(problem, rows) / (STEPS_OF_AN_EPISODE + H))
     per_successor = work.episodes_per_successor(problem, rows)
-    long = work.made(problem) > LONG_BACKUPS * H or work.further > LONG_STEPS * H
-    return Blocks(0.1, at_least, per_successor) if long else Growth(1.1, at_least, per_successor)
+    per_iteration = work.episodes_per_iteration(problem)
+    long = work.made(problem) > LONG_BACKUPS * H or work.further > LONG_STEPS * H or per_iteration > 0.0
+    return Blocks(0.1, at_least, per_successor, per_iteration) if long else Growth(1.1, at_least, per_successor)
 
 
-def episodes_of(replan: Replan, counts: Counts) -> int:
-    """Return for how many episodes a plan from these counts is in force, at least."""
-    return fewest_episodes(replan, counts.transitions.seen if replan.rule.per_successor > 0.0 else 0)
+def episodes_of(replan: Replan, counts: Counts, iterations: int) -> int:
+    """Return for how many episodes a plan from these counts, of so many iterations, is in force, at least."""
+    more = int(replan.per_iteration * iterations) if isinstance(replan, Blocks) else 0
+    return more + fewest_episodes(replan, counts.transitions.seen if replan.rule.per_successor > 0.0 else 0)
 
 
 def fewest_episodes(replan: Replan, seen: float) -> int:
@@ -176,9 +187,10 @@ class Deadline(NamedTuple):
     earliest: int  # but not before so many episodes are counted
 
 
-def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False) -> Deadline:
-    """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?"""
-    counted, at_least = counts.total // H, episodes_of(replan, counts)
+def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False, iterations: int = 0) -> Deadline:
+    """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?
+    `iterations`: of the linear programs that the plan took."""
+    counted, at_least = counts.total // H, episodes_of(replan, counts, iterations)
     length = block_length(replan, counted, at_least)
     returns = None
     if by_returns and replan.rule.growth < math.inf:

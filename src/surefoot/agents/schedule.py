@@ -31,7 +31,9 @@ class PlanInForce:
     def begin(cls, agent: CountingAgent, plan: Plan, counts: Counts) -> Self:
         """Return a plan that was just computed from these counts."""
         now = _episodes(agent, counts)
-        return cls(agent, plan, now, _deadline(agent, counts), now)
+        by_returns = agent.return_range is not None
+        end = deadline(agent.replan_rule, counts, agent.problem.H, by_returns, plan.iterations)
+        return cls(agent, plan, now, end, now)
 
     @classmethod
     def remembered(cls, agent: CountingAgent, plan: Plan, computed_from: Counts) -> Self:
@@ -63,16 +65,6 @@ class PlanInForce:
     def episodes_before_growth_counts(self, counts: Counts) -> int:
         """Return for how many more episodes nothing that grows ends it; 0 or less: it may."""
         return self.end.earliest - _episodes(self.agent, counts)
-
-
-def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
-    """Does the rule end a plan of which only the counts that it was computed from are remembered?"""
-    return is_due(_deadline(agent, computed_from), counts, agent.problem.H)
-
-
-def _deadline(agent: CountingAgent, counts: Counts) -> Deadline:
-    """Return when a plan from these counts ends."""
-    return deadline(agent.replan_rule, counts, agent.problem.H, agent.return_range is not None)
 
 
 def _episodes(agent: CountingAgent, counts: Counts) -> int:

@@ -1,36 +1,44 @@
 """How long a plan takes: counted in steps of a Learner, not timed, so that the same seed gives the same bytes.
 
-A step is one `act` and one `observe`, about 50 microseconds. The numbers were measured (docs/scaling.md): they need not
+A step is one `act` and one `observe`, about 20 microseconds. The numbers were measured (docs/scaling.md): they need not
 be exact, because they only decide for how many episodes a plan is kept.
 """
 
 from typing import NamedTuple
 
+from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import FEW
 from surefoot.task.listed import rows_of
 from surefoot.task.problem import Problem
 from surefoot.task.transitions import MOST_IN_A_TABLE
 
-# What takes as long as one step, about: so many backups of a pair, up to FEW states and above; above, so many next
-# states that were seen, in a backup; so many bounds of an unknown reward; so many entries of a table of all next
-# states, when a plan fills and reads it; so many weights that are drawn, and that are read.
-SEARCHES_PER_STEP, BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, REWARDS_PER_STEP = 40, 500, 250, 5
-ENTRIES_PER_STEP, DRAWN_PER_STEP, READ_PER_STEP = 2_500, 1_000, 8_000
-PAID_PER_STEP, COUNTS_PER_STEP = 5_000, 4_000  # rewards by next state, in a backup; counts of a table, once
+# What takes as long as one step, about: so many next states, and ten more for each backup of a pair, up to FEW states;
+# above, so many backups, and so many next states that were seen, in a backup; so many bounds of an unknown reward; so
+# many entries of a table of all next states, when a plan fills and reads it; so many weights that are drawn, and that
+# are read.
+SEARCHED_PER_STEP, BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, REWARDS_PER_STEP = 280, 300, 150, 2
+ENTRIES_PER_STEP, DRAWN_PER_STEP, READ_PER_STEP = 1_000, 400, 1_200
+# Above FEW states: so many next states of a mask or of a reward by next state, in a backup; so many pairs with a mask,
+# in a backup; so many entries of a table of counts, of a mask or of rewards, once.
+LISTED_PER_STEP, MASKED_PER_STEP, COUNTS_PER_STEP = 2_000, 400, 1_600
 BACKUPS_OF_A_BISECTION = 0.3  # of the weight of a step mixture
-STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 12, 2  # beside its backups; beside its own steps
+STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 30, 10  # beside its backups; beside its own steps
+STEPS_OF_A_TABLE = 2.5  # for each step of an episode, however few its entries are
+STEPS_OF_AN_ITERATION = 0.75  # of the simplex method, however small the linear program is
 
 
 class PlanWork(NamedTuple):
     """What a plan consists of."""
 
     backups: float  # how often each pair is backed up at each step but the last, after which nothing comes, about
-    further: float = 0.0  # what else it takes, in steps of a Learner: tables, linear programs, an explorer
+    further: float = 0.0  # what else it takes, in steps of a Learner: tables, an explorer
     plans: int = 1  # of its own, and of agents inside
+    per_iteration: float = 0.0  # steps that an iteration of its linear programs takes; how many these are, a plan says
 
     def with_inner(self, inner: "PlanWork") -> "PlanWork":
-        """Return this work and that of an agent inside, which makes a whole plan of its own."""
-        return PlanWork(self.backups + inner.backups, self.further + inner.further, self.plans + inner.plans)
+        """Return this work, which has no linear program, and that of an agent inside, which makes a whole plan."""
+        backups, further = self.backups + inner.backups, self.further + inner.further
+        return PlanWork(backups, further, self.plans + inner.plans, inner.per_iteration)
 
     def made(self, problem: Problem) -> float:
         """Return how many backups of pairs that is in all."""
@@ -39,11 +47,10 @@ class PlanWork(NamedTuple):
     def steps(self, problem: Problem, rows: int) -> float:
         """Return how many steps a plan takes, but for the next states that were seen; `rows` of counts."""
         rewards = 0.0 if problem.unknown_rows is None else rows * problem.S * problem.A / REWARDS_PER_STEP
-        by_next = _paid_by_next(problem) * self.backups * (problem.H - 1) / PAID_PER_STEP
-        table = rows * problem.S**2 * problem.A / COUNTS_PER_STEP if FEW < problem.S <= MOST_IN_A_TABLE else 0.0
-        per_step = SEARCHES_PER_STEP if problem.S <= FEW else BACKUPS_PER_STEP
-        made = self.made(problem) / per_step
-        return STEPS_OF_A_PLAN * self.plans + rewards + by_next + table + made + self.further
+        told = _told_once(problem, rows) + _told_in_a_backup(problem) * self.backups * (problem.H - 1)
+        per_backup = (problem.S + 10) / SEARCHED_PER_STEP if problem.S <= FEW else 1.0 / BACKUPS_PER_STEP
+        made = self.made(problem) * per_backup
+        return STEPS_OF_A_PLAN * self.plans + rewards + told + made + self.further
 
     def episodes_per_successor(self, problem: Problem, rows: int) -> float:
         """Return how many episodes take as long as reading one next state that was seen, in all backups of a plan."""
@@ -51,14 +58,36 @@ class PlanWork(NamedTuple):
             return 0.0
         return self.backups * (problem.H - 1) / (rows * SUCCESSORS_PER_STEP * (STEPS_OF_AN_EPISODE + problem.H))
 
+    def episodes_per_iteration(self, problem: Problem) -> float:
+        """Return how many episodes take as long as an iteration of its linear programs."""
+        return self.per_iteration / (STEPS_OF_AN_EPISODE + problem.H)
 
-def _paid_by_next(problem: Problem) -> float:
-    """Return how many rewards by next state each backup of all pairs reads, over lists."""
-    if problem.S <= MOST_IN_A_TABLE:
+
+def _told_once(problem: Problem, rows: int) -> float:
+    """Return the steps of reading tables of all next states: of the counts, a mask, and rewards by next state."""
+    if not FEW < problem.S <= MOST_IN_A_TABLE:
         return 0.0
-    if problem.paid_lists is None:
-        return 0.0 if problem.r_next_rows is None else float(problem.S**2 * problem.A)
-    return len(problem.paid_lists.state) / rows_of(problem.paid_lists, problem.S * problem.A)
+    tables = 1 + problem.knows_support + problem.pays_by_next
+    return tables * rows * problem.S**2 * problem.A / COUNTS_PER_STEP
+
+
+def _told_in_a_backup(problem: Problem) -> float:
+    """Return the steps that a mask, and rewards by next state, add to a backup of all pairs."""
+    pairs, steps = problem.S * problem.A, 0.0
+    if problem.S <= FEW:
+        return steps
+    if problem.as_mask is not None:
+        steps += pairs / MASKED_PER_STEP + _listed(problem.as_mask, pairs) / LISTED_PER_STEP
+    if problem.paid_lists is not None:
+        steps += _listed(problem.paid_lists, pairs) / LISTED_PER_STEP
+    elif problem.pays_by_next:
+        steps += pairs * problem.S / LISTED_PER_STEP
+    return steps
+
+
+def _listed(lists: Successors | PaidLists, pairs: int) -> float:
+    """Return how many next states are in the lists of a step."""
+    return len(lists.state) / rows_of(lists, pairs)
 
 
 def splice_backups(S: int, others: int, relative: bool, optimistic: bool) -> float:
@@ -76,24 +105,23 @@ def splice_backups(S: int, others: int, relative: bool, optimistic: bool) -> flo
 def table_steps(problem: Problem) -> float:
     """Return the steps of backward inductions over a table of all next states, (H, S, A, S), filled for a plan."""
     H, S, A = problem.H, problem.S, problem.A
-    return H + H * S * A * S / ENTRIES_PER_STEP
+    return STEPS_OF_A_TABLE * H + H * S * A * S / ENTRIES_PER_STEP
 
 
-def occupancy_steps(problem: Problem) -> float:
-    """Return the steps of a linear program over visits: H S A columns, H S rows. Begun at the last solution it takes a
-    sixth of that, unless what has been seen since leads far away."""
+def occupancy_iteration(problem: Problem) -> float:
+    """Return the steps of an iteration in a linear program over visits: H S A columns, H S rows, S + 2 in a column."""
     H, S, A = problem.H, problem.S, problem.A
-    return H * S * A * (H * S + 200) / 850
+    return STEPS_OF_AN_ITERATION + H * S * (20 * A + A * S + 4 * S) / 20_000
 
 
-def box_steps(problem: Problem) -> float:
-    """Return the steps of DOPE's linear program: about H S A S columns and as many rows."""
-    entries = problem.H * problem.S * problem.A * problem.S
-    return entries * (entries * problem.H + 15_000) / 45_000
+def box_iteration(problem: Problem) -> float:
+    """Return the steps of an iteration in DOPE's linear program: about H S A S columns and rows, 5 in a column."""
+    return STEPS_OF_AN_ITERATION + problem.H * problem.S * problem.A * problem.S / 700
 
 
 def drawn_steps(problem: Problem, rows: int, weights: int) -> float:
     """Return the steps of drawing a world with so many weights in so many rows, and of its best policy."""
     H = problem.H
-    per_step = 3 if problem.S > MOST_IN_A_TABLE else 1  # to look into lists takes longer
-    return per_step * H + weights / DRAWN_PER_STEP + H * weights / (rows * READ_PER_STEP)
+    lists = problem.S > MOST_IN_A_TABLE
+    per_step, read = 3.0 if lists else 1.0, 4.0 if lists and problem.pays_by_next else 1.0  # to look into lists is long
+    return STEPS_OF_A_TABLE * per_step * H + weights / DRAWN_PER_STEP + read * H * weights / (rows * READ_PER_STEP)

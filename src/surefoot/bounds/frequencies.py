@@ -20,6 +20,7 @@ class Frequencies(NamedTuple):
     pair: Ints  # s * A + a of each transition that was seen
     state: Ints
     n: AnyArray  # how often
+    p: Floats  # the frequency: n / n_sa
     n_sa: Ints  # (S, A)
     table: AnyArray | None  # (S, A, S): the counts again, where they are a table, which is summed as a whole
 
@@ -28,17 +29,12 @@ class Frequencies(NamedTuple):
         """Those of each row."""
         visits, (place, state, n) = transitions.n_sa, transitions.entries
         tables = transitions.n_sas if isinstance(transitions, Table) else [None] * len(visits)
-        pairs, found = visits[0].size, list[Frequencies]()
+        pairs, p, found = visits[0].size, n / visits.reshape(-1)[place], list[Frequencies]()
         ends = np.searchsorted(place, np.arange(len(visits) + 1) * pairs)
         for row, (n_sa, table) in enumerate(zip(visits, tables, strict=True)):
             here = slice(ends[row], ends[row + 1])
-            found.append(cls(place[here] - row * pairs, state[here], n[here], n_sa, table))
+            found.append(cls(place[here] - row * pairs, state[here], n[here], p[here], n_sa, table))
         return found
-
-    @property
-    def p(self) -> Floats:
-        """The frequency of each transition that was seen."""
-        return np.asarray(self.n / self.n_sa.reshape(-1)[self.pair])
 
     def mean(self, values: Floats, without: Floats | float) -> Floats:
         """Return the mean (S, A) of a value for each transition that was seen; `without` where nothing was."""

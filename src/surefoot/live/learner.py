@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
-from surefoot.agents.schedule import PlanInForce, must_replan
+from surefoot.agents.schedule import PlanInForce
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
@@ -185,7 +185,7 @@ class Learner:
     def _next_plan(self) -> Plan:
         """Return the plan in force, computed again if it is only remembered by its counts; or a new one."""
         counts, agent = self.counts, self._agent
-        if counts.planned is None or must_replan(agent, counts.planned, counts):
+        if counts.planned is None:
             return self._replan()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
         planned_at = self.episodes - (counts.total - counts.planned.total) // agent.problem.H

@@ -85,15 +85,19 @@ def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
     assert agent.pooled is False
-    others = {  # (12 + 25 3 2/40) / 5 of those that bound a baseline, too
-        sf.BPIUCBVI: Growth(1.1, 3),  # (12 + 25 2 2/40) / 5
-        sf.UCBVI: Growth(1.1, 4),  # (12 + 3 + 375/2500) / 5
-        sf.BPIUCBVIMenard: Growth(1.1, 4),
-        sf.OptPessLP: Growth(1.1, 7),  # a linear program: (12 + 3.15 + 75 (15 + 200)/850) / 5 = 6.8
-        sf.RewardFreeSafeRL: Blocks(0.1, 8),  # (12 + 2 3.15 + 75 (15 + 200)/850) / 5 = 7.5
-        sf.DOPE: Blocks(0.1, 30),  # (12 + 3.15 + 375 (3 375 + 15000)/45000) / 5 = 29.9
+    visits, box = (0.75 + 15 * (20 * 5 + 5 * 5 + 4 * 5) / 20_000) / 13, (0.75 + 375 / 700) / 13  # for each iteration
+    others = {
+        sf.BPIUCBVI: Growth(1.1, 3),  # (30 + 25 2 2 15/280) / 13 = 2.7
+        sf.UCBVI: Growth(1.1, 3),  # (30 + 7.5 + 375/1000) / 13 = 2.9
+        sf.BPIUCBVIMenard: Growth(1.1, 3),
+        sf.StepMix: Growth(1.1, 4),  # (30 + 25 3.5 2 15/280) / 13 = 3.03
+        sf.StepNoMix: Growth(1.1, 4),
+        sf.OptPessLP: Blocks(0.1, 3, per_iteration=visits),
+        sf.RewardFreeSafeRL: Blocks(0.1, 4, per_iteration=visits),  # (30 + 2 7.875) / 13 = 3.5
+        sf.DOPE: Blocks(0.1, 3, per_iteration=box),
     }
-    assert agent.replan_rule == others.get(type(agent), Growth(1.1, 4))
+    # (30 + 25 3 2 15/280) / 13 = 2.9 of those that bound a baseline, too
+    assert agent.replan_rule == others.get(type(agent), Growth(1.1, 3))
     assert make(replan=Blocks(0.1)).replan_rule == Blocks(0.1)
     assert "NOT CERTIFIED" not in str(agent.promise)
 
@@ -102,35 +106,35 @@ def test_defaults_are_for_people(make):
     ("kind", "floor", "S", "A", "H", "expected"),
     [
         # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices; at every step but
-        # the last. Up to 18 states 40 of them take as long as a step.
-        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, 4)),  # 12 / 3: of one step nothing is backed up
-        (sf.EpsMix, 0.1, 2, 2, 30, Growth(1.1)),  # (12 + 2 2 3 29/40) / 32 = 0.65
-        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 4)),  # (12 + 5 5 3 2/40) / 5 = 3.2
-        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 7)),  # (12 + 6 2 (2 + 20) 19/40) / 22 = 6.2
-        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 5)),  # (12 + 18 5 2 2/40) / 5 = 4.2
-        # Above, 500, and 250 next states that were seen in a backup; up to 64, a table of counts, 4000 a step.
-        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1250)),  # (12 + 19 5 2 2/500) / 5 = 2.6
-        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 23000)),
-        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 4)),
+        # the last. Up to 18 states one takes (S + 10)/280 steps.
+        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, 3)),  # 30 / 11 = 2.7: of one step nothing is backed up
+        (sf.EpsMix, 0.1, 2, 2, 30, Growth(1.1, 2)),  # (30 + 2 2 3 29 12/280) / 40 = 1.1
+        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 3)),  # (30 + 5 5 3 2 15/280) / 13 = 2.9
+        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 11)),  # (30 + 6 2 (2 + 20) 19 16/280) / 30 = 10.6
+        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 6)),  # (30 + 18 5 2 2 28/280) / 13 = 5.1
+        # Above, 1/300, and 150 next states that were seen in a backup; up to 64, a table of counts, 1600 a step.
+        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1950)),  # (30 + 19 5 2 2/300 + 19 5 19/1600) / 13 = 2.5
+        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 15000)),  # (30 + 20 2 3 89/300 + 0.5) / 100 = 0.7
+        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 3)),
         # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 4, 2 * 2 / 1250)),  # 45 5 2 2 = 300 3
-        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 4, 2 * 2 / 1250)),
-        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 8)),  # (12 + 10 3 (2 + 17/2) 16/40) / 19 = 7.3
-        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 8)),  # (12 + 10 3 (2 + 18/2) 17/40) / 20 = 7.6
-        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 7, 12 * 19 / 5500)),  # (12 + 116.7 + 64 4 64/4000) / 22 = 6.04
+        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 4, 2 * 2 / 1950)),  # 45 5 2 2 = 300 3
+        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 4, 2 * 2 / 1950)),
+        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 15)),  # (30 + 10 3 (2 + 17/2) 16 20/280) / 27 = 14.4
+        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 16)),  # (30 + 10 3 (2 + 18/2) 17 20/280) / 28 = 15.4
+        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 8, 12 * 19 / 4500)),  # (30 + 194.6 + 64 4 64/1600) / 30 = 7.8
         # Lists: half as long, and few splices.
-        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 5500)),
-        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 8, 1.5 * 19 / 5500)),  # (12 + 500 5 1.5 19/500) / 22 = 7.02
-        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 12, 2.5 * 19 / 5500)),  # (12 + 500 5 2.5 19/500) / 22 = 11.3
-        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 18, 4 * 19 / 5500)),
-        # Tables of all next states: 2500 entries a step, and a step for each of H.
-        (sf.UCBVI, None, 90, 2, 2, Growth(1.1, 7)),  # (12 + 2 + 2 90 2 90/2500) / 4 = 6.7
-        (sf.UCBVI, None, 91, 2, 2, Blocks(0.1, 7)),  # 2 + 2 91 2 91/2500 = 15.2, more than 7.5 for each of H
+        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 4500)),
+        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 9, 1.5 * 19 / 4500)),  # (30 + 500 5 1.5 19/300) / 30 = 8.9
+        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 15, 2.5 * 19 / 4500)),  # (30 + 500 5 2.5 19/300) / 30 = 14.2
+        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 23, 4 * 19 / 4500)),
+        # Tables of all next states: 1000 entries a step, and 2.5 steps for each of H.
+        (sf.UCBVI, None, 90, 2, 2, Growth(1.1, 6)),  # (30 + 5 + 2 90 2 90/1000) / 12 = 5.6
+        (sf.UCBVI, None, 91, 2, 2, Blocks(0.1, 6)),  # 5 + 2 91 2 91/1000 = 38.1, more than 19 for each of H
     ],
 )
 def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expected):
-    """A plan is in force for as many episodes as take as long as it took to make: 12 steps of a learner, and its
-    backups; an episode takes its steps, and two more. What is said is kept."""
+    """A plan is in force for as many episodes as take as long as it took to make: 30 steps of a learner, and its
+    backups; an episode takes its steps, and ten more. What is said is kept."""
     problem = sf.Problem(np.full((S, A), 0.5), H=H, stationary=True)
     given = () if floor is None else (sf.uniform(H, S, A), floor)
     settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
@@ -140,30 +144,33 @@ def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expect
 
 def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     """An explorer's policy is bounded beside the optimistic one. Thompson draws a weight for every possible next state
-    (1000 take as long as a step), and reads them at every step (8000). An agent inside makes a plan of its own."""
+    (400 take as long as a step), and reads them at every step (1200). An agent inside makes a plan of its own."""
     problem = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True)
     given = problem, sf.uniform(5, 10, 4), 0.1
 
     def by_default(kind, **settings):
         return kind(*given, pooled=True, **settings).replan_rule
 
-    assert by_default(sf.EpsMix) == Growth(1.1, 4)  # (12 + 40 3 4/40) / 7 = 3.4
-    assert by_default(sf.EpsMix, explorer=lambda counts, rng: given[1]) == Growth(1.1, 5)  # (12 + 40 5 4/40) / 7 = 4.6
-    # 5 + 400/1000 + 5 400/8000 = 5.65 more
-    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 6)  # 5.4
+    assert by_default(sf.EpsMix) == Growth(1.1, 5)  # (30 + 40 3 4/14) / 15 = 4.3
+    assert by_default(sf.EpsMix, explorer=lambda counts, rng: given[1]) == Growth(1.1, 6)  # (30 + 40 5 4/14) / 15 = 5.8
+    # 12.5 + 400/400 + 5 400/1200 = 15.2 more
+    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 7)  # 6.8
     one_each = np.eye(70, dtype=bool)[:, None].repeat(4, 1)  # over lists only possible next states are drawn
     few = sf.Problem(np.full((70, 4), 0.5), H=5, stationary=True, support=one_each)
-    assert sf.Thompson(few).steps(True) == 15 + 280 / 1000 + 5 * 280 / 8000
+    assert sf.Thompson(few).steps(True) == 37.5 + 280 / 400 + 5 * 280 / 1200
     few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
-    assert sf.Thompson(few).steps(True) == 5 + 64 * 4 * 64 / 1000 + 5 * 64 * 4 * 64 / 8000
+    assert sf.Thompson(few).steps(True) == 12.5 + 64 * 4 * 64 / 400 + 5 * 64 * 4 * 64 / 1200
     assert sf.StepMix(*given, pooled=True, bisections=20).plan_work.backups == 2 + 5 / 2 + 20 * 0.3
-    assert sf.Thompson(problem).steps(False) == 5 + 5 * 400 / 1000 + 400 * 5 / 8000  # a row for each step
-    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 5 + 5 10 4 10/2500 = 5.8, and 12
-    assert by_default(sf.BudgetExploration, learner=inside) == Growth(1.1, 8)  # (12 + 40 5 4/40 + 17.8) / 7 = 7.1
-    assert by_default(sf.BudgetExploration) == Growth(1.1, 4)
+    assert sf.Thompson(problem).steps(False) == 12.5 + 5 * 400 / 400 + 400 * 5 / 1200  # a row for each step
+    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 12.5 + 5 10 4 10/1000 = 14.5, and 30
+    assert by_default(sf.BudgetExploration, learner=inside) == Growth(1.1, 9)  # (30 + 40 5 4/14 + 44.5) / 15 = 8.8
+    assert by_default(sf.BudgetExploration) == Growth(1.1, 5)
     value = {"baseline_value": 2.0}
     assert by_default(sf.ConservativeUCBVI, learner=inside, **value) == inside.replan_rule == Growth(1.1, 3)
-    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 4)
+    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 5)
+    linear = sf.OptPessLP(*given, episodes=100, baseline_value=2.0, pooled=True)
+    per_iteration = (0.75 + 50 * (20 * 4 + 4 * 10 + 4 * 10) / 20_000) / 15
+    assert by_default(sf.BudgetExploration, learner=linear) == Blocks(0.1, 9, per_iteration=per_iteration)
 
 
 def test_default_bounds_are_sharp(make_splice):

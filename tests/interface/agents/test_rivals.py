@@ -638,7 +638,7 @@ def test_figures_of_budgets_speak_of_costs(tmp_path):
 
 
 def answered(q, status="optimal"):
-    return Occupancy(status, status.capitalize(), q, None)
+    return Occupancy(status, status.capitalize(), q, None, 5)
 
 
 def test_the_solvers_answer_is_not_enough():
@@ -663,10 +663,12 @@ def test_the_solvers_answer_is_not_enough():
     assert (found.source, found.failed) == ("optimistic", False)
     assert found.cost == pytest.approx(asked[-1]) == prove(found.policy) <= 0.6
     assert len(asked) == 2
+    assert found.iterations == 10  # of both
     assert asked[1] < asked[0] - 0.1
     for answer in (answered(dear), answered(dear, "failed"), answered(dear, "infeasible")):
         found = settled(lambda budget, answer=answer: answer)
         assert (found.source, found.cost, found.failed) == ("baseline", 0.5, True)
+        assert found.iterations == (20 if answer.status == "optimal" else 5)  # four tries, or one
     # Control: where hardly anything is cheap enough, infeasible is an honest answer.
     found = settled(lambda budget: answered(dear, "infeasible"), C=0.6, cheapest=0.6 - 1e-9)
     assert (found.source, found.failed) == ("baseline", False)
@@ -688,16 +690,25 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
 
     def failing(*given):
         tried.append((given[5] is not None, given[6]))
-        return real(*given) if len(tried) > fails else lp.Answer("failed", "Unknown", np.zeros(given[0].columns), None)
+        nothing = lp.Answer("failed", "Unknown", np.zeros(given[0].columns), None, 7)
+        return real(*given) if len(tried) > fails else nothing
 
     monkeypatch.setattr(lp, "_tried", failing)
     fails = 1
     again = agent.plan(counts)
     assert tried == [(True, "off"), (False, "off")]  # from the basis, then without
     np.testing.assert_array_equal(again.policy, cold.policy)
+    assert again.iterations == cold.iterations + 7  # of all runs
     fails = 10**6
     with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
-        assert agent.plan(counts).source == "baseline"
+        given_up = agent.plan(counts)
+    assert (given_up.source, given_up.iterations) == ("baseline", 3 * 7)
+
+
+def test_iterations_are_those_of_the_simplex_method_and_of_its_beginning():
+    """20 and an eighth of the rows to begin; a run that ends in an error has no number, and about as many as rows."""
+    pattern = lp.Pattern(*[None] * len(lp.Pattern._fields))._replace(rows=160)
+    assert [lp._iterations(pattern, counted) for counted in (0, 7, 1000, -1)] == [40, 47, 1040, 200]
 
 
 class Handmade(sf.CountingAgent):

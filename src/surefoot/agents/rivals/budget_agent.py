@@ -73,6 +73,7 @@ class Proposal(NamedTuple):
     lower_b_trusts: bool = False  # does lower_b rest on a declared range of returns?
     claimed: bool = True  # does the account say whose it is?
     of_problem: bool = True  # do the counts say what they are evidence about?
+    iterations: int = 0  # of the linear programs of an agent inside
 
     def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
         """Return what this account takes on trust; None if it rests on data alone.
@@ -393,6 +394,7 @@ class BudgetAgent(FloorAgent):
             grounds=BudgetGrounds(self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS)),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
+            iterations=proposal.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)

@@ -66,22 +66,25 @@ class BudgetExploration(BudgetAgent):
         backups = splice_backups(self.problem.S, others=1, relative=False, optimistic=False)
         return PlanWork(backups).with_inner(adapted(self.learner).plan_work)
 
-    def explored(self, counts: Counts, rng: np.random.Generator | None) -> Floats | None:
-        """The policy of the agent inside; None for the optimistic policy, which the kernels find themselves."""
-        if self.learner is None:
-            return super().explored(counts, rng)
-        policy = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng).policy
-        if isinstance(policy, EpisodicMixture):
-            raise InvalidSetting(
-                "The agent inside tosses a coin for whole episodes: that is no policy that can be bounded."
-            )
-        return check_policy(policy, self.problem, "the policy of the agent inside")
-
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
         """Bound the explorer's policy by `bounds`."""
-        return self.propose_by_bounds(counts, self.explored(counts, rng))
+        policy, iterations = self._explorer_policy(counts, rng)
+        return self.propose_by_bounds(counts, policy)._replace(iterations=iterations)
 
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
         """`plan`, with bounds by the readable versions."""
-        proposal = self.propose_reference(counts, self.explored(counts, rng))
+        policy, iterations = self._explorer_policy(counts, rng)
+        proposal = self.propose_reference(counts, policy)._replace(iterations=iterations)
         return self.make_plan(self._with_claim(proposal, counts), counts.account)
+
+    def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> tuple[Floats | None, int]:
+        """Return the policy of the agent inside, and the iterations of its linear programs; None for the optimistic
+        policy, which the kernels find themselves."""
+        if self.learner is None:
+            return self.explored(counts, rng), 0
+        inside = plan_next(self.learner, counts.copy(), np.random.default_rng(0) if rng is None else rng)
+        if isinstance(inside.policy, EpisodicMixture):
+            raise InvalidSetting(
+                "The agent inside tosses a coin for whole episodes: that is no policy that can be bounded."
+            )
+        return check_policy(inside.policy, self.problem, "the policy of the agent inside"), inside.iterations

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.agents.plan import Plan
 from surefoot.agents.rivals.lp_agent import LPAgent, LPResult, settle
-from surefoot.agents.work import PlanWork, box_steps, table_steps
+from surefoot.agents.work import PlanWork, box_iteration, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.bounds.boxes import BernsteinBox, MaurerPontilBox
 from surefoot.bounds.model import Model
@@ -80,7 +80,7 @@ class DOPE(LPAgent):
     @property
     def plan_work(self) -> PlanWork:
         """A linear program over every next state of every pair, and the costs in a box of models."""
-        return PlanWork(0.0, box_steps(self.problem) + table_steps(self.problem))
+        return PlanWork(0.0, table_steps(self.problem), per_iteration=box_iteration(self.problem))
 
     @property
     def published_baseline_episodes(self) -> int:

@@ -41,6 +41,7 @@ class LPResult(NamedTuple):
     cost: float  # pessimistic: proved of this policy
     why: str
     basis: Ints | None  # where the next linear program may begin
+    iterations: int = 0  # of the simplex method
     failed: bool = False  # did the solver give up on a linear program that has a solution?
     claimed: bool = True  # do the counts say what they are evidence about?
 
@@ -60,20 +61,21 @@ def settle(
     `more` is what rounding may add to a proved cost. Without a solution the result is pi_b; and the solver has failed
     if some policy is known to cost less than C, `cheapest`.
     """
-    less = max(SOLVER, 2.0 * more)
+    less, iterations = max(SOLVER, 2.0 * more), 0
     for _ in range(TRIES):
         answer = solve(C - less)
+        iterations += answer.iterations
         if answer.status != "optimal":
             break
         pi = policy_from(answer.q, pi_b)
         cost = prove(pi)
         if cost <= C:
             why = f"It solves the linear program; the solver says {answer.words!r}."
-            return LPResult(pi, "optimistic", cost, why, answer.basis)
+            return LPResult(pi, "optimistic", cost, why, answer.basis, iterations)
         less += 2.0 * (cost - C)
     why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
     failed = answer.status != "infeasible" or C - cheapest > NEARLY
-    return LPResult(pi_b, "baseline", prove(pi_b), why, basis, failed)
+    return LPResult(pi_b, "baseline", prove(pi_b), why, basis, iterations, failed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,6 +289,7 @@ class LPAgent(AgentByName):
             grounds=LPGrounds(self, found),
             cost=cost,
             basis=found.basis,
+            iterations=found.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)

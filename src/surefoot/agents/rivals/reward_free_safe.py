@@ -14,7 +14,7 @@ from surefoot.agents.plan import UNCLAIMED, Plan, Safety
 from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentByName, AgentSettings
-from surefoot.agents.work import PlanWork, occupancy_steps, table_steps
+from surefoot.agents.work import PlanWork, occupancy_iteration, table_steps
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.bounds import Bernstein, Model
@@ -50,6 +50,7 @@ class Exploration(NamedTuple):
     baseline: ValueInModel
     why: str
     basis: Ints | None  # where the next linear program may begin
+    iterations: int = 0  # of the simplex method
     failed: bool = False  # did the solver give up on a linear program that has a solution?
 
 
@@ -100,17 +101,18 @@ def reward_free_safe(
 
     answer = best_occupancy(model.P_hat, start, growing(b), 1.0 - r, H - floor, basis)
     why = "It explores what is least known, among the policies that the estimated model says are above the floor."
-    found = judged(policy_from(answer.q, pi_b))
+    found, iterations = judged(policy_from(answer.q, pi_b)), answer.iterations
     if answer.status == "optimal" and found.Delta <= eps / 2:
         answer = best_occupancy(model.P_hat, start, r, 1.0 - r, H - floor - eps / 2, answer.basis)
+        iterations += answer.iterations
         why = "The model is known well enough: it plays the best policy of the estimated model."
     if answer.status != "optimal":
         why = f"The linear program has no solution that can be used; the solver says {answer.words!r}."
-        return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis, failed=True)
+        return Exploration(pi_b, 0.0, of_baseline, of_baseline, why, basis, iterations, failed=True)
     pi = policy_from(answer.q, pi_b)
     found = judged(pi)
     alpha = kappa / (kappa + max(floor - found.lower, 0.0))
-    return Exploration(pi, alpha, found, of_baseline, why, answer.basis)
+    return Exploration(pi, alpha, found, of_baseline, why, answer.basis, iterations)
 
 
 @final
@@ -192,7 +194,7 @@ class RewardFreeSafeRL(AgentByName):
     @property
     def plan_work(self) -> PlanWork:
         """A linear program, and the policies that it is compared with, evaluated over a table of all next states."""
-        return PlanWork(0.0, occupancy_steps(self.problem) + 2.0 * table_steps(self.problem))
+        return PlanWork(0.0, 2.0 * table_steps(self.problem), per_iteration=occupancy_iteration(self.problem))
 
     @property
     def known_baseline_value(self) -> float:
@@ -257,6 +259,7 @@ class RewardFreeSafeRL(AgentByName):
             safety=safety if self.scale == 1.0 else "NOT CERTIFIED",
             grounds=RewardFreeGrounds(self, found, L, L_b, claimed),
             basis=found.basis,
+            iterations=found.iterations,
             label=str(self.label),
         )
         return self.with_user_units(plan)
