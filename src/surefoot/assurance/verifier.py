@@ -183,7 +183,7 @@ class Head:
 
     def check_support(self) -> Any:
         """Return the possible next states of each pair, ascending: all, unless a list (since 4 not empty) says more."""
-        every = tuple(range(self.S))
+        every = range(self.S)
         if not self.given.support:
             return [[every] * self.pairs]
         for states in (states for row in self.given.support for states in row):
