@@ -880,7 +880,7 @@ def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tm
     world = sf.from_gymnasium(env, horizon=4)
     settings = (world.problem, sf.uniform(4, world.S, 4), 0.2)
     today = sf.EpsMix(*settings, pooled=True)
-    assert today.replan_rule.at_least == 3
+    assert today.replan_rule.at_least == 4
     before = sf.EpsMix(*settings, pooled=True, replan=former)
     run = sf.learn(env, before, 20, 3, save=path, progress=False)
     with pytest.raises(sf.InvalidFile, match=rf"Give the agent replan=sf\.{re.escape(str(former))} where"):

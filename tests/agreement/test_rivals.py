@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.agents.rivals import reward_free_safe
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.numerics.lp import best_in_box, best_occupancy
 
@@ -56,6 +57,8 @@ def build(name, pooled=False, replan=None, scale=None):
         "dope": lambda: sf.DOPE(*three, bounds=sf.BernsteinBox(scale or 1e-3), **given),
         "optpess-lp": lambda: sf.OptPessLP(*three, bounds=sf.HoeffdingBox(scale or 5e-5), **given),
         "budget-exploration": lambda: sf.BudgetExploration(*three, **same),
+        "linear inside": lambda: sf.BudgetExploration(*three, learner=build("optpess-lp", pooled), **same),
+        "reward-free-safe": lambda: sf.RewardFreeSafeRL(*three, baseline_value=value, scale=scale or 1.0, **same),
         "told": lambda: sf.BudgetExploration(*three, baseline_value=value, learner=inside, **same),
         "conservative-ucbvi": lambda: sf.ConservativeUCBVI(*three, baseline_value=value, learner=inside, **same),
         "ucbvi": lambda: sf.UCBVI(problem, episodes=K, scale=1e-3, **same),
@@ -165,8 +168,28 @@ def test_the_iterations_of_an_agent_inside_count():
     inside = build("optpess-lp")
     counts = sf.simulate(world, inside, 300, seed=4, floor=floor).counts.copy()
     counts.basis = None
-    plan = sf.BudgetExploration(world.problem, inside.baseline, floor, learner=inside).plan(counts)
-    assert plan.iterations == inside.plan(counts).iterations > 20
+    agent = sf.BudgetExploration(world.problem, inside.baseline, floor, learner=inside)
+    assert agent.plan(counts).iterations == inside.plan(counts).iterations > 20
+    assert agent.plan_reference(counts).iterations == inside.plan(counts).iterations
+
+
+@pytest.mark.parametrize(("scale", "programs"), [(1.0, 1), (1e-9, 2)])
+def test_the_iterations_of_exploration_without_rewards_count(scale, programs, monkeypatch):
+    """Those of both linear programs, where the model is known well enough; and of one that fails."""
+    world, _, _, floor = setting(False)
+    agent, solved, status = build("reward-free-safe", scale=scale), [], "optimal"
+    counts = sf.simulate(world, agent, 400, seed=4, floor=floor).counts
+
+    def solving(*given):
+        solved.append(best_occupancy(*given)._replace(status=status))
+        return solved[-1]
+
+    monkeypatch.setattr(reward_free_safe, "best_occupancy", solving)
+    assert agent.plan(counts).iterations == sum(answer.iterations for answer in solved) > 20
+    assert len(solved) == programs
+    solved, status = [], "failed"
+    with pytest.warns(sf.SolverTrouble):
+        assert agent.plan(counts).iterations == sum(answer.iterations for answer in solved) > 20
 
 
 @pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
@@ -343,7 +366,7 @@ def continue_plan(learner, world, episodes):
     ("rule", "name"),
     [
         *product(["growth", "every episode"], ["dope", "budget-exploration", "optpess-lp", "conservative-ucbvi"]),
-        *product(["iterations"], LP_AGENTS),
+        *product(["iterations"], [*LP_AGENTS, "linear inside", "reward-free-safe"]),
     ],
 )
 def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
@@ -351,7 +374,7 @@ def test_a_learner_interrupted_is_one_that_never_stopped(name, rule, tmp_path):
     world, _, _, _ = setting(False)
     rules = {"growth": sf.Growth(1.3), "every episode": sf.EveryEpisode(), "iterations": BY_ITERATIONS}
     agent = build(name, replan=rules[rule])
-    episodes = 230 if name in LP_AGENTS else 60
+    episodes = 60 if name in ("budget-exploration", "conservative-ucbvi") else 230
     steady = sf.Learner(agent, 5)
     whole = continue_plan(steady, world, episodes)
     assert 0 < sum(bool(by_baseline) for _, _, by_baseline, _, _ in whole) < episodes

@@ -153,10 +153,8 @@ def test_what_is_not_said():
         assert (agent.delta, agent.bounds, agent.pooled) == (0.05, KL(), False)
         assert agent.replan is agent.baseline_at_least is agent.certificate is agent.explorer is None
         assert agent.returns == Returns(0.5)
-        assert agent.replan_rule == Growth(1.1, at_least=3) and agent.rule[:2] == (
-            0.75,
-            kind is not StepNoMix,
-        )
+        assert isinstance(agent.replan_rule, Growth) and agent.replan_rule.at_least == 5
+        assert agent.rule[:2] == (0.75, kind is not StepNoMix)
         assert agent.rule[2:] == (kind is EpsMix, -1.0, 0.0, 0, 0.0)
         assert agent.plans_itself
         paper = kind.paper(Problem(R), PI_B, 0.75)

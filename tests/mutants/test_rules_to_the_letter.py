@@ -1,6 +1,7 @@
 """Small rules, line by line: relative floors, the range of returns, when to replan."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from surefoot.agents.replanning import (
     EveryEpisode,
     Growth,
     block_length,
+    by_iterations,
     deadline,
     episodes_of,
     is_due,
@@ -253,18 +255,15 @@ def test_settings_of_the_rules():
 @pytest.mark.parametrize(
     ("S", "A", "H", "backups", "expected"),
     [
-        (1, 4, 1, 3.0, Growth(1.1, 3)),  # 30 / (10 + 1) = 2.7
-        (2, 2, 30, 3.0, Growth(1.1, 2)),  # (30 + 2 2 3 29 12/280) / 40 = 1.1
-        (4, 10, 6, 1.8, Growth(1.1, 3)),  # (30 + 360 14/280) / 16 = 3
-        (4, 10, 6, 1.81, Growth(1.1, 4)),  # a bit more
-        (6, 2, 20, 22.0, Growth(1.1, 11)),  # (30 + 6 2 22 19 16/280) / 30 = 10.6
-        (18, 5, 3, 2.0, Growth(1.1, 6)),  # (30 + 360 28/280) / 13 = 5.1
-        (19, 5, 3, 2.0, Growth(1.1, 3, 4 / 1950)),  # (30 + 380/300 + 1805/1600) / 13 = 2.5
-        (45, 5, 3, 2.0, Growth(1.1, 4, 4 / 1950)),  # 900 backups, 300 a step; (30 + 900/300 + 10125/1600) / 13 = 3.03
-        (41, 11, 3, 1.0, Blocks(0.1, 4, 2 / 1950)),  # 902
-        (40, 8, 3, 0.46875, Growth(1.1, 3, 0.9375 / 1950)),  # (30 + 300/300 + 12800/1600) / 13 = 3
-        (40, 8, 3, 0.469, Growth(1.1, 4, 0.938 / 1950)),  # a bit more
-        (20_000, 5, 2, 1.5, Blocks(0.1, 45, 1.5 / 1800)),  # (30 + 150000/300) / 12 = 44.2
+        (1, 4, 1, 3.0, Growth(1.1, 5)),  # 28.03 / (5 + 1) = 4.7
+        (2, 2, 30, 3.0, Growth(1.1, 1, 87 / 40 / 35)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
+        (18, 5, 3, 2.0, Growth(1.1, 4, 4 / 40 / 8)),  # (28 + 0.54 + 1.01 + 360/250) / 8 = 3.9
+        (19, 5, 3, 2.0, Growth(1.1, 4, 4 / 120 / 8)),  # (28 + 0.57 + 1.13 + 380/250) / 8 = 3.9
+        (45, 5, 3, 2.0, Growth(1.1, 5, 4 / 120 / 8)),  # 900 backups; (28 + 1.35 + 6.33 + 900/250) / 8 = 4.9
+        (41, 11, 3, 1.0, Blocks(0.1, 6, 2 / 120 / 8)),  # 902
+        (40, 9, 3, 0.347, Growth(1.1, 5, 0.694 / 120 / 8)),  # (28 + 2 + 9 + 249.84/250) / 8 = 4.999
+        (40, 9, 3, 0.348, Growth(1.1, 6, 0.696 / 120 / 8)),  # a bit more than 5
+        (20_000, 5, 2, 1.5, Blocks(0.1, 176, 1.5 / 120 / 7)),  # (28 + 600 + 150000/250) / 7 = 175.4
     ],
 )
 def test_the_usual_rule(S, A, H, backups, expected):
@@ -273,35 +272,39 @@ def test_the_usual_rule(S, A, H, backups, expected):
 
 
 def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
-    """Next states are seen at each step, and read at one. A reward to be bounded for each pair (and step): two take as
-    long as a step."""
+    """Next states are seen at each step, and read at one. The reward of a pair is bounded where it is unknown, which
+    takes a step for each next state that was seen."""
     known = Problem(np.zeros((20, 5)), H=5)
-    some = 30 + 1200 / 300 + 5 * 2000 / 1600
-    assert usual(known, PlanWork(3.0), False) == Growth(1.1, math.ceil(some / 15), 3.0 * 4 / (5 * 150 * 15))
-    assert usual(known.forget(rewards=True), PlanWork(3.0), False).at_least == math.ceil((some + 500 / 2) / 15) == 20
-    assert usual(known.forget(rewards=True), PlanWork(3.0), True).at_least == 6  # (35.25 + 100/2) / 15 = 5.7
+    some = 28 + 5 * 120 / 200 + 5 * 2000 / 1600 + 1200 / 250
+    assert usual(known, PlanWork(3.0), False) == Growth(1.1, math.ceil(some / 10), 3.0 * 4 / (5 * 120) / 10)
+    for pooled, rows in ((False, 5), (True, 1)):
+        without = usual(known, PlanWork(3.0), pooled)
+        steps = 3.0 * 4 / (rows * 120) + 1.0
+        assert usual(known.forget(rewards=True), PlanWork(3.0), pooled) == replace(without, per_successor=steps / 10)
 
 
 def test_the_usual_rule_with_work_beside_backups():
     """Steps of a learner are added; more than 19 for each step of an episode are long, as 300 backups are."""
-    known = Problem(np.zeros((4, 5)), H=2)
-    assert usual(known, PlanWork(2.0, 4.0), True) == Growth(1.1, 3)  # (30 + 40/20 + 4) / 12 = 3
-    assert usual(known, PlanWork(2.0, 4.01), True) == Growth(1.1, 4)
-    assert usual(known, PlanWork(30.0, 38.0), True) == Growth(1.1, 9)  # 600 backups: (30 + 600/20 + 38) / 12 = 8.2
-    assert usual(known, PlanWork(30.01, 38.0), True) == Blocks(0.1, 9)
-    assert usual(known, PlanWork(0.0, 38.0), False) == Growth(1.1, 6)
-    assert usual(known, PlanWork(0.0, 38.01), False) == Blocks(0.1, 6)
-    assert usual(known, PlanWork(2.0, 4.0, plans=3), True) == Growth(1.1, 8)  # (3 30 + 40/20 + 4) / 12 = 8
-    many = Problem(np.zeros((20, 5)), H=3)  # with nothing to back up, next states that were seen do not matter
-    assert usual(many, PlanWork(0.0, 1.0), True) == Growth(1.1, 3)
+    known = Problem(np.zeros((4, 5)), H=2)  # 0.12 + 0.05 for the counts
+    assert usual(known, PlanWork(2.0, 6.67), True) == Growth(1.1, 5, 2 / 40 / 7)  # (28.17 + 40/250 + 6.67) / 7 = 5
+    assert usual(known, PlanWork(2.0, 6.68), True) == Growth(1.1, 6, 2 / 40 / 7)
+    assert usual(known, PlanWork(30.0, 37.8), True) == Growth(1.1, 10, 30 / 40 / 7)  # 600 backups
+    assert usual(known, PlanWork(30.01, 37.8), True) == Blocks(0.1, 10, 30.01 / 40 / 7)
+    assert usual(known, PlanWork(0.0, 37.83), True) == Growth(1.1, 10)
+    assert usual(known, PlanWork(0.0, 37.84), True) == Blocks(0.1, 10)
+    assert usual(known, PlanWork(0.0, 37.66), False) == Growth(1.1, 10)
+    assert usual(known, PlanWork(0.0, 37.67), False) == Blocks(0.1, 10)
+    assert usual(known, PlanWork(2.0, 4.0, plans=3), True).at_least == 13  # (3 28 + 0.33 + 4) / 7 = 12.6
 
 
 def test_the_usual_rule_with_linear_programs():
     """How many iterations they take, only the plan says: blocks, and so many episodes for each."""
     known = Problem(np.zeros((4, 5)), H=2)
-    assert usual(known, PlanWork(2.0, 4.0, per_iteration=0.6), True) == Blocks(0.1, 3, 0.0, 0.6 / 12)
+    assert usual(known, PlanWork(2.0, 4.0, per_iteration=0.6), True) == Blocks(0.1, 5, 2 / 40 / 7, 0.6 / 7)
     outer, inner = PlanWork(2.0, 4.0), PlanWork(1.5, 3.0, plans=2, per_iteration=0.25)
-    assert outer.with_inner(inner) == PlanWork(3.5, 7.0, plans=3, per_iteration=0.25)
+    assert outer.with_inner(inner) == inner.with_inner(outer) == PlanWork(3.5, 7.0, plans=3, per_iteration=0.25)
+    assert not any(map(by_iterations, (EveryEpisode(), Growth(1.1), Blocks(0.1))))
+    assert by_iterations(Blocks(0.1, per_iteration=1e-9))
 
 
 def test_the_work_of_tables_linear_programs_and_drawn_worlds():
@@ -317,22 +320,21 @@ def test_the_work_of_tables_linear_programs_and_drawn_worlds():
 
 
 def test_the_work_of_tables_of_counts_masks_and_rewards_by_next_state():
-    """1600 entries of a table above 18 states take a step, in every row; in a backup of all pairs, 2000 possible next
-    states or rewards, and 400 pairs with a mask."""
+    """1600 entries of a table up to 64 states take a step, in every row, and 200 pairs, or states; in a backup of all
+    pairs, 2000 possible next states or rewards, and 300 pairs with a mask."""
 
     def steps(S, rows=1, **settings):
         r = None if "r_next" in settings else np.zeros((S, 2))
         return PlanWork(2.0).steps(Problem(r, H=5, **settings), rows)
 
-    assert steps(18) == 30 + 18 * 2 * 2 * 4 * 28 / 280
-    assert steps(19) == pytest.approx(30 + 19 * 2 * 2 * 4 / 300 + 19 * 2 * 19 / 1600)
-    assert steps(64, 5) == pytest.approx(30 + 64 * 2 * 2 * 4 / 300 + 5 * 64 * 2 * 64 / 1600)
-    assert steps(65, 5) == pytest.approx(30 + 65 * 2 * 2 * 4 / 300)
-    for S, table in ((18, 0), (64, 3), (65, 0)):
-        dense, every = np.zeros((S, 2, S)), S * 2 * S * (S > 18)
-        once = table * S * 2 * S / 1600  # of each of three rows
+    assert steps(18) == pytest.approx(28 + 18 * 3 / 200 + 18 * 2 * 2 * 4 / 250 + 18 * 2 * 18 / 1600)
+    assert steps(64, 5) == pytest.approx(28 + 5 * 64 * 3 / 200 + 64 * 2 * 2 * 4 / 250 + 5 * 64 * 2 * 64 / 1600)
+    assert steps(65, 5) == pytest.approx(28 + 5 * 65 * 3 / 200 + 65 * 2 * 2 * 4 / 250)
+    for S, table in ((18, 3), (64, 3), (65, 0)):
+        dense, every = np.zeros((S, 2, S)), S * 2 * S
+        once = table * every / 1600  # of each of three rows
         assert steps(S, 3, r_next=dense) == pytest.approx(steps(S, 3) + once + every * 8 / 2000)
-        masked = 8 * (every / 2000 + 2 * S * (S > 18) / 400)
+        masked = 8 * (every / 2000 + 2 * S / 300)
         assert steps(S, 3, support=dense == 0) == pytest.approx(steps(S, 3) + once + masked)
         both = steps(S, 3, support=dense == 0, r_next=dense)
         assert both == pytest.approx(steps(S, 3) + 2 * once + masked + every * 8 / 2000)
@@ -342,7 +344,7 @@ def test_the_work_of_tables_of_counts_masks_and_rewards_by_next_state():
     assert by_step == pytest.approx(steps(65) + 3 * 2 * 4 / 2000)  # each step reads its own
     one = scipy.sparse.csr_array((np.ones(130), (np.arange(130), np.zeros(130, dtype=int))), shape=(130, 65))
     for lists in (one, [one] * 5):
-        assert steps(65, support=lists) == pytest.approx(steps(65) + 8 * (130 / 2000 + 130 / 400))
+        assert steps(65, support=lists) == pytest.approx(steps(65) + 8 * (130 / 2000 + 130 / 300))
     assert BACKUPS_OF_A_BISECTION == 0.3
 
 

@@ -44,7 +44,8 @@ class Plan(FrozenRecord):
     - max_episodes: how many episodes it may be played at most; None: until the rule of replanning says otherwise
     - entry: what each of its episodes enters in the counts' account of certified values (rescaled); None: nothing
     - basis: where the next linear program may begin
-    - iterations: how many the simplex method took for it, by which a plan that took long is kept for long
+    - iterations: what its linear programs took, in iterations of the simplex method; to begin a run counts as some. A
+      plan that took long is kept for long
     - label: what `draw` gives an episode that the agent's baseline plays, by which its returns are recognised as
       evidence; None: nobody says
     - alarm: why the baseline alone is played, whatever is certified, where a watchdog raised an alarm

@@ -7,7 +7,7 @@ on. (The paper's event, too, is about all episodes at once.)
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from surefoot.task.problem import Problem
 from surefoot.task.transitions import LARGEST_COUNT
 
 MOST_FACTOR = 1000.0  # times any number of visits that can be counted, it is still an integer of 64 bits
+MOST_MORE = 10_000.0  # episodes, for each thing that makes a plan longer
 LONG_BACKUPS, LONG_STEPS = 300, 19  # for each step of an episode: where a plan takes more of either, it is long
 EVERY = "To plan before every episode, say sf.EveryEpisode()."
 
@@ -118,9 +119,9 @@ def _waiting(at_least: object, per_successor: object) -> dict[str, float]:
 
 def _more(name: str, value: object) -> float:
     """Return how many episodes more a plan is in force, for each thing that makes it longer."""
-    meaning = "a number of episodes from 0 to 10000"
+    meaning = f"a number of episodes from 0 to {MOST_MORE:g}"
     more = require_number(name, value, meaning)
-    if not 0.0 <= more <= 10_000.0:
+    if not 0.0 <= more <= MOST_MORE:
         raise InvalidSetting(f"{name} is {more:g}, expected {meaning}.")
     return more
 
@@ -147,15 +148,20 @@ def usual(problem: Problem, work: PlanWork, pooled: bool) -> Replan:
     """
     H, rows = problem.H, 1 if pooled else problem.H
     at_least = math.ceil(work.steps(problem, rows) / (STEPS_OF_AN_EPISODE + H))
-    per_successor = work.episodes_per_successor(problem, rows)
-    per_iteration = work.episodes_per_iteration(problem)
-    long = work.made(problem) > LONG_BACKUPS * H or work.further > LONG_STEPS * H or per_iteration > 0.0
+    per_successor = min(work.episodes_per_successor(problem, rows), MOST_MORE)
+    per_iteration = min(work.episodes_per_iteration(problem), MOST_MORE)
+    long = work.made(problem) > LONG_BACKUPS * H or work.once(problem, rows) > LONG_STEPS * H or per_iteration > 0.0
     return Blocks(0.1, at_least, per_successor, per_iteration) if long else Growth(1.1, at_least, per_successor)
+
+
+def by_iterations(replan: Replan) -> TypeGuard[Blocks]:
+    """Does it matter how many iterations the linear programs of a plan took?"""
+    return isinstance(replan, Blocks) and replan.per_iteration > 0.0
 
 
 def episodes_of(replan: Replan, counts: Counts, iterations: int) -> int:
     """Return for how many episodes a plan from these counts, of so many iterations, is in force, at least."""
-    more = int(replan.per_iteration * iterations) if isinstance(replan, Blocks) else 0
+    more = int(replan.per_iteration * iterations) if by_iterations(replan) else 0
     return more + fewest_episodes(replan, counts.transitions.seen if replan.rule.per_successor > 0.0 else 0)
 
 

@@ -110,7 +110,7 @@ class SpliceAgent(AgentByName):
         """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
         relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer
         backups = splice_backups(self.problem.S, len(self.h0) - 1, relative, optimistic=explorer is None)
-        backups += BACKUPS_OF_A_BISECTION * self.bisections
+        backups += BACKUPS_OF_A_BISECTION * self.bisections * (2 if relative else 1)
         return PlanWork(backups, explorer.steps(self.pooled) if isinstance(explorer, Thompson) else 0.0)
 
     @property

@@ -19,7 +19,7 @@ Ints32 = NDArray[np.int32]
 FEASIBLE = 1e-8  # how far a row of an answer may be off before it counts as failed
 ROW_WISE, MAXIMISE = 2, -1  # HiGHS's numbers
 # How many iterations take as long as it takes to begin a run, about: to pass the numbers, and to factorise the basis.
-FIRST_ITERATIONS, ROWS_PER_ITERATION = 20, 8
+FIRST_ITERATIONS, ROWS_PER_ITERATION, COLUMNS_PER_ITERATION, COLUMNS_WITHOUT_BASIS = 20, 8, 100, 30
 
 
 class Pattern(NamedTuple):
@@ -205,7 +205,7 @@ def _tried(
     status = solver.getModelStatus()
     words = solver.modelStatusToString(status)
     nothing = np.zeros(pattern.columns)
-    iterations = _iterations(pattern, solver.getInfo().simplex_iteration_count)
+    iterations = _iterations(pattern, solver.getInfo().simplex_iteration_count, basis is not None)
     if status == highspy.HighsModelStatus.kInfeasible:
         return Answer("infeasible", words, nothing, None, iterations)
     if status != highspy.HighsModelStatus.kOptimal:
@@ -220,10 +220,12 @@ def _tried(
     return Answer("optimal", words, x, np.array(found, dtype=np.int8), iterations)
 
 
-def _iterations(pattern: Pattern, counted: int) -> int:
-    """Return how many iterations a run took, with what it takes to begin one. A run that ends in an error has no count
-    (-1): about as many as there are rows are enough to solve most linear programs."""
-    return (counted if counted >= 0 else pattern.rows) + FIRST_ITERATIONS + pattern.rows // ROWS_PER_ITERATION
+def _iterations(pattern: Pattern, counted: int, begun: bool) -> int:
+    """Return how many iterations a run took, with what it takes to begin one, from a basis or without. A run that ends
+    in an error has no count (-1): about as many as there are rows are enough to solve most linear programs."""
+    columns = pattern.columns // (COLUMNS_PER_ITERATION if begun else COLUMNS_WITHOUT_BASIS)
+    first = FIRST_ITERATIONS + pattern.rows // ROWS_PER_ITERATION + columns
+    return first + (counted if counted >= 0 else pattern.rows)
 
 
 @lru_cache(maxsize=16)

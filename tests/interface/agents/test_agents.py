@@ -2,7 +2,9 @@
 
 import copy
 import hashlib
+import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,60 +87,65 @@ def test_defaults_are_for_people(make):
     agent = make()
     assert agent.delta == 0.05
     assert agent.pooled is False
-    visits, box = (0.75 + 15 * (20 * 5 + 5 * 5 + 4 * 5) / 20_000) / 13, (0.75 + 375 / 700) / 13  # for each iteration
+    # (28 + 3 5 6/200 + 3 5 5 5/1600 + 5 5 3 2/250) / 8 = 3.7: three backups where a baseline is bounded, too
+    usual, lists = Growth(1.1, 4, 3 * 2 / 120 / 8), 2.5 * 3 + 375 / 1000
+    visits, box = (0.75 + 15 * (20 * 5 + 5 * 5 + 4 * 5) / 20_000) / 8, (0.75 + 375 / 700) / 8  # for each iteration
     others = {
-        sf.BPIUCBVI: Growth(1.1, 3),  # (30 + 25 2 2 15/280) / 13 = 2.7
-        sf.UCBVI: Growth(1.1, 3),  # (30 + 7.5 + 375/1000) / 13 = 2.9
-        sf.BPIUCBVIMenard: Growth(1.1, 3),
-        sf.StepMix: Growth(1.1, 4),  # (30 + 25 3.5 2 15/280) / 13 = 3.03
-        sf.StepNoMix: Growth(1.1, 4),
-        sf.OptPessLP: Blocks(0.1, 3, per_iteration=visits),
-        sf.RewardFreeSafeRL: Blocks(0.1, 4, per_iteration=visits),  # (30 + 2 7.875) / 13 = 3.5
-        sf.DOPE: Blocks(0.1, 3, per_iteration=box),
+        sf.BPIUCBVI: Growth(1.1, 4, 2 * 2 / 120 / 8),
+        sf.StepMix: Growth(1.1, 4, 3.5 * 2 / 120 / 8),
+        sf.StepNoMix: Growth(1.1, 4, 3.5 * 2 / 120 / 8),
+        sf.UCBVI: Growth(1.1, math.ceil((28.69 + lists) / 8)),
+        sf.BPIUCBVIMenard: Growth(1.1, 5),
+        sf.OptPessLP: Blocks(0.1, 5, per_iteration=visits),
+        sf.RewardFreeSafeRL: Blocks(0.1, math.ceil((28.69 + 2 * lists) / 8), per_iteration=visits),
+        sf.DOPE: Blocks(0.1, 5, per_iteration=box),
     }
-    # (30 + 25 3 2 15/280) / 13 = 2.9 of those that bound a baseline, too
-    assert agent.replan_rule == others.get(type(agent), Growth(1.1, 3))
+    assert agent.replan_rule == others.get(type(agent), usual)
     assert make(replan=Blocks(0.1)).replan_rule == Blocks(0.1)
     assert "NOT CERTIFIED" not in str(agent.promise)
 
 
 @pytest.mark.parametrize(
-    ("kind", "floor", "S", "A", "H", "expected"),
+    ("kind", "floor", "S", "A", "H", "backups", "rule"),
     [
-        # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices; at every step but
-        # the last. Up to 18 states one takes (S + 10)/280 steps.
-        (sf.EpsMix, 0.1, 1, 4, 1, Growth(1.1, 3)),  # 30 / 11 = 2.7: of one step nothing is backed up
-        (sf.EpsMix, 0.1, 2, 2, 30, Growth(1.1, 2)),  # (30 + 2 2 3 29 12/280) / 40 = 1.1
-        (sf.EpsMix, 0.1, 5, 5, 3, Growth(1.1, 3)),  # (30 + 5 5 3 2 15/280) / 13 = 2.9
-        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, Growth(1.1, 11)),  # (30 + 6 2 (2 + 20) 19 16/280) / 30 = 10.6
-        (sf.BPIUCBVI, None, 18, 5, 3, Growth(1.1, 6)),  # (30 + 18 5 2 2 28/280) / 13 = 5.1
-        # Above, 1/300, and 150 next states that were seen in a backup; up to 64, a table of counts, 1600 a step.
-        (sf.BPIUCBVI, None, 19, 5, 3, Growth(1.1, 3, 2 * 2 / 1950)),  # (30 + 19 5 2 2/300 + 19 5 19/1600) / 13 = 2.5
-        (sf.EpsMix, 0.1, 20, 2, 90, Growth(1.1, 1, 3 * 89 / 15000)),  # (30 + 20 2 3 89/300 + 0.5) / 100 = 0.7
-        (sf.EpsMix, 0.1, 1000, 50, 1, Growth(1.1, 3)),
+        # Two backups of each pair for the optimistic policy, one for the baseline, H/2 for splices.
+        (sf.EpsMix, 0.1, 1, 4, 1, 3, Growth(1.1, 5)),  # 28.03 / 6 = 4.7: of one step nothing is backed up
+        (sf.EpsMix, 0.1, 2, 2, 30, 3, Growth(1.1, 1)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
+        (sf.EpsMix, 0.1, 5, 5, 3, 3, Growth(1.1, 4)),  # (28.2 + 5 5 3 2/250) / 8 = 3.6
+        (sf.StepMix, sf.Relative(0.1), 6, 2, 20, 22, Growth(1.1, 2)),  # (28.1 + 6 2 (2 + 20) 19/250) / 25 = 1.9
+        # Up to 18 states 40 next states that were seen take a step in a backup; above, 120.
+        (sf.BPIUCBVI, None, 18, 5, 3, 2, Growth(1.1, 4)),
+        (sf.BPIUCBVI, None, 19, 5, 3, 2, Growth(1.1, 4)),  # (28 + 0.57 + 1.13 + 19 5 2 2/250) / 8 = 3.9
+        (sf.EpsMix, 0.1, 20, 2, 90, 3, Growth(1.1, 1)),
         # More than 300 H backups in all are made in blocks.
-        (sf.BPIUCBVI, None, 45, 5, 3, Growth(1.1, 4, 2 * 2 / 1950)),  # 45 5 2 2 = 300 3
-        (sf.BPIUCBVI, None, 46, 5, 3, Blocks(0.1, 4, 2 * 2 / 1950)),
-        (sf.StepMix, 0.1, 10, 3, 17, Growth(1.1, 15)),  # (30 + 10 3 (2 + 17/2) 16 20/280) / 27 = 14.4
-        (sf.StepMix, 0.1, 10, 3, 18, Blocks(0.1, 16)),  # (30 + 10 3 (2 + 18/2) 17 20/280) / 28 = 15.4
-        (sf.StepMix, 0.1, 64, 4, 20, Blocks(0.1, 8, 12 * 19 / 4500)),  # (30 + 194.6 + 64 4 64/1600) / 30 = 7.8
+        (sf.BPIUCBVI, None, 45, 5, 3, 2, Growth(1.1, 5)),  # 45 5 2 2 = 300 3; (28 + 1.35 + 6.33 + 3.6) / 8 = 4.9
+        (sf.BPIUCBVI, None, 46, 5, 3, 2, Blocks(0.1, 5)),
+        (sf.StepMix, 0.1, 10, 3, 17, 10.5, Growth(1.1, 3)),  # (28.4 + 10 3 (2 + 17/2) 16/250) / 22 = 2.2
+        (sf.StepMix, 0.1, 10, 3, 18, 11, Blocks(0.1, 3)),
+        (sf.StepMix, 0.1, 64, 4, 20, 12, Blocks(0.1, 11)),  # (28 + 1.6 + 10.24 + 64 4 12 19/250) / 25 = 10.9
         # Lists: half as long, and few splices.
-        (sf.EpsMix, 0.1, 100, 2, 20, Growth(1.1, 2, 1.5 * 19 / 4500)),
-        (sf.EpsMix, 0.1, 500, 5, 20, Blocks(0.1, 9, 1.5 * 19 / 4500)),  # (30 + 500 5 1.5 19/300) / 30 = 8.9
-        (sf.StepMix, 0.1, 500, 5, 20, Blocks(0.1, 15, 2.5 * 19 / 4500)),  # (30 + 500 5 2.5 19/300) / 30 = 14.2
-        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, Blocks(0.1, 23, 4 * 19 / 4500)),
+        (sf.EpsMix, 0.1, 100, 2, 20, 1.5, Growth(1.1, 3)),  # (28 + 1.5 + 100 2 1.5 19/250) / 25 = 2.1
+        (sf.EpsMix, 0.1, 500, 5, 20, 1.5, Blocks(0.1, 14)),
+        (sf.StepMix, 0.1, 500, 5, 20, 2.5, Blocks(0.1, 21)),  # (28 + 15 + 500 5 2.5 19/250) / 25 = 20.7
+        (sf.StepMix, sf.Relative(0.1), 500, 5, 20, 4, Blocks(0.1, 33)),
+        # Many pairs: to go through the counts takes more than 19 H steps.
+        (sf.EpsMix, 0.1, 760, 4, 1, 1.5, Growth(1.1, 8)),  # 760 5/200 = 19; 47 / 6 = 7.8
+        (sf.EpsMix, 0.1, 761, 4, 1, 1.5, Blocks(0.1, 8)),
         # Tables of all next states: 1000 entries a step, and 2.5 steps for each of H.
-        (sf.UCBVI, None, 90, 2, 2, Growth(1.1, 6)),  # (30 + 5 + 2 90 2 90/1000) / 12 = 5.6
-        (sf.UCBVI, None, 91, 2, 2, Blocks(0.1, 6)),  # 5 + 2 91 2 91/1000 = 38.1, more than 19 for each of H
+        (sf.UCBVI, None, 86, 2, 2, 0, Growth(1.1, 10)),  # (28 + 1.29 + 5 + 2 86 2 86/1000) / 7 = 9.1
+        (sf.UCBVI, None, 91, 2, 2, 0, Blocks(0.1, 10)),  # 1.37 + 5 + 2 91 2 91/1000 = 39.5, more than 19 for each of H
     ],
 )
-def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, expected):
-    """A plan is in force for as many episodes as take as long as it took to make: 30 steps of a learner, and its
-    backups; an episode takes its steps, and ten more. What is said is kept."""
+def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, backups, rule):
+    """A plan is in force for as many episodes as take as long as it took to make: 28 steps of a learner, a step for 200
+    pairs and 250 backups; an episode takes its steps, and five more. What is said is kept."""
     problem = sf.Problem(np.full((S, A), 0.5), H=H, stationary=True)
     given = () if floor is None else (sf.uniform(H, S, A), floor)
     settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
-    assert kind(problem, *given, **settings).replan_rule == expected
+    agent = kind(problem, *given, **settings)
+    per_successor = backups * (H - 1) / (40 if S <= 18 else 120) / (5 + H)
+    assert agent.plan_work.backups == backups
+    assert agent.replan_rule == replace(rule, per_successor=per_successor)
     assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)
 
 
@@ -147,30 +154,46 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     (400 take as long as a step), and reads them at every step (1200). An agent inside makes a plan of its own."""
     problem = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True)
     given = problem, sf.uniform(5, 10, 4), 0.1
+    per_successor = {backups: backups * 4 / 40 / 10 for backups in (3, 5)}
 
     def by_default(kind, **settings):
         return kind(*given, pooled=True, **settings).replan_rule
 
-    assert by_default(sf.EpsMix) == Growth(1.1, 5)  # (30 + 40 3 4/14) / 15 = 4.3
-    assert by_default(sf.EpsMix, explorer=lambda counts, rng: given[1]) == Growth(1.1, 6)  # (30 + 40 5 4/14) / 15 = 5.8
+    assert by_default(sf.EpsMix) == Growth(1.1, 4, per_successor[3])  # (28.5 + 40 3 4/250) / 10 = 3.04
+    own = by_default(sf.EpsMix, explorer=lambda counts, rng: given[1])
+    assert own == Growth(1.1, 4, per_successor[5])  # (28.5 + 40 5 4/250) / 10 = 3.2
     # 12.5 + 400/400 + 5 400/1200 = 15.2 more
-    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 7)  # 6.8
+    assert by_default(sf.EpsMix, explorer=sf.Thompson(problem)) == Growth(1.1, 5, per_successor[5])  # 4.7
     one_each = np.eye(70, dtype=bool)[:, None].repeat(4, 1)  # over lists only possible next states are drawn
     few = sf.Problem(np.full((70, 4), 0.5), H=5, stationary=True, support=one_each)
     assert sf.Thompson(few).steps(True) == 37.5 + 280 / 400 + 5 * 280 / 1200
     few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
     assert sf.Thompson(few).steps(True) == 12.5 + 64 * 4 * 64 / 400 + 5 * 64 * 4 * 64 / 1200
     assert sf.StepMix(*given, pooled=True, bisections=20).plan_work.backups == 2 + 5 / 2 + 20 * 0.3
+    relative = sf.StepMix(*given[:2], sf.Relative(0.1), pooled=True, bisections=20)
+    assert relative.plan_work.backups == 2 + 5 + 20 * 0.6
     assert sf.Thompson(problem).steps(False) == 12.5 + 5 * 400 / 400 + 400 * 5 / 1200  # a row for each step
-    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 12.5 + 5 10 4 10/1000 = 14.5, and 30
-    assert by_default(sf.BudgetExploration, learner=inside) == Growth(1.1, 9)  # (30 + 40 5 4/14 + 44.5) / 15 = 8.8
-    assert by_default(sf.BudgetExploration) == Growth(1.1, 5)
+    inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 12.5 + 5 10 4 10/1000 = 14.5
+    assert inside.replan_rule == Growth(1.1, 5)  # (28.5 + 14.5) / 10 = 4.3
+    within = by_default(sf.BudgetExploration, learner=inside)
+    assert within == Growth(1.1, 8, per_successor[5])  # (28.5 + 40 5 4/250 + 28 + 14.5) / 10 = 7.4
+    assert by_default(sf.BudgetExploration) == Growth(1.1, 4, per_successor[3])
     value = {"baseline_value": 2.0}
-    assert by_default(sf.ConservativeUCBVI, learner=inside, **value) == inside.replan_rule == Growth(1.1, 3)
-    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 5)
+    assert by_default(sf.ConservativeUCBVI, learner=inside, **value) == inside.replan_rule
+    assert by_default(sf.ConservativeUCBVI, **value) == Growth(1.1, 4, per_successor[3])
     linear = sf.OptPessLP(*given, episodes=100, baseline_value=2.0, pooled=True)
-    per_iteration = (0.75 + 50 * (20 * 4 + 4 * 10 + 4 * 10) / 20_000) / 15
-    assert by_default(sf.BudgetExploration, learner=linear) == Blocks(0.1, 9, per_iteration=per_iteration)
+    per_iteration = (0.75 + 50 * (20 * 4 + 4 * 10 + 4 * 10) / 20_000) / 10
+    assert by_default(sf.BudgetExploration, learner=linear) == Blocks(0.1, 8, per_successor[5], per_iteration)
+
+
+def test_the_default_rule_is_never_refused():
+    """However large a problem is. (That an agent cannot plan for so many states, its plan says.)"""
+    many = sf.Problem(np.full((20_000, 2), 0.5), H=2, stationary=True)
+    agent = sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0)
+    assert agent.replan_rule.per_iteration == 10_000.0
+    long = sf.Problem(np.full((1, 1), 0.5), H=1_000_000, stationary=True)
+    rule = sf.StepMix(long, sf.uniform(1_000_000, 1, 1), 0.1, pooled=True).replan_rule
+    assert rule.per_successor == 10_000.0
 
 
 def test_default_bounds_are_sharp(make_splice):

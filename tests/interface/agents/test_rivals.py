@@ -706,9 +706,11 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
 
 
 def test_iterations_are_those_of_the_simplex_method_and_of_its_beginning():
-    """20 and an eighth of the rows to begin; a run that ends in an error has no number, and about as many as rows."""
-    pattern = lp.Pattern(*[None] * len(lp.Pattern._fields))._replace(rows=160)
-    assert [lp._iterations(pattern, counted) for counted in (0, 7, 1000, -1)] == [40, 47, 1040, 200]
+    """20, an eighth of the rows and a hundredth of the columns to begin, without a basis a thirtieth; a run that ends
+    in an error has no number, and about as many as rows."""
+    pattern = lp.Pattern(*[None] * len(lp.Pattern._fields))._replace(rows=160, columns=399)
+    assert [lp._iterations(pattern, counted, True) for counted in (0, 7, 1000, -1)] == [43, 50, 1043, 203]
+    assert lp._iterations(pattern, 7, False) == 60
 
 
 class Handmade(sf.CountingAgent):

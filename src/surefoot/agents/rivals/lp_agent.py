@@ -41,7 +41,7 @@ class LPResult(NamedTuple):
     cost: float  # pessimistic: proved of this policy
     why: str
     basis: Ints | None  # where the next linear program may begin
-    iterations: int = 0  # of the simplex method
+    iterations: int = 0  # what its linear programs took
     failed: bool = False  # did the solver give up on a linear program that has a solution?
     claimed: bool = True  # do the counts say what they are evidence about?
 

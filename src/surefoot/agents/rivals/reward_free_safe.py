@@ -50,7 +50,7 @@ class Exploration(NamedTuple):
     baseline: ValueInModel
     why: str
     basis: Ints | None  # where the next linear program may begin
-    iterations: int = 0  # of the simplex method
+    iterations: int = 0  # what its linear programs took
     failed: bool = False  # did the solver give up on a linear program that has a solution?
 
 
