@@ -41,6 +41,7 @@ SMALL_WORLDS = (
     ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
 )
 TOLD_SIZES = ((30, 3, 20, 3), (60, 3, 15, 3), (300, 3, 15, 40), (900, 4, 30, 3))  # S, A, H, successors of a pair
+STEP_SIZES, MOST_GROWTH_OF_A_STEP = (100, 1_000, 10_000, 100_000), 3.0  # memory is slower than caches
 ALIKE_EPISODES = 2_000
 MOST_FOR_DOPE = 10  # states: its linear programs take minutes above
 MOST_SHARE = 0.5
@@ -54,6 +55,7 @@ def time_of_live_episodes() -> list[Row]:
         *itertools.chain(*(shares(sf.world(name, **settings), name, splices) for name, settings in WORLDS)),
         *itertools.chain(*(shares(sf.world(name, **settings), name, others) for name, settings in SMALL_WORLDS)),
         *itertools.chain(*(shares(told(*sizes), "", masked) for sizes in TOLD_SIZES)),
+        *steps_of_a_learner(),
         *plans_that_change_nothing(),
         *simulated(),
         taxi(),
@@ -139,41 +141,58 @@ def others(world: sf.TabularMDP) -> dict:
 
 def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, float, int, int]:
     """Seconds of planning and of acting, and how many plans and episodes there were: from the second plan on, for so
-    many episodes and until the next plan, so that each plan is seen with all the episodes that follow it."""
+    many episodes and until the next plan, so that each plan is seen with all the episodes that follow it. An episode
+    that begins with a new plan also checks its policy: that is planning, too."""
     learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
     plans: list[float] = []
-    replan = learner._replan
-
-    def timed_replan():
-        started = time.perf_counter()
-        plan = replan()
-        plans.append(time.perf_counter() - started)
-        return plan
-
-    learner._replan = timed_replan
-    took, first = 0.0, None
+    acting, first, plan = 0.0, None, None
     for k in itertools.count():
-        started, made = time.perf_counter(), len(plans)
+        started = time.perf_counter()
         learner.begin()
         begun = time.perf_counter() - started
-        if len(plans) > made and len(plans) == 2:
-            took, first = 0.0, k
-        elif len(plans) > made and first is not None and k - first >= episodes:
-            return sum(plans[1:-1]), took - sum(plans[1:-1]), len(plans) - 2, k - first
-        took += begun
+        if learner.counts.planned is not plan:
+            plan = learner.counts.planned
+            if len(plans) == 1:
+                acting, first = 0.0, k
+            elif first is not None and k - first >= episodes:
+                return sum(plans[1:]), acting, len(plans) - 1, k - first
+            plans.append(begun)
+        else:
+            acting += begun
         for h in range(world.H):
             started = time.perf_counter()
             s = world.s1 if h == 0 else learner.state
             a = learner.act()
-            took += time.perf_counter() - started
+            acting += time.perf_counter() - started
             s_next = world.draw_next(h, s, a, rng)
             x = float(world.mean_reward(h, s, a, s_next))
             started = time.perf_counter()
             learner.observe(s_next, x)
-            took += time.perf_counter() - started
+            acting += time.perf_counter() - started
         started = time.perf_counter()
         learner.end()
-        took += time.perf_counter() - started
+        acting += time.perf_counter() - started
+
+
+def steps_of_a_learner() -> list[Row]:
+    """A step of a Learner without its plans, against the number of states: in one of the smallest world."""
+    seconds = {}
+    for S in STEP_SIZES:
+        world = world_of(S)[0]
+        pi_b = sf.uniform(world.H, world.S, world.A)
+        agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=sf.Blocks(0.1, at_least=50))
+        seconds[S] = timed(world, agent, 200)[1] / 200 / world.H
+    return [
+        at_most(
+            "a step of a Learner, without plans, in one of 100 states",
+            f"({S:,}, {world.A}, {world.H}), three successors",
+            seconds[S] / seconds[STEP_SIZES[0]],
+            "",
+            MOST_GROWTH_OF_A_STEP,
+            f"{1e6 * seconds[S]:.0f} us",
+        )
+        for S in STEP_SIZES[1:]
+    ]
 
 
 def plans_that_change_nothing() -> list[Row]:

@@ -6,6 +6,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import surefoot as sf
+from surefoot.agents.schedule import PlanInForce
 
 EXPLORERS = {"optimist": lambda problem: None, "thompson": sf.Thompson}
 
@@ -226,6 +227,53 @@ def test_a_policy_is_checked_once_for_the_episodes_that_play_it(case_of, monkeyp
     assert len(checked) == 3  # both sides of the coin, each once
     with pytest.raises(sf.InvalidPolicy):
         learner.begin()
+
+
+@pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Growth(1.5), sf.Blocks(0.1, at_least=5)], ids=str)
+def test_an_agent_is_not_asked_for_a_plan_that_is_over(case_of, replan):
+    """A process that starts anew for each episode remembers no plan. The one in force is computed again, unless the
+    counts say that it is over: then the next one is made at once."""
+    case, asked = case_of("plain", False), []
+
+    class Own:
+        name, problem, pooled, floor, promise = "own", case.problem, False, None, "none"
+
+        def __init__(self):
+            self.replan = replan
+
+        def plan(self, counts):
+            asked.append(counts.episodes)
+            return sf.Plan.plain(case.baseline)
+
+    continue_plan(sf.Learner(Own(), 3), case.world, 20)
+    steady = asked.copy()
+    asked.clear()
+    counts = None
+    for _ in range(20):
+        learner = sf.Learner(Own(), 3, counts)
+        continue_plan(learner, case.world, 1)
+        counts = learner.counts
+    assert len(asked) == 20 and sorted(set(asked)) == steady
+    assert len(steady) < 20 or replan == sf.EveryEpisode()
+    asked.clear()
+    learner = sf.Learner(Own(), 3)
+    for _ in range(20):
+        for _ in range(3):
+            learner.begin()
+            learner.act(1)
+            learner.abandon()
+        continue_plan(learner, case.world, 1)
+    assert asked == steady  # an episode that is dropped needs no plan of its own
+
+
+def test_the_end_of_a_plan_is_found_once(case_of, monkeypatch):
+    """With many states that takes longer than an episode."""
+    case, found = case_of("plain", False), []
+    remembered = PlanInForce.remembered
+    monkeypatch.setattr(PlanInForce, "remembered", lambda *given: found.append(given) or remembered(*given))
+    learner = sf.Learner(build(case, replan=sf.Blocks(0.01, at_least=5)), 3)
+    continue_plan(learner, case.world, 41)
+    assert len(found) == 8  # of each plan that was played a second time
 
 
 class Kept:

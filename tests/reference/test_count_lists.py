@@ -45,7 +45,7 @@ def test_lists_hold_what_a_dictionary_holds(add):
     assert list(zip(zip(place.tolist(), state.tolist(), strict=True), n.tolist(), strict=True)) == sorted(
         expected.items()
     )
-    assert lists.visits.sum() == sum(expected.values())
+    assert lists.visits.sum() == Lists(lists, 2).total == Lists(lists, 2).copy().total == sum(expected.values())
 
 
 def test_room_for_an_episode_is_enough():

@@ -9,7 +9,7 @@ from typing import Self
 
 from surefoot.agents.base import CountingAgent
 from surefoot.agents.plan import Plan
-from surefoot.agents.replanning import Deadline, deadline, is_due
+from surefoot.agents.replanning import Deadline, by_iterations, deadline, is_due
 from surefoot.task.counts import Counts
 
 
@@ -31,9 +31,7 @@ class PlanInForce:
     def begin(cls, agent: CountingAgent, plan: Plan, counts: Counts) -> Self:
         """Return a plan that was just computed from these counts."""
         now = _episodes(agent, counts)
-        by_returns = agent.return_range is not None
-        end = deadline(agent.replan_rule, counts, agent.problem.H, by_returns, plan.iterations)
-        return cls(agent, plan, now, end, now)
+        return cls(agent, plan, now, _deadline(agent, counts, plan.iterations), now)
 
     @classmethod
     def remembered(cls, agent: CountingAgent, plan: Plan, computed_from: Counts) -> Self:
@@ -65,6 +63,17 @@ class PlanInForce:
     def episodes_before_growth_counts(self, counts: Counts) -> int:
         """Return for how many more episodes nothing that grows ends it; 0 or less: it may."""
         return self.end.earliest - _episodes(self.agent, counts)
+
+
+def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
+    """Does the rule end a plan of which only the counts that it was computed from are remembered? False also where that
+    depends on the plan, which must be computed again for it."""
+    return not by_iterations(agent.replan_rule) and is_due(_deadline(agent, computed_from, 0), counts, agent.problem.H)
+
+
+def _deadline(agent: CountingAgent, counts: Counts, iterations: int) -> Deadline:
+    """Return when a plan from these counts, of so many iterations, ends."""
+    return deadline(agent.replan_rule, counts, agent.problem.H, agent.return_range is not None, iterations)
 
 
 def _episodes(agent: CountingAgent, counts: Counts) -> int:

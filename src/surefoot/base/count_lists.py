@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.successors import Successors, offsets
 
-USED, LONGEST = 0, 1  # of CountLists.sizes
+USED, LONGEST, TOTAL = 0, 1, 2  # of CountLists.sizes
 FIRST_ROOM = 2
 
 
@@ -25,7 +25,7 @@ class CountLists(NamedTuple):
     visits: AnyArray  # (rows, S*A): the sum of its counts
     state: Ints  # (arena,)
     n: AnyArray  # (arena,) how often; expected counts, in a forecast, are floats
-    sizes: Ints  # (2,): how much of the arena is used, and the size of the longest list
+    sizes: Ints  # (3,): how much of the arena is used, the size of the longest list, and the sum of all counts
     S: int
 
 
@@ -46,6 +46,7 @@ def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) 
     if j < size and lists.state[at + j] == s_next:
         lists.n[at + j] += more
         lists.visits[row, pair] += more
+        lists.sizes[TOTAL] += more
         return True
     if size == lists.room[row, pair]:
         room = max(FIRST_ROOM, 2 * size)
@@ -66,6 +67,7 @@ def add_to_list(lists: CountLists, row: int, pair: int, s_next: int, more: int) 
     lists.n[at + j] = more
     lists.size[row, pair] = size + 1
     lists.visits[row, pair] += more
+    lists.sizes[TOTAL] += more
     lists.sizes[LONGEST] = max(lists.sizes[LONGEST], size + 1)
     return True
 
@@ -100,16 +102,19 @@ def lists_from(entries: Entries, shape: tuple[int, int], S: int, H: int = 0) -> 
     arena, counts = np.zeros(length, dtype=np.int64), np.zeros(length, dtype=n.dtype)
     arena[: len(state)], counts[: len(state)] = state, n
     at, size = offsets(size)[:-1].reshape(shape), size.reshape(shape)
-    sizes = np.array([len(state), longest])
+    sizes = np.array([len(state), longest, int(n.sum())])
     return CountLists(at.copy(), size.copy(), size.copy(), visits.reshape(shape), arena, counts, sizes, S)
 
 
 def added(entries: Entries, S: int) -> Entries:
     """The same counts in order, with those of the same transition added up, and without zeros."""
     place, state, n = (np.asarray(x) for x in entries)
-    keys, which = np.unique(place * S + state, return_inverse=True)
-    total = np.zeros(len(keys), dtype=n.dtype)
-    np.add.at(total, which, n)
+    keys = place * S + state
+    order = np.argsort(keys, kind="stable")  # quick where parts are in order, as they are here, one after the other
+    keys = keys[order]
+    new = np.diff(keys, prepend=-1) != 0
+    total, keys = np.zeros(np.count_nonzero(new), dtype=n.dtype), keys[new]
+    np.add.at(total, np.cumsum(new) - 1, n[order])
     kept = total != 0
     return Entries(keys[kept] // S, keys[kept] % S, total[kept])
 

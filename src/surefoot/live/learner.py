@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
-from surefoot.agents.schedule import PlanInForce
+from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
@@ -106,6 +106,8 @@ class Learner:
         self._rewards: list[float] = []
         self._baseline: bool | str = False
         self._pi: Floats | None = None
+        self._computed_from: Counts | None = None  # the counts that the plan was computed from
+        self._in_force: PlanInForce | None = None
         self._policies: list[tuple[Floats, Floats]] = []  # of the plan in force, and as they were checked
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
@@ -179,7 +181,7 @@ class Learner:
 
     def _plan_from(self, counts: Counts, rng: np.random.Generator) -> Plan:
         """Return the agent's plan from these counts, of which no policy was checked yet."""
-        self._policies = []
+        self._policies, self._computed_from, self._in_force = [], self.counts.planned, None
         return self._agent.next_plan(counts, rng)
 
     def _next_plan(self) -> Plan:
@@ -191,12 +193,17 @@ class Learner:
         planned_at = self.episodes - (counts.total - counts.planned.total) // agent.problem.H
         if planned_at < 0:  # before this learner's first episode: its streams do not reach back
             return self._replan()
-        plan = self.plan
-        if plan is None or planned_at == self.episodes:
+        plan = self.plan if self._computed_from is counts.planned else None
+        if plan is None:
+            if must_replan(agent, counts.planned, counts):
+                return self._replan()  # the plan in force need not be computed again
             plan = self._plan_from(counts.planned, self._stream.planning(planned_at))
         if planned_at == self.episodes:
             return plan
-        in_force = PlanInForce.remembered(agent, plan, counts.planned).next(counts)
+        if self._in_force is None or self._in_force.plan is not plan:
+            # Found once: with many states that takes longer than an episode.
+            self._in_force = PlanInForce.remembered(agent, plan, counts.planned)
+        in_force = self._in_force.next(counts)
         return self._replan() if in_force is None else in_force.plan
 
     def _frozen_plan(self) -> Plan:

@@ -263,14 +263,14 @@ class Problem(FrozenRecord, InUserUnits):
             )
         return min(max(self.units.from_user(number), 0.0), float(self.H))
 
-    @property
+    @cached_property
     def s1(self) -> int:
         """The state in which every episode starts, where there is just one."""
         if self.start is None or not self.one_start:
             raise InvalidModel("Episodes of this problem start in several states; see problem.start.")
         return int(self.start.argmax())
 
-    @property
+    @cached_property
     def one_start(self) -> bool:
         """Does every episode start in the same state?"""
         return self.start is not None and int(np.count_nonzero(self.start)) == 1

@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.count_lists import (
+    TOTAL,
     CountLists,
     Entries,
     add_to_list,
@@ -124,7 +125,7 @@ class Lists:
     @property
     def total(self) -> int:
         """The number of transitions."""
-        return int(self.lists.visits.sum())
+        return int(self.lists.sizes[TOTAL])
 
     @property
     def seen(self) -> int:
