@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.simulation.forecast import MOST, _Expected, lemma_finite
+from surefoot.simulation.forecast import MOST, _Baseline, _seen, lemma_finite
 
 SEEDS = range(9)
 
@@ -243,9 +243,9 @@ def test_it_knows_for_how_long_a_plan_is_kept():
     assert sf.forecast(doubling, world=world).outlooks[0].first_mixture == 128
     assert sf.simulate(world, doubling, 300, seed=0).first_mixture in (64, 128, 256)
     # Expected counts of 0, 0.5 and 30: not seen, seen with probability 1 - exp(-0.5), and seen.
-    expected = _Expected(sf.Problem(np.zeros((2, 2)), H=2, stationary=True), True, None)
-    expected.transitions.n_sas[0, 0, 0], expected.transitions.n_sas[0, 1, 1, 0] = (0.5, 30.0), 0.0
-    assert expected.seen == pytest.approx(1.0 - np.exp(-0.5) + 1.0, abs=1e-9)
+    assert _seen(np.array([0.0, 0.5, 30.0])) == pytest.approx(1.0 - np.exp(-0.5) + 1.0, abs=1e-9)
+    n, more = _Baseline(often, world, sf.simulate(world, often, 20, seed=0).counts)._growing()
+    assert n.sum() == 20 * world.H and more.sum() == pytest.approx(world.H) and (n == 0).any()
     # Next states that were seen lengthen a plan: 15 pairs, each with some.
     by_seen = sf.EpsMix(*given, delta=0.1, pooled=True, replan=sf.Blocks(0.1, per_successor=10.0))
     assert sf.forecast(by_seen, world=world).outlooks[0].first_mixture > 150

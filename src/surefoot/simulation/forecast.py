@@ -20,7 +20,7 @@ from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries, added, joined
 from surefoot.base.nodes import OUTSIDE, PLACES
-from surefoot.base.sparse import SMALL, SparseTable
+from surefoot.base.sparse import SparseTable
 from surefoot.base.successors import Successors, list_of, offsets
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
@@ -42,7 +42,7 @@ MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
 GROWTH = 0.05  # of a block, in episodes so far
 SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
-ALIKE = 64  # states that stand for all, where there are more
+ALIKE, MOST_ALIKE = 64, 2**18  # states that stand for all, where there are more; and those of all pairs
 ENOUGH = 50  # returns seen, from which it is taken instead
 # Half of all runs have proved the floor before the typical returns have: a random walk that must gain some 5 nats, with
 # twice as much variance as drift, has done so after 0.83 of that time in the median. Measured in 12 worlds: 0.7 to 1.
@@ -278,11 +278,11 @@ def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
 
 def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
     """Return the same of many states, as lists. Where nothing was seen, and all next states are possible, a few of them
-    stand for all: ALIKE, or as many as fit."""
+    stand for all: ALIKE, or fewer of very many pairs."""
     S, A = problem.S, problem.A
     rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
     lists = rows * S * A
-    alike = filled(problem.as_mask, lists, S, max(1, min(ALIKE, SMALL // lists)))
+    alike = filled(problem.as_mask, lists, S, max(1, min(ALIKE, MOST_ALIKE // lists)))
     place, p = list_of(alike), np.repeat(1.0 / np.diff(alike.first), np.diff(alike.first))
     parts = Entries(place, alike.state, p)
     if counts is not None:
@@ -339,11 +339,6 @@ class _Expected:
         """The same, for signatures: only arrays and rows are read."""
         return cast(Counts, self)
 
-    @property
-    def seen(self) -> float:
-        """How many next states were seen, of all pairs: each with probability 1 - exp(-n) after n expected visits."""
-        return float(-np.expm1(-self.entries.n).sum())
-
     def add(self, world: TabularMDP, visits: Floats, n: float) -> None:
         """Add the expected counts of n episodes of a policy with these expected visits of an episode (H, S, A)."""
         d = n * visits
@@ -360,6 +355,11 @@ class _Expected:
             for sums, each in ((self.x_sa, r), (self.z_sa, between)):
                 paid = d * each * REWARD_UNITS
                 sums[:] = sums + (paid.sum(axis=0, keepdims=True) if rows == 1 else paid)
+
+
+def _seen(n: Floats) -> float:
+    """Return how many next states were seen: each with probability 1 - exp(-n) after n expected visits."""
+    return float(-np.expm1(-n).sum())
 
 
 def _expected_entries(world: TabularMDP, d: Floats, rows: int) -> Entries:
@@ -404,7 +404,7 @@ def _outlook(name: str, agent: FloorAgent, world: TabularMDP, counts: Counts | N
         if play.source(decision) == "optimistic":
             first_optimistic = round(k)
             break
-        n = play.length(k, expected)
+        n = play.length(k, _seen(expected.entries.n))
         policy, by_baseline = agent.policy_of(decision), 0.0
         if play.source(decision) == "baseline":
             by_baseline = n
@@ -439,19 +439,26 @@ class _Baseline:
         self.add(expected, k)
         return expected
 
-    def length(self, k: float, expected: _Expected) -> float:
-        """Return for how many episodes a plan after k of them is kept."""
+    def length(self, k: float, seen: float) -> float:
+        """Return for how many episodes a plan after k of them is kept, where so many next states were seen."""
         rule = self.agent.replan_rule
         share = rule.rule.share if rule.rule.share < math.inf else 0.0
-        return max(fewest_episodes(rule, expected.seen), max(GROWTH, share) * k)
+        return max(fewest_episodes(rule, seen), max(GROWTH, share) * k)
 
     def moments(self) -> list[float]:
         """Return after how many episodes plans are made, as long as nothing else is played."""
-        k, moments = 0.0, []
+        k, moments, (n, more) = 0.0, [], self._growing()
         while k <= MOST:
             moments.append(k)
-            k += self.length(k, self.after(k))
+            k += self.length(k, _seen(n + k * more))
         return moments
+
+    def _growing(self) -> tuple[Floats, Floats]:
+        """Return how often each next state was seen before, and how much more of it each episode brings."""
+        before, after = self.after(0.0).entries, self.after(1.0).entries
+        S, n = self.world.S, np.zeros(len(after.n))
+        n[np.searchsorted(after.place * S + after.state, before.place * S + before.state)] = before.n
+        return n, after.n - n
 
     def decide(self, k: float) -> Decision:
         """Return what the agent decides after k episodes."""
