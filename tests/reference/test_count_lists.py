@@ -10,6 +10,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+import scipy.sparse
 
 import surefoot as sf
 from surefoot.assurance import verifier
@@ -46,6 +47,34 @@ def test_lists_hold_what_a_dictionary_holds(add):
         expected.items()
     )
     assert lists.visits.sum() == Lists(lists, 2).total == Lists(lists, 2).copy().total == sum(expected.values())
+
+
+@pytest.mark.parametrize("S", [3, 70])
+def test_counts_are_taken_from_sparse_matrices(S):
+    """One for all steps, which is pooled, or one for each; of any kind; equal places are added up, zeros left out."""
+    rng, A, H = np.random.default_rng(4), 2, 2
+    table = rng.integers(0, 3, (H, S, A, S)) * (rng.random((H, S, A, S)) < 0.2)
+    matrices = [scipy.sparse.csc_array(step.reshape(S * A, S)) for step in table]
+    assert sf.Counts(matrices) == sf.Counts(table) and not sf.Counts(matrices).pooled
+    pooled = sf.Counts(table.sum(axis=0), H=H)
+    assert sf.Counts(sum(matrices), H=H) == pooled and sf.Counts(sum(matrices), H=H).pooled
+    pair, state = np.nonzero(table[0].reshape(S * A, S))
+    twice = np.ones(2 * len(pair), dtype=int), (np.tile(pair, 2), np.tile(state, 2))
+    given = scipy.sparse.coo_matrix(twice, shape=(S * A, S))
+    assert sf.Counts(given) == sf.Counts(2 * (table[0] > 0))
+    many, none = np.zeros((S * A, S)), np.zeros((S * A, S))
+    many[A + 1, 2] = 2.0**53 + 2
+    whole = r"n_sas\[\d+, [01], \d+\] is {}, expected a whole number from 0 to 2\^53"
+    wrong = (0.25 * matrices[0], "0.(25|5)"), (-matrices[0], "-[12]"), (scipy.sparse.csr_array(many), "9.*")
+    for counts, found in wrong:
+        with pytest.raises(InvalidCounts, match=whole.format(found)):
+            sf.Counts(counts)
+    with pytest.raises(InvalidCounts, match=r"n_sas\[1, 1, 1, 2\] is 9.*, expected a whole number"):
+        sf.Counts([scipy.sparse.csr_array(none), scipy.sparse.csr_array(many)])
+    with pytest.raises(InvalidCounts, match=r"n_sas has shape .*, expected scipy.sparse matrices of shape \(S\*A, S\)"):
+        sf.Counts(scipy.sparse.csr_array(np.ones((S, S + 1))))
+    with pytest.raises(InvalidCounts, match="n_sas has 2 matrices, expected one for each of the H = 3 steps"):
+        sf.Counts(matrices, H=3)
 
 
 def test_room_for_an_episode_is_enough():

@@ -12,11 +12,21 @@ from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
+from surefoot.base.sparse import is_sparse
 from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.transitions import LARGEST_COUNT, Lists, Table, Transitions, by_size, same_counts, transitions_of
+from surefoot.task.transitions import (
+    LARGEST_COUNT,
+    Lists,
+    Table,
+    Transitions,
+    by_size,
+    same_counts,
+    transitions_in_matrices,
+    transitions_of,
+)
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
 COUNTED = "counted"  # after the last toss of a coin: its episode was added
@@ -85,7 +95,8 @@ class CountTables:
         ledger_of: str | None = None,
     ) -> None:
         """Take n_sas (H, S, A, S) counted per step, or (S, A, S) pooled over the H steps of each episode. It is copied,
-        unless copy=False: then whoever changes the array changes the evidence.
+        unless copy=False: then whoever changes the array changes the evidence. For many states it may be a list of
+        sparse matrices of scipy, (S*A, S) with the row s*A + a for each pair, one for each step; or one matrix, pooled.
 
         Where x_sa holds sums of rewards, z_sa are those of x (1 - x): what is left out of them makes bounds looser.
         `problem` claims counts that were made by hand: see above for what you assert by it.
@@ -98,6 +109,8 @@ class CountTables:
         account = either("account", account, "ledger", ledger)
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
+        if is_sparse(n_sas):
+            n_sas = transitions_in_matrices(n_sas, H)
         if isinstance(n_sas, Table | Lists):
             n_sas = by_size(n_sas)
             self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]

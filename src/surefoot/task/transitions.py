@@ -3,7 +3,7 @@
 Both kinds answer the same questions. `Counts` takes a table up to MOST_IN_A_TABLE states, and lists above.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from surefoot.base.count_lists import (
     lists_have_room,
     with_room,
 )
-from surefoot.base.validation import require_size
-from surefoot.errors import InvalidCounts
+from surefoot.base.sparse import sparse_table
+from surefoot.base.successors import list_of
+from surefoot.base.validation import require_size, where
+from surefoot.errors import InvalidCounts, InvalidModel
 
 MOST_IN_A_TABLE = 64  # states
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float64
@@ -217,6 +219,22 @@ def read_lists(given: AnyArray, shape: AnyArray) -> Lists:
             "counts in 1..2^53."
         )
     return Lists.of(Entries(place, state, n), (rows, S, A))
+
+
+def transitions_in_matrices(given: Any, H: int | None) -> Lists:
+    """Return the counts in a sparse matrix (S*A, S), pooled, or in a list of one for each step."""
+    by_step = isinstance(given, list | tuple)
+    try:
+        table, _ = sparse_table("n_sas", given, H if by_step else H or 1)
+    except InvalidModel as reason:
+        raise InvalidCounts(str(reason)) from None
+    n, place = table.value, list_of(table.lists)
+    bad = np.flatnonzero((n < 0) | (n > LARGEST_COUNT) | (n != np.floor(n)))
+    if bad.size:
+        row, pair = divmod(int(place[bad[0]]), table.S * table.A)
+        at = where("n_sas", [*([row] if by_step else []), *divmod(pair, table.A), table.lists.state[bad[0]]])
+        raise InvalidCounts(f"{at} is {n[bad[0]]:g}, expected a whole number from 0 to 2^53.")
+    return Lists.of(Entries(place, table.lists.state, n.astype(np.int64)), (table.rows, table.S, table.A))
 
 
 def as_floats(given: Transitions) -> Transitions:
