@@ -16,7 +16,8 @@ from surefoot.cli import studies as study_commands
 from surefoot.cli.main import app, main
 from surefoot.simulation import by_name
 from surefoot.studies.analysis import summary
-from surefoot.studies.run import runner
+from surefoot.studies.report.tables import replan_in_words
+from surefoot.studies.run import runner, trial
 from surefoot.studies.run.store import prepare
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
@@ -128,6 +129,7 @@ STUDY = {
         {"id": "growth", "agent": "stepmix", "bounds": "kl", "replan": {"growth": 1.1}},
         {"id": "blocks", "agent": "stepmix", "bounds": "kl", "replan": {"blocks": 0.01}},
         {"id": "each", "agent": "bpi-ucbvi", "bounds": "kl", "replan": "every episode"},
+        {"id": "pays", "agent": "epsmix", "bounds": "kl", "replan": "when it pays"},
     ],
 }
 TOML = """
@@ -165,7 +167,7 @@ def test_an_estimate_is_of_the_order_of_what_it_takes(tmp_path):
         took = time.process_time() - started
         assert took / 10 < expected < took * 10, cell.id
     found = runner.estimate(prepare(tmp_path / "none", study, False))
-    assert found.trials == 9 and found.seconds > 0.0
+    assert found.trials == 12 and found.seconds > 0.0
 
 
 def test_an_estimate_counts_what_is_missing_and_uses_times_that_were_noted(tmp_path, tiny, monkeypatch):
@@ -179,9 +181,22 @@ def test_an_estimate_counts_what_is_missing_and_uses_times_that_were_noted(tmp_p
     assert found.seconds == pytest.approx(4 * np.mean(seconds))
 
 
+def test_a_study_may_leave_the_rule_to_its_agents(monkeypatch):
+    """As `surefoot try` does; with the paper's bounds that is before every episode."""
+    cell, rules = parse_study(STUDY, "here").cells[-1], []
+    monkeypatch.setattr(
+        trial, "simulate", lambda world, agent, *given, **more: rules.append(agent.replan_rule) or 1 / 0
+    )
+    for bounds in ("kl", "paper"):
+        with pytest.raises(ZeroDivisionError):
+            run_trial(replace(cell, agent=replace(cell.agent, bounds=bounds)), 0)
+    assert isinstance(rules[0], sf.Growth) and rules[0].at_least > 1 and rules[1] == sf.EveryEpisode()
+    assert replan_in_words(cell.replan) == "when it pays"
+
+
 def test_plans_are_counted_by_their_rule():
-    growth, blocks, each = (runner.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
-    assert each == 400 and growth <= 400 and 100 < blocks < 250
+    growth, blocks, each, pays = (runner.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
+    assert each == 400 and growth <= 400 and 100 < blocks < 250 and 20 < pays < 60
     # By a loop that grows as the rule does: a plan whenever there is 1 % more.
     k, plans = 0.0, 0
     while k < 400:

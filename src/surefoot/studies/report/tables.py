@@ -19,7 +19,7 @@ from surefoot.studies.analysis.trials import (
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.study import AgentSpec, Cell, Choice, Scenario, Study
+from surefoot.studies.spec.study import WHEN_IT_PAYS, AgentSpec, Cell, Choice, Scenario, Study
 from surefoot.worlds.registry import family
 
 MOST_TO_PAIR = 3  # agents of which all pairs are compared; of more, each with the first
@@ -189,7 +189,7 @@ def _constants(agent: AgentSpec) -> TableCell:
 def replan_in_words(choice: Choice) -> str:
     """Return when an agent replans."""
     if isinstance(choice, str):
-        return "before every episode"
+        return "when it pays" if choice == WHEN_IT_PAYS else "before every episode"
     kind, value = choice
     if kind == "growth":
         return f"when some pair's visits have grown by {100 * (value - 1):g} %"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.run.store import Folder, Key, noted_times
 from surefoot.studies.run.trial import Trial, build_scenario, checkpoints, run_trial
-from surefoot.studies.spec.study import Cell, Choice
+from surefoot.studies.spec.study import WHEN_IT_PAYS, Cell, Choice
 
 BACKENDS = ("loky", "dask", "configured")  # the last: whatever joblib.parallel_config says where it is called
 # Short runs that are timed before a study is run.
@@ -221,7 +221,8 @@ def estimate(folder: Folder) -> Estimate:
 def seconds_of(cell: Cell) -> float:
     """Return about how long one trial of this cell takes."""
     plans, between = plans_of(cell), 0.0
-    if cell.replan[0] == "blocks":  # whole blocks are drawn at once: what a plan takes, with its block
+    if cell.replan == WHEN_IT_PAYS or cell.replan[0] == "blocks":
+        # Whole blocks are drawn at once: what a plan takes, with its block.
         few, many = (replace(cell, episodes=min(size, cell.episodes)) for size in BLOCKS)
         rate, constant = _rate(cell, BLOCKS)
         planned = rate * (many.episodes - few.episodes) / max(1.0, plans_of(many) - plans_of(few))
@@ -242,10 +243,10 @@ def _recording(cell: Cell) -> float:
 
 def plans_of(cell: Cell) -> float:
     """Return how many plans a trial makes by its rule of replanning: about, or at most."""
-    K = cell.episodes
-    if isinstance(cell.replan, str):
+    K, choice = cell.episodes, ("blocks", 0.1) if cell.replan == WHEN_IT_PAYS else cell.replan
+    if isinstance(choice, str):
         return K
-    kind, value = cell.replan
+    kind, value = choice
     if kind == "blocks":
         return min(K, 1.0 / value + math.log(max(1.0, K * value)) / math.log1p(value))
     problem = build_scenario(cell.scenario, cell.delta, cell.seed, 0).world.problem

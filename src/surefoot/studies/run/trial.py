@@ -27,7 +27,7 @@ from surefoot.simulation.by_name import build_agent, build_bounds
 from surefoot.simulation.run import Run
 from surefoot.simulation.sample_log import draw_episodes
 from surefoot.simulation.simulate import simulate
-from surefoot.studies.spec.study import Cell, Choice, Log, Scenario
+from surefoot.studies.spec.study import WHEN_IT_PAYS, Cell, Choice, Log, Scenario
 from surefoot.task.counts import Counts
 from surefoot.task.policy import boltzmann
 from surefoot.task.transitions import none_yet
@@ -188,10 +188,10 @@ def checkpoints(episodes: int) -> list[int]:
     return sorted({int(k) for k in np.rint([*evenly, *by_factors])})
 
 
-def replan_of(choice: Choice) -> Replan:
-    """Return the rule of replanning that a study's file names."""
+def replan_of(choice: Choice) -> Replan | None:
+    """Return the rule of replanning that a study's file names; None: the agent's own."""
     if isinstance(choice, str):
-        return EveryEpisode()
+        return None if choice == WHEN_IT_PAYS else EveryEpisode()
     kind, value = choice
     return Growth(value) if kind == "growth" else Blocks(value)
 

@@ -89,11 +89,12 @@ def _require_size(where: str, sizes: Mapping[str, Any]) -> None:
         )
 
 
+WHEN_IT_PAYS = "when it pays"  # the default rule of an agent
 _POSITIVE = between(0.0, float("inf"), "a number above 0")
 _SHARE = between(0.0, 1.0, "a number strictly between 0 and 1")
 _baseline = a_word_or_one_key(("usual",), {"eta": _POSITIVE})
 _replan = a_word_or_one_key(
-    ("every episode",),
+    ("every episode", WHEN_IT_PAYS),
     {
         "growth": between(1.0, math.nextafter(MOST_FACTOR, math.inf), f"a factor above 1, up to {MOST_FACTOR:g}"),
         "blocks": _SHARE,
@@ -156,7 +157,10 @@ AGENT_FIELDS = {
         False,
     ),
     "replan": Field(
-        _replan, '"every episode", { growth = 1.03 } or { blocks = 0.01 }; the study\'s, if left out', None
+        _replan,
+        '"every episode", { growth = 1.03 }, { blocks = 0.01 } or "when it pays", which is what an agent does that is '
+        "not told; the study's, if left out",
+        None,
     ),
     "episodes": Field(whole(1), "episodes of its runs; the scenario's, if left out", None),
 }
