@@ -289,6 +289,19 @@ def test_kernels_read_what_an_agent_knows(kind):
         np.testing.assert_array_equal(found, its.r_next[h % len(its.r_next), pair, state])
 
 
+def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():
+    """An array of 16 GB that is one number in memory: a copy of it would be noticed."""
+    import tracemalloc
+
+    S, A = 20_000, 5
+    tracemalloc.start()
+    with pytest.raises(sf.InvalidModel, match=r"P is a dense array of 20000 x 5 x 20000 = .* Give a sparse matrix"):
+        sf.TabularMDP(np.broadcast_to(1 / S, (S, A, S)), np.zeros((S, A)), H=10)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**24
+
+
 def test_lists_of_a_mask():
     mask = np.zeros((1, 2, 3), dtype=bool)
     mask[0, 0, [0, 2]] = mask[0, 1, 1] = True

@@ -131,7 +131,7 @@ def _sizes(name: str, matrices: list[Any]) -> tuple[int, int]:
 def _entries(name: str, matrix: Any, A: int, keep_zeros: bool) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return how many entries each row has, their columns in ascending order, and their numbers."""
     if matrix.dtype.kind not in "fiub":
-        raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected numbers.")
+        raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected real numbers.")
     rows = matrix.tocsr().astype(np.float64, copy=True)
     bad = np.flatnonzero(~np.isfinite(rows.data))
     if bad.size:

@@ -63,6 +63,8 @@ def _six_digits(value: float, rounding: str) -> str:
 
 def as_array(name: str, values: object, kinds: str, meaning: str, error: type[SurefootError]) -> AnyArray:
     """Return an array whose dtype is of one of these kinds; ragged and masked arrays are refused."""
+    if hasattr(values, "tocsr"):
+        raise error(f"{name} is a sparse matrix, expected {meaning}: give {name}.toarray().")
     if isinstance(values, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first.")
     try:

@@ -61,7 +61,7 @@ class Model(FrozenRecord):
         if counts.pooled:
             require_stationary(problem)
         H, S, A = problem.H, problem.S, problem.A
-        require_few(MOST, "P_hat has", "StepMix, EpsMix, StepNoMix and BPI-UCBVI", H, S, A)
+        require_model(problem, "P_hat")
         n_sas = np.broadcast_to(counts.n_sas, (H, S, A, S))
         n_sa = n_sas.sum(axis=-1)
         P_hat = np.where(n_sa[..., None] >= 1, n_sas / np.maximum(n_sa, 1)[..., None], 1.0 / S)
@@ -88,6 +88,12 @@ class Model(FrozenRecord):
     def H(self) -> int:
         """The number of steps in an episode."""
         return self.problem.H
+
+
+def require_model(problem: Problem, whose: str) -> None:
+    """Refuse a problem with too many states for an estimated model, before any number of it is made."""
+    instead = "StepMix, EpsMix, StepNoMix and BPI-UCBVI"
+    require_few(MOST, f"{whose} has", instead, problem.H, problem.S, problem.A)
 
 
 def require_few(most: int, what: str, instead: str, H: int, S: int, A: int) -> None:

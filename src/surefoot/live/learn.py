@@ -168,8 +168,9 @@ class EnvironmentMap:
         elif self.problem.one_start and first != self.problem.s1:  # else the first act says where it starts
             raise InvalidEpisode(
                 f"The environment started in state {names.state(first)}, the problem says s1 = "
-                f"{names.state(self.problem.s1)}. Several "
-                "first states need a common start: make the problem with from_gymnasium, without `start`."
+                f"{names.state(self.problem.s1)}. Several first states need a common start: make the problem with "
+                "from_gymnasium, without `start`; and where it sees some of them too rarely, say how likely each is: "
+                "env.unwrapped.initial_state_distrib = probabilities, one for each state, before that."
             )
         earned = 0.0
         while learner.step < self.problem.H and not learner.over:

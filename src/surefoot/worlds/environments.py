@@ -23,7 +23,10 @@ def make(env: EnvOrId) -> Env:
     if isinstance(env, gymnasium.Env):
         return env
     if not isinstance(env, str):
-        raise InvalidModel(f"Expected a Gymnasium environment or its id, found {type(env).__name__}.")
+        raise InvalidModel(
+            f"Expected a Gymnasium environment or its id, found {type(env).__name__}. In a world of tables use "
+            "sf.simulate(world, agent, episodes)."
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # a version that is gone: the error says so

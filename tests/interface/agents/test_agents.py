@@ -11,8 +11,9 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
-from surefoot.agents.replanning import Blocks, EveryEpisode, Growth
+from surefoot.agents.replanning import Blocks, EveryEpisode, Growth, usual
 from surefoot.agents.settings import AgentSettings
+from surefoot.agents.work import PlanWork
 from surefoot.bounds import BOUNDS
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.simulation.by_name import build_agent, build_bounds, try_agents
@@ -187,10 +188,17 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
 
 
 def test_the_default_rule_is_never_refused():
-    """However large a problem is. (That an agent cannot plan for so many states, its plan says.)"""
+    """However large a problem is; agents that cannot plan for so many states refuse them when they are built."""
     many = sf.Problem(np.full((20_000, 2), 0.5), H=2, stationary=True)
-    agent = sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0)
-    assert agent.replan_rule.per_iteration == 10_000.0
+    assert usual(many, PlanWork(0.0, per_iteration=1e9), pooled=True).per_iteration == 10_000.0
+    few = r"has a number for every next state of every pair: H x S x A x S = 2 x 20000 x 2 x 20000, expected at most"
+    for build in (
+        lambda: sf.RewardFreeSafeRL(many, sf.uniform(2, 20_000, 2), 0.1, baseline_value=1.0),
+        lambda: sf.UCBVI(many, episodes=100),
+        lambda: sf.BPIUCBVIMenard(many),
+    ):
+        with pytest.raises(sf.InvalidSetting, match=few):
+            build()
     long = sf.Problem(np.full((1, 1), 0.5), H=1_000_000, stationary=True)
     rule = sf.StepMix(long, sf.uniform(1_000_000, 1, 1), 0.1, pooled=True).replan_rule
     assert rule.per_successor == 10_000.0

@@ -72,7 +72,7 @@ def test_duplicates_are_added_up_and_zeros_left_out():
         (sparse(EVEN[:7]), {}, r"P has shape \(7, 4\), expected scipy.sparse matrices of shape \(S\*A, S\)"),
         (sparse(EVEN[:4]), {}, r"r is for S = 4, A = 2, but P is for S = 4, A = 1\. Expected .* or another P"),
         (sparse(EVEN * (1 + 1e-7)), {}, "Rows must be .* These nearly are: were they rounded"),
-        (sparse(EVEN.astype(complex)), {}, "P has dtype complex128, expected numbers"),
+        (sparse(EVEN.astype(complex)), {}, "P has dtype complex128, expected real numbers"),
         (sparse(), {"H": None}, "P is one sparse matrix for all steps: give their number with H"),
         ([sparse()] * 2, {}, "P has 2 matrices, expected one for each of the H = 3 steps, .* row s\\*A \\+ a is of"),
         ([sparse(), EVEN, sparse()], {}, r"P\[1\] is of type ndarray, expected scipy.sparse matrices"),

@@ -16,7 +16,7 @@ from surefoot.base.validation import freeze, require_delta
 from surefoot.bounds import Bernstein, Model
 from surefoot.bounds.bernstein import mean
 from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import margin
+from surefoot.bounds.model import margin, require_model
 from surefoot.task.counts import Counts
 from surefoot.task.policy import greedy
 from surefoot.task.problem import Problem
@@ -81,6 +81,7 @@ class BPIUCBVIMenard(WithoutFloor, AgentByName):
 
     def __post_init__(self) -> None:
         require_known(check_problem(self.problem, self.pooled, self.replan), self.name)
+        require_model(self.problem, self.name)
         freeze(self, delta=require_delta(self.delta))
         check_scale(self, self.scale)
 

@@ -19,7 +19,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.bounds import Bernstein, Model
 from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import margin
+from surefoot.bounds.model import margin, require_model
 from surefoot.errors import InvalidSetting, SolverTrouble
 from surefoot.numerics.lp import best_occupancy, expected, policy_from
 from surefoot.task.counts import Counts
@@ -149,6 +149,7 @@ class RewardFreeSafeRL(AgentByName):
     def __post_init__(self) -> None:
         problem = check_problem(self.problem, self.pooled, self.replan)
         require_known(problem, self.name)
+        require_model(problem, self.name)
         problem.level(self.baseline_value, "baseline_value")
         value, floor = float(self.baseline_value), self.floor
         if isinstance(floor, BaselineFloor):

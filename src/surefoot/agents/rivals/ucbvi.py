@@ -15,7 +15,7 @@ from surefoot.base.arrays import Floats
 from surefoot.base.validation import freeze, require_delta, require_integer
 from surefoot.bounds import Model
 from surefoot.bounds.boxes import check_scale
-from surefoot.bounds.model import margin
+from surefoot.bounds.model import margin, require_model
 from surefoot.errors import InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.policy import greedy
@@ -73,6 +73,7 @@ class UCBVI(WithoutFloor):
     def __post_init__(self) -> None:
         problem = check_problem(self.problem, self.pooled, self.replan)
         require_known(problem, self.name)
+        require_model(problem, self.name)
         freeze(
             self,
             episodes=require_integer("episodes", self.episodes, 1, InvalidSetting),
