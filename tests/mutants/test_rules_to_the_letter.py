@@ -256,8 +256,8 @@ def test_settings_of_the_rules():
     ("S", "A", "H", "backups", "expected"),
     [
         (1, 4, 1, 3.0, Growth(1.1, 5)),  # 28.03 / (5 + 1) = 4.7
-        (2, 2, 30, 3.0, Growth(1.1, 1, 87 / 40 / 35)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
-        (18, 5, 3, 2.0, Growth(1.1, 4, 4 / 40 / 8)),  # (28 + 0.54 + 1.01 + 360/250) / 8 = 3.9
+        (2, 2, 30, 3.0, Growth(1.1, 1, 87 / 32 / 35)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
+        (18, 5, 3, 2.0, Growth(1.1, 4, 4 / 32 / 8)),  # (28 + 0.54 + 1.01 + 360/250) / 8 = 3.9
         (19, 5, 3, 2.0, Growth(1.1, 4, 4 / 120 / 8)),  # (28 + 0.57 + 1.13 + 380/250) / 8 = 3.9
         (45, 5, 3, 2.0, Growth(1.1, 5, 4 / 120 / 8)),  # 900 backups; (28 + 1.35 + 6.33 + 900/250) / 8 = 4.9
         (41, 11, 3, 1.0, Blocks(0.1, 6, 2 / 120 / 8)),  # 902
@@ -286,10 +286,10 @@ def test_the_usual_rule_with_steps_of_their_own_and_unknown_rewards():
 def test_the_usual_rule_with_work_beside_backups():
     """Steps of a learner are added; more than 19 for each step of an episode are long, as 300 backups are."""
     known = Problem(np.zeros((4, 5)), H=2)  # 0.12 + 0.05 for the counts
-    assert usual(known, PlanWork(2.0, 6.67), True) == Growth(1.1, 5, 2 / 40 / 7)  # (28.17 + 40/250 + 6.67) / 7 = 5
-    assert usual(known, PlanWork(2.0, 6.68), True) == Growth(1.1, 6, 2 / 40 / 7)
-    assert usual(known, PlanWork(30.0, 37.8), True) == Growth(1.1, 10, 30 / 40 / 7)  # 600 backups
-    assert usual(known, PlanWork(30.01, 37.8), True) == Blocks(0.1, 10, 30.01 / 40 / 7)
+    assert usual(known, PlanWork(2.0, 6.67), True) == Growth(1.1, 5, 2 / 32 / 7)  # (28.17 + 40/250 + 6.67) / 7 = 5
+    assert usual(known, PlanWork(2.0, 6.68), True) == Growth(1.1, 6, 2 / 32 / 7)
+    assert usual(known, PlanWork(30.0, 37.8), True) == Growth(1.1, 10, 30 / 32 / 7)  # 600 backups
+    assert usual(known, PlanWork(30.01, 37.8), True) == Blocks(0.1, 10, 30.01 / 32 / 7)
     assert usual(known, PlanWork(0.0, 37.83), True) == Growth(1.1, 10)
     assert usual(known, PlanWork(0.0, 37.84), True) == Blocks(0.1, 10)
     assert usual(known, PlanWork(0.0, 37.66), False) == Growth(1.1, 10)
@@ -300,7 +300,7 @@ def test_the_usual_rule_with_work_beside_backups():
 def test_the_usual_rule_with_linear_programs():
     """How many iterations they take, only the plan says: blocks, and so many episodes for each."""
     known = Problem(np.zeros((4, 5)), H=2)
-    assert usual(known, PlanWork(2.0, 4.0, per_iteration=0.6), True) == Blocks(0.1, 5, 2 / 40 / 7, 0.6 / 7)
+    assert usual(known, PlanWork(2.0, 4.0, per_iteration=0.6), True) == Blocks(0.1, 5, 2 / 32 / 7, 0.6 / 7)
     outer, inner = PlanWork(2.0, 4.0), PlanWork(1.5, 3.0, plans=2, per_iteration=0.25)
     assert outer.with_inner(inner) == inner.with_inner(outer) == PlanWork(3.5, 7.0, plans=3, per_iteration=0.25)
     assert not any(map(by_iterations, (EveryEpisode(), Growth(1.1), Blocks(0.1))))

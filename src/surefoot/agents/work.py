@@ -19,7 +19,7 @@ COUNTED_PER_STEP, ENTRIES_PER_STEP, REWARDS_PER_STEP = 200, 1_600, 1
 # In a backup: so many pairs; so many next states that were seen, and up to FEW states, where a search is made without
 # looking for the closed form first; so many pairs with a mask; so many next states of a mask or of rewards by next
 # state.
-BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, SEARCHED_PER_STEP, MASKED_PER_STEP, LISTED_PER_STEP = 250, 120, 40, 300, 2_000
+BACKUPS_PER_STEP, SUCCESSORS_PER_STEP, SEARCHED_PER_STEP, MASKED_PER_STEP, LISTED_PER_STEP = 250, 120, 32, 300, 2_000
 # Of a table of all next states, filled and read for a plan: so many entries. Of a drawn world: so many weights that are
 # drawn, and that are read.
 FILLED_PER_STEP, DRAWN_PER_STEP, READ_PER_STEP = 1_000, 400, 1_200

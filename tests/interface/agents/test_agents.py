@@ -89,12 +89,12 @@ def test_defaults_are_for_people(make):
     assert agent.delta == 0.05
     assert agent.pooled is False
     # (28 + 3 5 6/200 + 3 5 5 5/1600 + 5 5 3 2/250) / 8 = 3.7: three backups where a baseline is bounded, too
-    usual, lists = Growth(1.1, 4, 3 * 2 / 120 / 8), 2.5 * 3 + 375 / 1000
+    usual, lists = Growth(1.1, 4, 3 * 2 / 96 / 8), 2.5 * 3 + 375 / 1000
     visits, box = (0.75 + 15 * (20 * 5 + 5 * 5 + 4 * 5) / 20_000) / 8, (0.75 + 375 / 700) / 8  # for each iteration
     others = {
-        sf.BPIUCBVI: Growth(1.1, 4, 2 * 2 / 120 / 8),
-        sf.StepMix: Growth(1.1, 4, 3.5 * 2 / 120 / 8),
-        sf.StepNoMix: Growth(1.1, 4, 3.5 * 2 / 120 / 8),
+        sf.BPIUCBVI: Growth(1.1, 4, 2 * 2 / 96 / 8),
+        sf.StepMix: Growth(1.1, 4, 3.5 * 2 / 96 / 8),
+        sf.StepNoMix: Growth(1.1, 4, 3.5 * 2 / 96 / 8),
         sf.UCBVI: Growth(1.1, math.ceil((28.69 + lists) / 8)),
         sf.BPIUCBVIMenard: Growth(1.1, 5),
         sf.OptPessLP: Blocks(0.1, 5, per_iteration=visits),
@@ -114,7 +114,7 @@ def test_defaults_are_for_people(make):
         (sf.EpsMix, 0.1, 2, 2, 30, 3, Growth(1.1, 1)),  # (28.04 + 2 2 3 29/250) / 35 = 0.8
         (sf.EpsMix, 0.1, 5, 5, 3, 3, Growth(1.1, 4)),  # (28.2 + 5 5 3 2/250) / 8 = 3.6
         (sf.StepMix, sf.Relative(0.1), 6, 2, 20, 22, Growth(1.1, 2)),  # (28.1 + 6 2 (2 + 20) 19/250) / 25 = 1.9
-        # Up to 18 states 40 next states that were seen take a step in a backup; above, 120.
+        # Up to 18 states 32 next states that were seen take a step in a backup; above, 120.
         (sf.BPIUCBVI, None, 18, 5, 3, 2, Growth(1.1, 4)),
         (sf.BPIUCBVI, None, 19, 5, 3, 2, Growth(1.1, 4)),  # (28 + 0.57 + 1.13 + 19 5 2 2/250) / 8 = 3.9
         (sf.EpsMix, 0.1, 20, 2, 90, 3, Growth(1.1, 1)),
@@ -144,7 +144,7 @@ def test_the_default_rule_counts_the_work_of_a_plan(kind, floor, S, A, H, backup
     given = () if floor is None else (sf.uniform(H, S, A), floor)
     settings = {"pooled": True, **({"episodes": 100} if kind is sf.UCBVI else {})}
     agent = kind(problem, *given, **settings)
-    per_successor = backups * (H - 1) / (40 if S <= 18 else 120) / (5 + H)
+    per_successor = backups * (H - 1) / (32 if S <= 18 else 120) / (5 + H)
     assert agent.plan_work.backups == backups
     assert agent.replan_rule == replace(rule, per_successor=per_successor)
     assert kind(problem, *given, replan=Blocks(0.5), **settings).replan_rule == Blocks(0.5)
@@ -155,7 +155,7 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     (400 take as long as a step), and reads them at every step (1200). An agent inside makes a plan of its own."""
     problem = sf.Problem(np.full((10, 4), 0.5), H=5, stationary=True)
     given = problem, sf.uniform(5, 10, 4), 0.1
-    per_successor = {backups: backups * 4 / 40 / 10 for backups in (3, 5)}
+    per_successor = {backups: backups * 4 / 32 / 10 for backups in (3, 5)}
 
     def by_default(kind, **settings):
         return kind(*given, pooled=True, **settings).replan_rule
