@@ -109,7 +109,7 @@ class CountTables:
         account = either("account", account, "ledger", ledger)
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
-        if is_sparse(n_sas):
+        if not isinstance(n_sas, Table | Lists) and is_sparse(n_sas):
             n_sas = transitions_in_matrices(n_sas, H)
         if isinstance(n_sas, Table | Lists):
             n_sas = by_size(n_sas)
