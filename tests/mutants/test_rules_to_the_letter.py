@@ -402,6 +402,7 @@ def test_episodes_for_each_next_state_that_was_seen(lists):
     assert deadline(with_iterations, seen, 2, iterations=10).episodes == 13 + 8
     assert deadline(Blocks(1.0, 2, 0.5, 0.3), seen, 2, iterations=10).episodes == 13 + 13  # what is more
     assert deadline(Blocks(0.1, 2, 0.5), seen, 2).episodes == 13 + 5
+    assert deadline(Blocks(0.1, 2, 0.5, 1.0), seen, 2).episodes == 13 + 5  # nothing was solved
     assert deadline(Growth(1.1, 2, 0.5), seen, 2).earliest == 13 + 5
 
 

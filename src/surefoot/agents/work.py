@@ -13,9 +13,8 @@ from surefoot.task.problem import Problem
 from surefoot.task.transitions import MOST_IN_A_TABLE
 
 # What takes as long as one step, about. Once in a plan: so many pairs of the counts, which are copied and written;
-# so many entries of a table of counts, of a mask or of rewards by next state; so many unknown rewards, bounded where
-# they were seen.
-COUNTED_PER_STEP, ENTRIES_PER_STEP, REWARDS_PER_STEP = 200, 1_600, 1
+# so many entries of a table of counts, of a mask or of rewards by next state.
+COUNTED_PER_STEP, ENTRIES_PER_STEP = 200, 1_600
 # In a backup: so many pairs; so many next states that were seen, and up to FEW states, where a search is made without
 # looking for the closed form first; so many pairs with a mask; so many next states of a mask or of rewards by next
 # state.
@@ -26,6 +25,7 @@ FILLED_PER_STEP, DRAWN_PER_STEP, READ_PER_STEP = 1_000, 400, 1_200
 BACKUPS_OF_A_BISECTION = 0.3  # of the weight of a step mixture
 STEPS_OF_A_PLAN, STEPS_OF_AN_EPISODE = 28, 5  # beside its backups; beside its own steps
 STEPS_OF_A_TABLE = 2.5  # for each step of an episode, however few its entries are
+STEPS_OF_A_REWARD = 1.0  # that is unknown: it is bounded where it was seen
 STEPS_OF_AN_ITERATION = 0.75  # of the simplex method, however small the linear program is
 
 
@@ -63,7 +63,7 @@ class PlanWork(NamedTuple):
         per_step = SEARCHED_PER_STEP if problem.S <= FEW else SUCCESSORS_PER_STEP
         steps = self.backups * (problem.H - 1) / (rows * per_step)
         if problem.unknown_rows is not None:
-            steps += 1.0 / REWARDS_PER_STEP
+            steps += STEPS_OF_A_REWARD
         return steps / (STEPS_OF_AN_EPISODE + problem.H)
 
     def episodes_per_iteration(self, problem: Problem) -> float:
