@@ -266,6 +266,36 @@ def test_an_agent_is_not_asked_for_a_plan_that_is_over(case_of, replan):
     assert asked == steady  # an episode that is dropped needs no plan of its own
 
 
+@pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Blocks(0.1, at_least=5)], ids=str)
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_where_planning_fails_no_other_plan_is_played(case_of, replan, error):
+    """Whoever asks again gets the plan that was to be made, not the last one."""
+    case = case_of("plain", False)
+
+    class Failing:
+        name, problem, pooled, floor, promise = "failing", case.problem, False, None, "none"
+        failures = 0
+
+        def __init__(self, often):
+            self.replan, self.often = replan, often
+
+        def plan(self, counts):
+            if self.failures < self.often * (1 + counts.episodes):
+                self.failures += 1
+                raise error
+            H, S, A = case.baseline.shape
+            return sf.Plan.plain(np.eye(A)[np.full((H, S), counts.episodes % A)])  # another one each time
+
+    whole, learner, played = continue_plan(sf.Learner(Failing(0), 3), case.world, 20), sf.Learner(Failing(2), 3), []
+    while len(played) < 20:
+        try:
+            played += continue_plan(learner, case.world, 1)
+        except error:
+            continue
+    assert same(played, whole)
+    assert learner.agent.failures >= 10
+
+
 def test_the_end_of_a_plan_is_found_once(case_of, monkeypatch):
     """With many states that takes longer than an episode."""
     case, found = case_of("plain", False), []

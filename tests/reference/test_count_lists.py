@@ -58,6 +58,12 @@ def test_counts_are_taken_from_sparse_matrices(S):
     assert sf.Counts(matrices) == sf.Counts(table) and not sf.Counts(matrices).pooled
     pooled = sf.Counts(table.sum(axis=0), H=H)
     assert sf.Counts(sum(matrices), H=H) == pooled and sf.Counts(sum(matrices), H=H).pooled
+    step, one = scipy.sparse.csr_array(table[0].reshape(S * A, S)), table[:1]
+    assert sf.Counts([step]) == sf.Counts(one) and sf.Counts(step, H=1) == sf.Counts(one[0], H=1)
+    assert (sf.Counts([step]).pooled, sf.Counts(step, H=1).pooled) == (False, True)
+    often = np.zeros(300, dtype=int)
+    for dtype in (bool, np.uint8, np.int8, np.int64):
+        assert sf.Counts(scipy.sparse.coo_matrix((np.ones(300, dtype), (often, often)), (S * A, S))).total == 300
     pair, state = np.nonzero(table[0].reshape(S * A, S))
     twice = np.ones(2 * len(pair), dtype=int), (np.tile(pair, 2), np.tile(state, 2))
     given = scipy.sparse.coo_matrix(twice, shape=(S * A, S))

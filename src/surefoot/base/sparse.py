@@ -132,7 +132,7 @@ def _entries(name: str, matrix: Any, A: int, keep_zeros: bool) -> tuple[AnyArray
     """Return how many entries each row has, their columns in ascending order, and their numbers."""
     if matrix.dtype.kind not in "fiub":
         raise InvalidModel(f"{name} has dtype {matrix.dtype}, expected real numbers.")
-    rows = matrix.tocsr().astype(np.float64, copy=True)
+    rows = matrix.astype(np.float64).tocsr(copy=True)  # first floats: entries of the same place are added up in them
     bad = np.flatnonzero(~np.isfinite(rows.data))
     if bad.size:
         place = _place(name, rows, int(bad[0]), A)

@@ -109,14 +109,15 @@ class CountTables:
         account = either("account", account, "ledger", ledger)
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
-        if not isinstance(n_sas, Table | Lists) and is_sparse(n_sas):
-            n_sas = transitions_in_matrices(n_sas, H)
         if isinstance(n_sas, Table | Lists):
             n_sas = by_size(n_sas)
             self.transitions, rows = n_sas.copy() if copy else n_sas, n_sas.shape[0]
             self.pooled = rows == 1 != H
             if H not in (None, rows) and not self.pooled:
                 raise InvalidCounts(f"H is {H}, but n_sas has {rows} steps.")
+        elif is_sparse(n_sas):
+            self.transitions = by_size(transitions_in_matrices(n_sas, H))
+            self.pooled = not isinstance(n_sas, list | tuple)
         else:
             table, self.pooled = table_of(n_sas, H, copy)
             self.transitions = transitions_of(table)

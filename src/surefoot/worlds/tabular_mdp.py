@@ -394,8 +394,8 @@ def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int,
 
 def require_dense(name: str, given: Any) -> None:
     """Refuse a dense array that is too large, before it is copied."""
-    shape = getattr(given, "shape", ())
-    numbers = math.prod(int(size) for size in shape)
+    shape = given.shape if isinstance(given, np.ndarray) else ()
+    numbers = math.prod(shape)
     if numbers > MOST_DENSE:
         raise InvalidModel(
             f"{name} is a dense array of {' x '.join(map(str, shape))} = {numbers:.3g} numbers, expected at most "
