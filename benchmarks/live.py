@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import gymnasium
 import numpy as np
 import scipy.sparse
-from scaling import world_of
+from scaling import A, H, world_of
 from table import Row, at_most, plain
 
 import surefoot as sf
@@ -181,11 +181,12 @@ def steps_of_a_learner() -> list[Row]:
         world = world_of(S)[0]
         pi_b = sf.uniform(world.H, world.S, world.A)
         agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=sf.Blocks(0.1, at_least=50))
-        seconds[S] = timed(world, agent, 200)[1] / 200 / world.H
+        _, acting, _, episodes = timed(world, agent, 200)
+        seconds[S] = acting / episodes / H
     return [
         at_most(
             "a step of a Learner, without plans, in one of 100 states",
-            f"({S:,}, {world.A}, {world.H}), three successors",
+            f"({S:,}, {A}, {H}), three successors",
             seconds[S] / seconds[STEP_SIZES[0]],
             "",
             MOST_GROWTH_OF_A_STEP,

@@ -191,6 +191,10 @@ def test_a_few_states_stand_for_all_of_many():
     sizes = np.diff(P.lists.first)
     assert set(sizes.tolist()) == {64} and np.bincount(P.lists.state, minlength=300).min() > 0
     assert P.value == pytest.approx(1 / 64)
+    counts = sf.simulate(made, sf.BPIUCBVI(made.problem, pooled=True), 50, seed=0).counts
+    never, seen = forecasts._lists_suggested(made.problem, counts), counts.transitions.seen
+    sizes = np.diff(never.lists.first)[counts.n_sa.reshape(-1) == 0]
+    assert set(sizes.tolist()) == {-(-seen // np.count_nonzero(counts.n_sa))} and 1 < sizes[0] < 4
     known = forecasts._lists_suggested(large(300).problem, None)
     assert np.diff(known.lists.first).max() == 3
 

@@ -290,16 +290,25 @@ def test_kernels_read_what_an_agent_knows(kind):
 
 
 def test_a_dense_table_that_does_not_fit_is_refused_before_it_is_copied():
-    """An array of 16 GB that is one number in memory: a copy of it would be noticed."""
+    """Arrays of 16 GB that are one number in memory: a copy would be noticed."""
     import tracemalloc
 
     S, A = 20_000, 5
-    tracemalloc.start()
-    with pytest.raises(sf.InvalidModel, match=r"P is a dense array of 20000 x 5 x 20000 = .* Give a sparse matrix"):
-        sf.TabularMDP(np.broadcast_to(1 / S, (S, A, S)), np.zeros((S, A)), H=10)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 2**24
+    whole, rows = np.broadcast_to(1 / S, (S, A, S)), np.arange(S * A)
+    stay = scipy.sparse.csr_array((np.ones(S * A), (rows, rows // A)), shape=(S * A, S))
+    for name, build in {
+        "P": lambda: sf.TabularMDP(whole, np.zeros((S, A)), H=10),
+        "r_next": lambda: sf.TabularMDP(stay, r_next=whole, H=10),
+        "n_sas": lambda: sf.Counts(whole),
+    }.items():
+        tracemalloc.start()
+        with pytest.raises(sf.SurefootError, match=rf"{name} is a dense array of 20000 x 5 x 20000 = .* sparse matrix"):
+            build()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 2**26
+    with pytest.raises(sf.InvalidModel, match="r_next is a dense array"):
+        sf.Problem(r_next=whole, H=10)
 
 
 def test_lists_of_a_mask():

@@ -194,7 +194,8 @@ def _tried(
         values,
         np.zeros(pattern.columns, dtype=np.int32),
     )
-    if basis is not None and len(basis) == pattern.columns + pattern.rows:  # that of another pattern is of no use
+    begun = basis is not None and len(basis) == pattern.columns + pattern.rows  # that of another is of no use
+    if basis is not None and begun:
         begin = highspy.HighsBasis()
         kinds = _kinds()
         begin.col_status = [kinds[kind] for kind in basis[: pattern.columns].tolist()]
@@ -205,7 +206,7 @@ def _tried(
     status = solver.getModelStatus()
     words = solver.modelStatusToString(status)
     nothing = np.zeros(pattern.columns)
-    iterations = _iterations(pattern, solver.getInfo().simplex_iteration_count, basis is not None)
+    iterations = _iterations(pattern, solver.getInfo().simplex_iteration_count, begun)
     if status == highspy.HighsModelStatus.kInfeasible:
         return Answer("infeasible", words, nothing, None, iterations)
     if status != highspy.HighsModelStatus.kOptimal:

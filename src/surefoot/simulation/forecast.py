@@ -20,7 +20,7 @@ from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries, added, joined
 from surefoot.base.nodes import OUTSIDE, PLACES
-from surefoot.base.sparse import SparseTable
+from surefoot.base.sparse import SMALL, SparseTable
 from surefoot.base.successors import Successors, list_of, offsets
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
@@ -42,7 +42,7 @@ MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
 GROWTH = 0.05  # of a block, in episodes so far
 SAMPLE = 20_000  # baseline episodes from which the distribution of returns is taken
-ALIKE, MOST_ALIKE = 64, 2**18  # states that stand for all, where there are more; and those of all pairs
+ALIKE = 64  # states that stand for all, where there are more
 ENOUGH = 50  # returns seen, from which it is taken instead
 # Half of all runs have proved the floor before the typical returns have: a random walk that must gain some 5 nats, with
 # twice as much variance as drift, has done so after 0.83 of that time in the median. Measured in 12 worlds: 0.7 to 1.
@@ -278,11 +278,13 @@ def _table_suggested(problem: Problem, counts: Counts | None) -> Floats:
 
 def _lists_suggested(problem: Problem, counts: Counts | None) -> SparseTable:
     """Return the same of many states, as lists. Where nothing was seen, and all next states are possible, a few of them
-    stand for all: ALIKE, or fewer of very many pairs."""
-    S, A = problem.S, problem.A
+    stand for all: as many as were seen of each pair that was visited, on average; at most ALIKE, or as many as fit."""
+    S, A, most = problem.S, problem.A, ALIKE
+    if counts is not None and counts.total and S > ALIKE:
+        most = min(ALIKE, math.ceil(counts.transitions.seen / np.count_nonzero(counts.n_sa)))
     rows = 1 if problem.stationary and (counts is None or counts.pooled) else problem.H
     lists = rows * S * A
-    alike = filled(problem.as_mask, lists, S, max(1, min(ALIKE, MOST_ALIKE // lists)))
+    alike = filled(problem.as_mask, lists, S, max(1, min(most, SMALL // lists)))
     place, p = list_of(alike), np.repeat(1.0 / np.diff(alike.first), np.diff(alike.first))
     parts = Entries(place, alike.state, p)
     if counts is not None:

@@ -13,7 +13,16 @@ from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.sparse import is_sparse
-from surefoot.base.validation import LONGEST, REWARD_UNITS, as_array, either, require_bool, require_integer, where
+from surefoot.base.validation import (
+    LONGEST,
+    REWARD_UNITS,
+    as_array,
+    either,
+    require_bool,
+    require_dense,
+    require_integer,
+    where,
+)
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
 from surefoot.task.problem import Problem, require_problem
@@ -119,6 +128,7 @@ class CountTables:
             self.transitions = by_size(transitions_in_matrices(n_sas, H))
             self.pooled = not isinstance(n_sas, list | tuple)
         else:
+            require_dense("n_sas", n_sas, InvalidCounts)
             table, self.pooled = table_of(n_sas, H, copy)
             self.transitions = transitions_of(table)
         rows, S, A = self.transitions.shape

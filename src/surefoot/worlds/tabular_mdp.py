@@ -1,6 +1,5 @@
 """TabularMDP: the TRUE world. Agents never see one; simulation and exact evaluation do."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from surefoot.base.validation import (
     per_step,
     read_only,
     require_bool,
+    require_dense,
     require_distributions,
     require_integer,
     require_size,
@@ -41,8 +41,6 @@ from surefoot.worlds.dynamics import (
     require_steps,
     sparse_dynamics,
 )
-
-MOST_DENSE = 2**28  # numbers of a dense table of transitions: two gigabytes, and it is copied
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -369,7 +367,7 @@ def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
 
 def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
     """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
-    require_dense("P", P)
+    require_dense("P", P, InvalidModel)
     given_P = as_floats("P", P, InvalidModel)
     table = rewards.table if isinstance(rewards, Rescaled) else rewards
     if not isinstance(table, np.ndarray) and as_lists(table):
@@ -390,18 +388,6 @@ def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int,
         )
     require_distributions("P", given_P, MEANING, InvalidModel)
     return transitions.copy(), steps, given_P.ndim == 3
-
-
-def require_dense(name: str, given: Any) -> None:
-    """Refuse a dense array that is too large, before it is copied."""
-    shape = given.shape if isinstance(given, np.ndarray) else ()
-    numbers = math.prod(shape)
-    if numbers > MOST_DENSE:
-        raise InvalidModel(
-            f"{name} is a dense array of {' x '.join(map(str, shape))} = {numbers:.3g} numbers, expected at most "
-            f"{MOST_DENSE:,}. Give a sparse matrix of scipy, (S*A, S) with row s*A + a, which holds only what is "
-            "possible."
-        )
 
 
 def _checked_floor(floor: float, problem: Problem) -> float:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from surefoot.agents import AGENTS
 from surefoot.errors import InvalidSetting, InvalidStudy, MissingExtra
 from surefoot.studies.run.store import Folder, Key, noted_times
 from surefoot.studies.run.trial import Trial, build_scenario, checkpoints, run_trial
@@ -221,7 +222,7 @@ def estimate(folder: Folder) -> Estimate:
 def seconds_of(cell: Cell) -> float:
     """Return about how long one trial of this cell takes."""
     plans, between = plans_of(cell), 0.0
-    if cell.replan == WHEN_IT_PAYS or cell.replan[0] == "blocks":
+    if rule_of(cell)[0] == "blocks":
         # Whole blocks are drawn at once: what a plan takes, with its block.
         few, many = (replace(cell, episodes=min(size, cell.episodes)) for size in BLOCKS)
         rate, constant = _rate(cell, BLOCKS)
@@ -241,9 +242,17 @@ def _recording(cell: Cell) -> float:
     return max(0.0, with_them - without) / len(at) * len(checkpoints(cell.episodes))
 
 
+def rule_of(cell: Cell) -> Choice:
+    """Return when its agent replans, about: by default in blocks, and with the paper's bounds before every episode."""
+    if cell.replan != WHEN_IT_PAYS:
+        return cell.replan
+    paper = cell.agent.bounds == "paper" and not AGENTS[cell.agent.agent].own_bounds
+    return "every episode" if paper else ("blocks", 0.1)
+
+
 def plans_of(cell: Cell) -> float:
     """Return how many plans a trial makes by its rule of replanning: about, or at most."""
-    K, choice = cell.episodes, ("blocks", 0.1) if cell.replan == WHEN_IT_PAYS else cell.replan
+    K, choice = cell.episodes, rule_of(cell)
     if isinstance(choice, str):
         return K
     kind, value = choice
