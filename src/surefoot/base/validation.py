@@ -22,7 +22,7 @@ VIOLATION_TOLERANCE = 1e-12  # exact values have rounding errors of about this s
 REWARD_UNITS = 2**20  # rewards are summed as whole multiples of 2^-20, rounded down: sums are exact in any order
 # States up to which backups are searched for: their runs keep every bit (tests/agreement/test_same_bits.py).
 FEW = 18
-MOST_DENSE = 2**28  # numbers of a dense table of next states: two gigabytes, and it is copied
+MOST_DENSE = 2**28  # numbers of an array that somebody gives: two gigabytes, and it is copied
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
 LONGEST = 10**6  # steps in an episode; more must be a typo
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
@@ -41,16 +41,6 @@ def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) ->
         raise error(
             f"{what} would be {sizes} = {numbers:.3g} numbers, expected at most {LARGEST_ARRAY:.0e}. Choose smaller "
             "sizes."
-        )
-
-
-def require_dense(name: str, given: object, error: type[SurefootError]) -> None:
-    """Refuse a dense table of next states that is too large, before it is copied."""
-    if isinstance(given, np.ndarray) and given.size > MOST_DENSE:
-        sizes = " x ".join(map(str, given.shape))
-        raise error(
-            f"{name} is a dense array of {sizes} = {given.size:.3g} numbers, expected at most {MOST_DENSE:,}. Give a "
-            "sparse matrix of scipy, (S*A, S) with row s*A + a, which holds only what is possible."
         )
 
 
@@ -76,6 +66,12 @@ def as_array(name: str, values: object, kinds: str, meaning: str, error: type[Su
     """Return an array whose dtype is of one of these kinds; ragged and masked arrays are refused."""
     if hasattr(values, "tocsr"):
         raise error(f"{name} is a sparse matrix, expected {meaning}: give {name}.toarray().")
+    if isinstance(values, np.ndarray) and values.size > MOST_DENSE:  # before it is copied
+        sizes = " x ".join(map(str, values.shape))
+        raise error(
+            f"{name} is a dense array of {sizes} = {values.size:.3g} numbers, expected at most {MOST_DENSE:,}. Where "
+            "it has a number for every next state, give a sparse matrix of scipy, (S*A, S) with row s*A + a."
+        )
     if isinstance(values, np.ma.MaskedArray):
         raise error(f"{name} is a masked array, expected {meaning}. Fill or drop the masked entries first.")
     try:

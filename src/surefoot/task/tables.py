@@ -19,7 +19,6 @@ from surefoot.base.validation import (
     as_array,
     either,
     require_bool,
-    require_dense,
     require_integer,
     where,
 )
@@ -71,9 +70,7 @@ class CountTables:
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
     alarm: str  # why a watchdog raised an alarm over them: nothing of them is certified any more; "": it raised none
     refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
-    last_toss: list[
-        str
-    ]  # of a coin, by any plan from this very object: see Plan.draw. Not copied, and saved once COUNTED
+    last_toss: list[str]  # of a coin, by any plan from this very object (Plan.draw). Not copied, saved once COUNTED
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
     record = alias("baseline_returns")
@@ -128,7 +125,6 @@ class CountTables:
             self.transitions = by_size(transitions_in_matrices(n_sas, H))
             self.pooled = not isinstance(n_sas, list | tuple)
         else:
-            require_dense("n_sas", n_sas, InvalidCounts)
             table, self.pooled = table_of(n_sas, H, copy)
             self.transitions = transitions_of(table)
         rows, S, A = self.transitions.shape

@@ -13,7 +13,6 @@ from surefoot.base.validation import (
     as_floats,
     freeze,
     read_only,
-    require_dense,
     require_finite,
     require_integer,
     require_number,
@@ -155,10 +154,8 @@ def rescaled_rewards(
 ) -> ArrayLike | None:
     """Return rewards in the user's units rescaled to [0, 1], 0 where they are unknown; refuse what looks rescaled."""
     require_units(units)
-    table = given.table if isinstance(given, Rescaled) else given
-    require_dense(name, table, InvalidModel)
     if isinstance(given, Rescaled):
-        return table
+        return given.table
     if given is None or (units.low, units.high) == (0.0, 1.0):
         return given
     table = as_floats(name, given, InvalidModel)

@@ -18,7 +18,6 @@ from surefoot.base.validation import (
     per_step,
     read_only,
     require_bool,
-    require_dense,
     require_distributions,
     require_integer,
     require_size,
@@ -367,7 +366,6 @@ def _rebuilt(arguments: dict[str, Any], names: Names = NO_NAMES) -> TabularMDP:
 
 def _dense(P: Any, rewards: Any, word: str, H: int | None) -> tuple[Floats, int, bool]:
     """Return P (rows, S, A, S) of a dense array, the number of steps, and whether they all share the dynamics."""
-    require_dense("P", P, InvalidModel)
     given_P = as_floats("P", P, InvalidModel)
     table = rewards.table if isinstance(rewards, Rescaled) else rewards
     if not isinstance(table, np.ndarray) and as_lists(table):
