@@ -297,20 +297,22 @@ def test_loops_agree_with_the_reference_loop():
 
 @pytest.mark.parametrize("bounds", [sf.KL(), sf.Bernstein(scale=1e-4)], ids=["kl", "paper"])
 def test_a_pass_in_parts_has_the_bits_of_one(run, bounds):
-    """Of three threads, and of every candidate that is bounded."""
+    """In one pass by the kernel, by one thread and by three; every candidate that is bounded."""
     made, _, found = run
     agent = sf.StepMix(made.problem, sf.uniform(3, 70, 2), 0.5, pooled=True, bounds=bounds, returns=None)
     passes, values = [], []
-    for parts in (1, 3):
+    for parts in (None, 1, 3):
         known, L = agent.evidence(found.counts), np.zeros(4)
         splices = kernels.empty_splices(agent.slots(known.model), agent.pi_b)
         kernels.refresh_all(known.model)
-        kernels.bound_in_parts(known.model, splices, known.start, known.returns, agent.rule, L, parts)
+        given = known.model, splices, known.start, known.returns, agent.rule, L
+        kernels.bound_candidates(*given) if parts is None else kernels.bound_in_parts(*given, parts)
         passes.append(splices)
         values.append(L)
-    np.testing.assert_array_equal(*values)
-    for name in ("pi_bar", "V_up", "V_low"):
-        np.testing.assert_array_equal(getattr(passes[0], name), getattr(passes[1], name))
+    for other, L in zip(passes[1:], values[1:], strict=True):
+        np.testing.assert_array_equal(values[0], L)
+        for name in ("pi_bar", "V_up", "V_low"):
+            np.testing.assert_array_equal(getattr(passes[0], name), getattr(other, name))
     assert passes[0].V_up[0].any()
 
 
