@@ -181,10 +181,9 @@ class Learner:
 
     def _plan_from(self, counts: Counts, rng: np.random.Generator) -> Plan:
         """Return the agent's plan from these counts, of which no policy was checked yet."""
-        self._policies, self._computed_from, self._in_force = [], None, None
-        plan = self._agent.next_plan(counts, rng)
-        self._computed_from = self.counts.planned  # only now: where planning fails, the last plan is not this one
-        return plan
+        self.plan = None  # first: wherever planning is interrupted, the last plan is not taken for this one
+        self._policies, self._computed_from, self._in_force = [], self.counts.planned, None
+        return self._agent.next_plan(counts, rng)
 
     def _next_plan(self) -> Plan:
         """Return the plan in force, computed again if it is only remembered by its counts; or a new one."""
