@@ -197,6 +197,8 @@ def test_a_study_may_leave_the_rule_to_its_agents(monkeypatch):
 def test_plans_are_counted_by_their_rule():
     growth, blocks, each, pays = (runner.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
     assert each == 400 and growth <= 400 and 100 < blocks < 250 and 20 < pays < 60
+    pays = parse_study(STUDY, "here").cells[-1]
+    assert runner.plans_of(replace(pays, agent=replace(pays.agent, bounds="paper"))) == 400  # before every episode
     # By a loop that grows as the rule does: a plan whenever there is 1 % more.
     k, plans = 0.0, 0
     while k < 400:
