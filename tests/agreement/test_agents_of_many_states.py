@@ -75,7 +75,10 @@ def test_thompson_draws_the_same_world_from_lists(word, in_lists):
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 30)
     assert isinstance(counts.transitions, Table)
-    entries, sums = counts.entries, {"x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start}
+    entries, sums = (
+        counts.entries,
+        {"played": counts.played, "x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start},
+    )
     V = np.random.default_rng(0).random(S)
 
     def values(counts, prior):
@@ -129,7 +132,7 @@ def test_thompson_is_refused_before_it_draws_too_much():
     known = large()
     agent = sf.StepMix(known.problem, sf.uniform(3, 3_000, A), 0.5, explorer=sf.Thompson(known.problem), pooled=True)
     run = sf.simulate(known, agent, 3, seed=0)
-    assert run.counts.total == 9
+    assert run.counts.played.sum() == 9
 
 
 @pytest.mark.parametrize("by_next", [False, True])
@@ -156,7 +159,10 @@ def test_a_forecast_takes_the_same_for_the_world(word, in_lists):
     problem, pooled = problem_of(word, made), "by step" not in word
     counts = seen(made, problem, pooled, 5)
     assert (counts.n_sa == 0).any()
-    entries, sums = counts.entries, {"x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start}
+    entries, sums = (
+        counts.entries,
+        {"played": counts.played, "x_sa": counts.x_sa, "z_sa": counts.z_sa, "n_start": counts.n_start},
+    )
     tables = [forecasts._stand_in(problem, given) for given in (counts, None)]
     in_lists()
     listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=problem, **sums)
@@ -178,7 +184,8 @@ def test_a_forecast_from_lists_is_that_from_tables(in_lists):
     one = sf.forecast(agent, counts=counts).outlooks[0]
     guess = sf.forecast(agent, kappa=0.3).outlooks[0]
     in_lists()
-    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, n_start=counts.n_start, problem=made.problem)
+    more = {"played": counts.played, "n_start": counts.n_start}
+    listed = sf.Counts(Lists.of(entries, counts.shape), H, counts.s1, problem=made.problem, **more)
     for outlook, now in ((one, sf.forecast(agent, counts=listed)), (guess, sf.forecast(agent, kappa=0.3))):
         found = now.outlooks[0]
         assert outlook.first_mixture is not None

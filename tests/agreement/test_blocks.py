@@ -119,7 +119,9 @@ def alike(world, problem, pi, n, counts, rng, baseline):
     """Wrong: one episode, counted n times."""
     once = sf.Counts.zeros(problem, counts.pooled)
     DRAW(world, problem, pi, min(n, 1), once, rng, baseline)
-    counts.n_sas += n * once.n_sas
+    counts.n_sas[:] += n * once.n_sas
+    counts.played += n * once.played
+    counts.episodes += n
     counts.n_start += n * once.n_start
     counts.baseline_returns += n * once.record
     if counts.x_sa is not None:
@@ -131,7 +133,9 @@ def at_the_node_below(world, agent, counts, n, rng):
     for _ in range(n):
         once = agent.starting_counts(None, 1)
         DRAW_BASELINE(world, agent, once, 1, rng)
-        counts.n_sas += once.n_sas
+        counts.n_sas[:] += once.n_sas
+        counts.played += once.played
+        counts.episodes += 1
         counts.n_start += once.n_start
         counts.baseline_returns += once.baseline_returns
         counts.return_weights[spread(int(once.baseline_returns[1]), *agent.return_range)[0]] += EPISODE

@@ -164,7 +164,8 @@ def test_the_kernel_plans_by_the_book(name, size, pooled, counts_of, new_case):
     for x, y in ((0, 1), (1, 2)):
         assert {(one[x], one[y]) for one in chosen} == {(one[x], one[y]) for one in ALL}
     planned = assert_by_the_book(name, size, pooled, chosen, counts_of, new_case)
-    if name == "stepmix" and size in MIXED:
+    scarce = pooled and size == (40, 7, 2)  # one step of two is counted
+    if name == "stepmix" and size in MIXED and not scarce:
         assert {plan.h for plan in planned if 0.0 < plan.rho < 1.0} & set(range(2, size[2] + 1))
 
 

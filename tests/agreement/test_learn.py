@@ -216,7 +216,7 @@ def ctrl_c(*answer):
 
 def saved_episodes(path, H):
     with np.load(path) as file:
-        assert file["counts_n_sas"].sum() == H * file["totals"][0]
+        assert file["counts_played"].sum() == H * file["totals"][0]
         return int(file["totals"][0])
 
 
@@ -263,7 +263,7 @@ def test_ctrl_c_finishes_the_episode_and_can_be_resumed(name, tmp_path, assert_s
     assert signal.getsignal(signal.SIGINT) is before
     assert (part.interrupted, part.episodes) == (True, 26)
     assert sum(part.sources.values()) == part.curve.episodes.sum() == 26
-    assert part.counts.n_sas.sum() == 26 * agent.problem.H
+    assert part.counts.episodes == 26
     assert saved_episodes(path, agent.problem.H) == 26
     assert_same_run(sf.learn(env, agent, 60, seed=3, save=path, resume=True), whole)
 
@@ -621,7 +621,7 @@ def test_a_plan_that_is_no_plan_is_said_and_not_counted(tmp_path):
         policy, h = sf.uniform(5, 4, 2), 0
 
         def plan(self, counts):
-            late = counts.n_sas.sum() >= 4 * 5
+            late = counts.episodes >= 4
             policy = self.policy if late else sf.uniform(5, 4, 2)
             return sf.Plan(policy, "optimistic", self.h if late else 0, 1.0, 0.0, 5.0, [0.0], "no floor")
 
@@ -743,7 +743,7 @@ def test_the_shell_says_what_comes_next(learner):
     assert learner.counts.n_sas.sum() == 0  # nothing is counted before the end
     episode = learner.end()
     assert episode.states.tolist() == [3, 1, 1, 1, 1, 1]
-    assert (learner.counts.n_sas.sum(), learner.episodes) == (5, 1)
+    assert (learner.counts.episodes, learner.episodes) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -807,7 +807,7 @@ def test_an_end_is_spent_at_rest(learner):
         learner.act()
     episode = learner.end()
     assert episode.states.tolist() == [3, 0, 2, 2, 2, 2]
-    assert learner.counts.n_sas.sum() == 5
+    assert learner.counts.played.sum() == 5
     assert not sf.Learner(learner.agent, 0).over
 
 

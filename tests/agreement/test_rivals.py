@@ -484,7 +484,7 @@ def test_blocks_add_up(name, pooled):
     assert run.episodes == counts.episodes == counts.n_start.sum() == episodes
     assert sum(run.sources.values()) == run.by_h.sum() == run.curve.episodes.sum() == episodes
     assert run.sources["optimistic"] > 0
-    np.testing.assert_array_equal(counts.n_sas.sum(axis=(1, 2, 3)), episodes * (world.H if pooled else 1))
+    np.testing.assert_array_equal(counts.played.sum(axis=(1, 2)), episodes * (world.H if pooled else 1))
     assert counts.baseline_returns[0] == run.sources["baseline"]
     if name in ("dope", "optpess-lp", "ucbvi"):
         assert not counts.account.any()

@@ -1,10 +1,8 @@
-"""Configured runs come to the bits that they had at commit 68af267: before modules moved and words changed. (But for
-`learn`: new runs of it draw from a stream of their own, see docs/gymnasium.md. Those saved before are kept files. And
-but for runs with returns as evidence, whose bound is another one since.)
+"""Configured runs come to the bits that are kept.
 
-A failure means that numbers have changed, and with them what users published: another order of additions, another draw,
-another constant. If that was meant, say so in CHANGELOG.md and write tests/data/kept/bits.json anew
-(tests/data/kept/write.py); a change of names alone is never a reason.
+A failure means that numbers have changed: another order of additions, another draw, another constant. If that was
+meant, the commit says so, and `python tests/data/kept/write.py` writes bits.json anew; a change of names alone is never
+a reason.
 
 Digests are of every byte of every number, kinds and shapes included. They hold on a machine like the one that made
 them; elsewhere (another numpy or numba, another processor) totals are compared to 1e-9 instead.
@@ -99,13 +97,9 @@ def test_the_smallest_change_of_any_number_is_seen(name, made):
             assert kept.digest({**group, label: bent}) != before, label
 
 
-def test_a_study_has_the_same_bits(tmp_path, monkeypatch, former_defaults):
-    """Other digests mean that trials draw, or are accounted for, in another way. (A study cannot say a prior, nor
-    returns: with those that it had at 68af267.)"""
-    (tmp_path / "now").mkdir()
+def test_a_study_has_the_same_bits(tmp_path, monkeypatch):
+    """Other digests mean that trials draw, or are accounted for, in another way."""
     expected = BITS["runs"]["study"]["digests"]["trials"]
-    assert kept.digest(study(0, tmp_path / "now", monkeypatch)) != expected  # control
-    former_defaults()
     found, other = (kept.digest(study(seed, tmp_path, monkeypatch)) for seed in (0, 1))
     assert other != expected  # control
     if not ALIKE:

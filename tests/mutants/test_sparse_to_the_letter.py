@@ -97,7 +97,7 @@ def refreshed(balls):
 def sparse(lists, rewards=None, mask=None, paid=None, **others):
     known = np.arange(H * PAIRS).reshape(H, PAIRS) / 64 if rewards is None else rewards
     given = known if isinstance(known, RewardArrays) else RewardArrays(known)
-    return refreshed(sparse_balls_from(lists, H, given, mask, paid, SETTINGS._replace(**others)))
+    return refreshed(sparse_balls_from(lists, lists.visits.copy(), H, given, mask, paid, SETTINGS._replace(**others)))
 
 
 # ---- Counting -------------------------------------------------------------------------------------------------------
@@ -108,21 +108,6 @@ def stores():
     table = np.arange(24).reshape(2, 3, 4)
     place, state = np.nonzero(table.reshape(6, 4))
     return table, lists_from(Entries(place, state, table.reshape(6, 4)[place, state]), (2, 3), 4, 5)
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_one_name_counts_in_tables_and_in_lists(which):
-    """As plain Python, and as what is compiled for the type."""
-    for call in (lambda name: getattr(counting, name), lambda name: compiled(name, which)):
-        store = stores()[which]
-        call("add_one")(store, 1, 2, 3)
-        assert call("visits")(store, 1, 2) == 20 + 21 + 22 + 23 + 1
-        assert call("visits")(store, 0, 1) == 4 + 5 + 6 + 7
-        assert (store[1, 2, 3] if which == 0 else store.n[store.at[1, 2] + 3]) == 24
-        assert call("has_room")(store, 5) is True
-        assert call("has_room")(store, 10**6) is (which == 0)
-    if which == 0:
-        assert call("visits")(np.full((1, 1, 1), 7), 0, 0) == 7
 
 
 def compiled(name, which):
@@ -142,7 +127,9 @@ def test_room_for_balls(rows, unknown):
     x_sa = np.arange(rows * PAIRS).reshape(rows, S, A)
     rewards = RewardArrays(known, None, np.ones((1, PAIRS), dtype=bool), x_sa, x_sa + 1, bets=True)
     settings = BallSettings(2.0, -1.0, 0.5, 0.25, 0.125, True)
-    balls = sparse_balls_from(lists, H, rewards if unknown else RewardArrays(known), None, None, settings)
+    balls = sparse_balls_from(
+        lists, lists.visits.copy(), H, rewards if unknown else RewardArrays(known), None, None, settings
+    )
     assert balls.n_sas is lists
     assert balls.n_sa.shape == balls.n_fresh.shape == balls.eps.shape == (rows, PAIRS)
     assert (balls.n_fresh < 0).all() and not balls.n_sa.any() and not balls.eps.any()
@@ -160,10 +147,14 @@ def test_room_for_balls(rows, unknown):
     assert balls.x_sa.shape == balls.z_sa.shape == ((rows, PAIRS) if unknown else (0, 0))
     assert np.shares_memory(balls.x_sa, x_sa) == unknown
     tiny = lists_from(Entries(*np.zeros((3, 0), dtype=np.int64)), (1, 2), 2)
-    assert sparse_balls_from(tiny, 1, RewardArrays(np.zeros((1, 2))), None, None, settings).gathered.shape == (4,)
-    assert sparse_balls_from(tiny, 1, RewardArrays(np.zeros((1, 2))), None, None, settings).p_hat.shape == (4,)
+    assert sparse_balls_from(
+        tiny, tiny.visits.copy(), 1, RewardArrays(np.zeros((1, 2))), None, None, settings
+    ).gathered.shape == (4,)
+    assert sparse_balls_from(
+        tiny, tiny.visits.copy(), 1, RewardArrays(np.zeros((1, 2))), None, None, settings
+    ).p_hat.shape == (4,)
     mask, paid = Successors(np.zeros(3, int), np.zeros(0, int)), PaidLists(*np.zeros((2, 3), int), np.zeros(3), 0.5)
-    kept = sparse_balls_from(tiny, 1, RewardArrays(np.zeros((1, 2))), mask, paid, settings)
+    kept = sparse_balls_from(tiny, tiny.visits.copy(), 1, RewardArrays(np.zeros((1, 2))), mask, paid, settings)
     assert kept.mask is mask and kept.paid is paid
 
 
@@ -175,6 +166,7 @@ def test_radii_are_those_of_tables(alpha, mask_rows):
     balls = sparse(lists, mask=listed, alpha=alpha, scale=0.75)
     table = balls_from(
         n_sas,
+        n_sas.sum(axis=-1),
         H,
         rewards=RewardArrays(np.zeros((1, PAIRS))),
         support=mask,
@@ -395,7 +387,9 @@ def test_q_of_every_pair(rows, mask_rows, paid_rows):
 def test_one_state_has_something_ahead():
     """V of size 1 is not an empty V, and a policy of one state is one: r = 1/4, V_up = 1, V_low = 1/2."""
     lists = lists_from(Entries(*np.array([[0], [0], [1]])), (1, 1), 1)
-    balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.full((1, 1), 0.25)), None, None, SETTINGS))
+    balls = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 2, RewardArrays(np.full((1, 1), 0.25)), None, None, SETTINGS)
+    )
     V_up, V_low, scratch = np.ones(1), np.full(1, 0.5), np.full((5, 1), np.nan)
     look_ahead_balls(balls, V_up, V_low)
     q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, ALL)
@@ -403,7 +397,9 @@ def test_one_state_has_something_ahead():
     q_sparse_balls(balls, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, np.zeros((1, 1)))
     assert scratch[:2, 0].tolist() == [0.0, 0.0]
     paid = PaidLists(np.array([0, 1]), np.array([0]), np.array([0.5]), 0.125)
-    by_next = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS))
+    by_next = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 2, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS)
+    )
     look_ahead_balls(by_next, V_up, V_low)
     q_sparse_balls(by_next, 0, 0, 0, 1, 2, V_up, V_low, scratch, BOTH, ALL)
     assert scratch[:2, 0].tolist() == [1.5, 1.0]
@@ -413,7 +409,11 @@ def test_one_action_is_the_best():
     """Of three states with one action each, all are."""
     place = np.repeat(np.arange(3), 3)
     lists = lists_from(Entries(place, np.tile(np.arange(3), 3), np.full(9, 4)), (1, 3), 3)
-    balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(np.arange(3).reshape(1, 3) / 4), None, None, SETTINGS))
+    balls = refreshed(
+        sparse_balls_from(
+            lists, lists.visits.copy(), 2, RewardArrays(np.arange(3).reshape(1, 3) / 4), None, None, SETTINGS
+        )
+    )
     V, best, every = np.array([1.0, 2.0, 3.0]), np.full((5, 3), np.nan), np.full((5, 3), np.nan)
     look_ahead_balls(balls, V, V)
     q_sparse_balls(balls, 0, 0, 0, 3, 2, V, V, best, BEST, np.zeros((0, 1)))
@@ -427,7 +427,9 @@ def test_sums_are_rounded_to_safety(v):
     """A lower Q is not above, an upper one not below the exact sum: 1/3 + 0.1, which floats round up, and 1/3 + 0.7,
     which they round down."""
     lists = lists_from(Entries(*np.zeros((3, 0), dtype=np.int64)), (1, 1), 1)
-    balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.full((1, 1), 1 / 3)), None, None, SETTINGS))
+    balls = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 1, RewardArrays(np.full((1, 1), 1 / 3)), None, None, SETTINGS)
+    )
     V, scratch = np.array([v]), np.zeros((5, 1))
     look_ahead_balls(balls, V, V)
     q_sparse_balls(balls, 0, 0, 0, 1, 1, V, V, scratch, BOTH, ALL)
@@ -435,7 +437,9 @@ def test_sums_are_rounded_to_safety(v):
     assert add(1 / 3, v, -1.0) != add(1 / 3, v, 1.0)
     for elsewhere, listed in ((1 / 3, 0), (0.9, 1)):
         paid = PaidLists(np.array([0, listed]), np.zeros(listed, int), np.full(listed, 1 / 3), elsewhere)
-        balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS))
+        balls = refreshed(
+            sparse_balls_from(lists, lists.visits.copy(), 1, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS)
+        )
         look_ahead_balls(balls, V, V)
         for sign, worst, best in ((1.0, LOW, HIGH), (-1.0, HIGH_UP, LOW_UP)):
             assert worst_of_pair(balls, 0, 0, 0, V, sign, worst, best) == sign * add(1 / 3, v, sign)
@@ -444,7 +448,9 @@ def test_sums_are_rounded_to_safety(v):
 def test_one_visit():
     """It was to the highest of two states, 0 and 1: the worst mean is exp(-eps), and with sign -1 nothing is lost."""
     lists = lists_from(Entries(*np.array([[0], [1], [1]])), (1, 1), 2)
-    balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, None, SETTINGS))
+    balls = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 1, RewardArrays(np.zeros((1, 1))), None, None, SETTINGS)
+    )
     V = np.array([0.0, 1.0])
     look_ahead_balls(balls, V, V)
     assert worst_of_pair(balls, 0, 0, 0, V, 1.0, LOW, HIGH) == pytest.approx(math.exp(-balls.eps[0, 0]), rel=1e-12)
@@ -455,12 +461,12 @@ def test_a_policy_of_one_action():
     """Of two states: the policy is needed in the second one alone."""
     lists = lists_from(Entries(*np.array([[0, 1], [0, 0], [9, 9]])), (1, 2), 2)
     pi, r, V = np.array([[0.0], [1.0]]), np.full((1, 2), 0.25), np.ones(2)
-    balls = refreshed(sparse_balls_from(lists, 2, RewardArrays(r), None, None, SETTINGS))
+    balls = refreshed(sparse_balls_from(lists, lists.visits.copy(), 2, RewardArrays(r), None, None, SETTINGS))
     look_ahead_balls(balls, V, V)
     scratch = np.full((5, 2), np.nan)
     q_sparse_balls(balls, 0, 0, 0, 2, 2, V, V, scratch, BOTH, pi)
     assert scratch[:2].tolist() == [[0.0, 1.25], [0.0, 1.25]]
-    estimate = sparse_estimate_from(lists, r, 1.0, 0.0)
+    estimate = sparse_estimate_from(lists, lists.visits.copy(), r, 1.0, 0.0)
     estimate.n_sa[:] = 9
     for pair in range(2):
         refresh_sparse_estimate(estimate, 0, pair)
@@ -472,7 +478,9 @@ def test_the_range_of_values_reaches_beyond_what_was_seen():
     """Two next states were seen and are worth the same; the highest, of another, matters for the bracket alone, the
     lowest for the value: where it is the same, nothing can be lost."""
     lists = lists_from(Entries(np.array([0, 0]), np.array([1, 2]), np.array([3, 4])), (1, 1), 4)
-    balls = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, None, SETTINGS))
+    balls = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 1, RewardArrays(np.zeros((1, 1))), None, None, SETTINGS)
+    )
     for V, expected in (([1.0, 1.0, 1.0, 1.0], 1.0), ([1.0, 1.0, 1.0, 2.0], 1.0)):
         values = np.array(V)
         look_ahead_balls(balls, values, values)
@@ -482,7 +490,9 @@ def test_the_range_of_values_reaches_beyond_what_was_seen():
     found = worst_of_pair(balls, 0, 0, 0, values, 1.0, LOW, HIGH)
     assert found == pytest.approx(math.exp(-balls.eps[0, 0]), rel=1e-14)
     paid = PaidLists(np.array([0, 1]), np.array([0]), np.array([0.0]), 0.5)  # the listed one pays least
-    by_next = refreshed(sparse_balls_from(lists, 1, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS))
+    by_next = refreshed(
+        sparse_balls_from(lists, lists.visits.copy(), 1, RewardArrays(np.zeros((1, 1))), None, paid, SETTINGS)
+    )
     flat = np.ones(4)
     look_ahead_balls(by_next, flat, flat)
     assert worst_of_pair(by_next, 0, 0, 0, flat, 1.0, LOW, HIGH) == pytest.approx(1 + 0.5 * math.exp(-balls.eps[0, 0]))
@@ -496,7 +506,7 @@ def evidence_of(kind):
     r = np.arange(H * PAIRS).reshape(H, PAIRS) / 64
     if kind == "balls":
         return sparse(lists, r, uppers=True)
-    estimate = sparse_estimate_from(lists, r, 3.0, 2.0**-30)
+    estimate = sparse_estimate_from(lists, lists.visits.copy(), r, 3.0, 2.0**-30)
     for row, pair in np.ndindex(H, PAIRS):
         estimate.n_sa[row, pair] = lists.visits[row, pair]
         refresh_sparse_estimate(estimate, row, pair)
@@ -579,7 +589,12 @@ def both_estimates(scale=2.0**-12):
     place, state = np.nonzero(table)
     lists = lists_from(Entries(place, state, table[place, state]), (2, PAIRS), S)
     r = np.arange(3 * PAIRS).reshape(3, PAIRS) / 64
-    return n_sas, lists, estimate_from(n_sas, r, 3.0, scale), sparse_estimate_from(lists, r, 3.0, scale)
+    return (
+        n_sas,
+        lists,
+        estimate_from(n_sas, n_sas.sum(axis=-1), r, 3.0, scale),
+        sparse_estimate_from(lists, lists.visits.copy(), r, 3.0, scale),
+    )
 
 
 def test_room_for_an_estimate():
@@ -630,7 +645,7 @@ def test_the_papers_bounds_have_the_bits_of_tables():
 def test_one_state_of_the_papers_bounds():
     """V of size 1 is not an empty V: r = 1/4, no bonus, V_up = 1, V_low = 1/2, H = 2 (as in the dense kernel)."""
     lists = lists_from(Entries(*np.array([[0], [0], [1]])), (1, 1), 1)
-    estimate = sparse_estimate_from(lists, np.full((1, 1), 0.25), 1.0, 0.0)
+    estimate = sparse_estimate_from(lists, lists.visits.copy(), np.full((1, 1), 0.25), 1.0, 0.0)
     estimate.n_sa[0, 0] = 1
     refresh_sparse_estimate(estimate, 0, 0)
     scratch = np.zeros((5, 1))
@@ -638,7 +653,7 @@ def test_one_state_of_the_papers_bounds():
     assert scratch[:2, 0].tolist() == [1.5, 0.25]
     q_sparse_estimate(estimate, 0, 0, 0, 1, 2, np.ones(1), np.full(1, 0.5), scratch, 0, np.zeros((1, 1)))
     assert scratch[:2, 0].tolist() == [2.0, 0.0]
-    wide = sparse_estimate_from(lists, np.full((1, 1), 0.25), 1.0, 1.0)  # its bonus is far above H
+    wide = sparse_estimate_from(lists, lists.visits.copy(), np.full((1, 1), 0.25), 1.0, 1.0)  # its bonus is far above H
     wide.n_sa[0, 0] = 1
     refresh_sparse_estimate(wide, 0, 0)
     for V in (np.ones(1), NOBODY):

@@ -138,6 +138,7 @@ def test_room_begins_on_a_cache_line(rows, columns):
 def balls(n_sas, H, r, margin=0.0, tie=0.0, uppers=True):
     evidence = balls_from(
         n_sas,
+        n_sas.sum(axis=-1),
         H,
         rewards=RewardArrays(r),
         support=None,
@@ -243,7 +244,7 @@ def test_margin_and_tie_are_the_evidences():
 
 
 def estimate(n_sas, r):
-    evidence = estimate_from(n_sas, r, 1.0, 1e-3)  # a small scale: bounds that are not all clipped
+    evidence = estimate_from(n_sas, n_sas.sum(axis=-1), r, 1.0, 1e-3)  # a small scale: bounds that are not all clipped
     refresh_all(evidence)
     return evidence
 
@@ -289,25 +290,6 @@ def test_an_incremental_pass_is_a_full_one(kind, H, explorer, pooled):
     assert not explorer or moves == 0
 
 
-def test_what_cannot_have_changed_is_not_evaluated():
-    """After an episode through state 2, step 3 of 3 changes there alone: a mark in state 0 stays. Where the values
-    ahead have changed, all states are evaluated: the mark is gone. Pooled counts change at every step."""
-    S, A, H = 3, 2, 3
-    r, pi_b, _ = drawn(S, A, H, 3)
-    for pooled in (False, True):
-        n_sas = np.full((1 if pooled else H, S, A, S), 40)
-        evidence = estimate(n_sas, r.reshape(H, S * A))
-        splices = empty_splices(np.arange(H + 1), pi_b)
-        bound_splices(evidence, splices, NOTHING, 0, S)
-        states = np.array([1, 1, 2, 0])
-        one_more(n_sas, evidence, states, [0, 0, int(splices.pi_bar[2, 2])])
-        splices.V_low[2, 0, 0] = 77.0
-        splices.V_low[1, 0, 0] = 78.0
-        bound_splices(evidence, splices, states, 1, 2)
-        assert (splices.V_low[2, 0, 0] == 77.0) == (not pooled)
-        assert splices.V_low[1, 0, 0] != 78.0
-
-
 # ---- A mixture ------------------------------------------------------------------------------------------------------
 
 
@@ -334,32 +316,6 @@ def test_the_mixture_as_the_policy_it_is(size, explorer, pooled):
         mixed_bound(evidence, splices, S - 1, S, h, rho, values)
         assert values[0, S - 1] == V_low[0, S - 1]
         np.testing.assert_array_equal(values[0, : S - 1], V_low[1, : S - 1])
-
-
-def test_a_mixture_of_pooled_counts_has_one_row():
-    """Two steps, and rewards by next state, which are read in the ball also at the last step: 1/4 to state 0, 1/2 to
-    state 1. The worst way pays 1/4 twice."""
-    after = np.array([[[0.25, 0.5]] * 4])
-    evidence = balls_from(
-        np.zeros((1, 2, 2, 2), dtype=np.int64),
-        2,
-        rewards=RewardArrays(np.zeros((1, 4)), after),
-        support=None,
-        log_union=2.0,
-        alpha=0.5,
-        scale=1.0,
-        tie=0.0,
-        margin=0.0,
-        uppers=False,
-    )
-    refresh_all(evidence)
-    pi = np.full((2, 2, 2), 0.5)
-    splices = empty_splices(np.arange(3), pi, pi)
-    bound_splices(evidence, splices, NOTHING, 0, 2)
-    assert splices.V_low[0].tolist() == [[0.5, 0.5]] * 3
-    values = np.zeros((3, 2))
-    mixed_bound(evidence, splices, 0, 2, 2, 0.5, values)
-    assert values[0].tolist() == [0.5, 0.5]
 
 
 def test_a_mixture_with_data_reads_the_row_of_its_step():

@@ -542,8 +542,7 @@ def test_learn_carries_an_account_on_as_simulate_does():
 
     world = sf.world("trap")
     agent = budget(world)
-    warm = sf.Counts.zeros(world.problem)
-    warm.n_sas += sf.simulate(world, agent, 500, seed=0).counts.n_sas
+    warm = sf.Counts(sf.simulate(world, agent, 500, seed=0).counts.n_sas, problem=world.problem)
     warm.account[0], warm.account_of = 500, agent.account_fingerprint
     env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
     saved = 500 * (0.685 - 0.6)

@@ -49,7 +49,7 @@ def plans_of(world, agent, episodes):
 
 def has_changed(then, now):
     """In integers: a tenth more of n, or a first one, is 10 now >= 11 n and now > n."""
-    pairs = [*zip(then.n_sa.flat, now.n_sa.flat, strict=True), (then.baseline_returns[0], now.baseline_returns[0])]
+    pairs = [*zip(then.played.flat, now.played.flat, strict=True), (then.baseline_returns[0], now.baseline_returns[0])]
     return any(10 * int(n_now) >= 11 * int(n) and n_now > n for n, n_now in pairs)
 
 

@@ -271,10 +271,10 @@ def test_every_way_of_counting_counts_the_same():
     fast, plain = (run(world, agent, 40, 3, progress=False).counts for run in (sf.simulate, sf.simulate_reference))
     assert fast == plain and fast.z_sa.any()
     inner = between(np.floor(r * UNITS).astype(np.int64))
-    np.testing.assert_array_equal(fast.z_sa[0], fast.n_sa[0] * inner)
+    np.testing.assert_array_equal(fast.z_sa[0], fast.played[0] * inner)
     blocks = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1), pooled=True, replan=sf.Blocks(0.1))
     drawn = sf.simulate(world, blocks, 40, 3, progress=False).counts
-    np.testing.assert_array_equal(drawn.z_sa[0], drawn.n_sa[0] * inner)
+    np.testing.assert_array_equal(drawn.z_sa[0], drawn.played[0] * inner)
     other = sf.simulate(world, agent, 25, 4, progress=False).counts
     np.testing.assert_array_equal(fast.merge(other).z_sa, fast.z_sa + other.z_sa)
     per_step = sf.EpsMix(problem, sf.uniform(4, 3, 2), sf.Relative(0.1))

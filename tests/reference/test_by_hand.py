@@ -326,10 +326,9 @@ def test_the_two_companions(table):
 
 @pytest.mark.parametrize("kind", [sf.StepMix, sf.EpsMix])
 @pytest.mark.parametrize("table", TABLES)
-def test_pooled_counts_are_the_sum_over_the_steps(kind, table):
-    """Every step then reads the same, larger numbers; log(SAH/delta') keeps its H."""
-    first, second = TABLES[table]
-    both = [[[[x + y for x, y in zip(first[s][a], second[s][a], strict=True)] for a in range(2)] for s in range(2)]] * 2
+def test_pooled_counts_are_the_sum_over_the_steps_but_the_last(kind, table):
+    """Every step then reads the same numbers, in which the last step is not; log(SAH/delta') keeps its H."""
+    both = [TABLES[table][0]] * 2
     with localcontext(prec=50):
         reading = Reading(both, R, decimal(DELTA * SHARE[kind]))
         L, upper = reading.candidates(PI, SPLICES[kind])

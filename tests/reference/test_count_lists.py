@@ -63,18 +63,20 @@ def test_counts_are_taken_from_sparse_matrices(S):
     assert (sf.Counts([step]).pooled, sf.Counts(step, H=1).pooled) == (False, True)
     often = np.zeros(300, dtype=int)
     for dtype in (bool, np.uint8, np.int8, np.int64):
-        assert sf.Counts(scipy.sparse.coo_matrix((np.ones(300, dtype), (often, often)), (S * A, S))).total == 300
+        assert sf.Counts(scipy.sparse.coo_matrix((np.ones(300, dtype), (often, often)), (S * A, S)), H=H).total == 300
     pair, state = np.nonzero(table[0].reshape(S * A, S))
     twice = np.ones(2 * len(pair), dtype=int), (np.tile(pair, 2), np.tile(state, 2))
     given = scipy.sparse.coo_matrix(twice, shape=(S * A, S))
-    assert sf.Counts(given) == sf.Counts(2 * (table[0] > 0))
+    assert sf.Counts(given, H=H) == sf.Counts(2 * (table[0] > 0), H=H)
+    with pytest.raises(InvalidCounts, match="Say how many steps an episode has"):
+        sf.Counts(given)
     many, none = np.zeros((S * A, S)), np.zeros((S * A, S))
     many[A + 1, 2] = 2.0**53 + 2
     whole = r"n_sas\[\d+, [01], \d+\] is {}, expected a whole number from 0 to 2\^53"
     wrong = (0.25 * matrices[0], "0.(25|5)"), (-matrices[0], "-[12]"), (scipy.sparse.csr_array(many), "9.*")
     for counts, found in wrong:
         with pytest.raises(InvalidCounts, match=whole.format(found)):
-            sf.Counts(counts)
+            sf.Counts(counts, H=H)
     with pytest.raises(InvalidCounts, match=r"n_sas\[1, 1, 1, 2\] is 9.*, expected a whole number"):
         sf.Counts([scipy.sparse.csr_array(none), scipy.sparse.csr_array(many)])
     with pytest.raises(InvalidCounts, match=r"n_sas has shape .*, expected scipy.sparse matrices of shape \(S\*A, S\)"):
@@ -123,7 +125,7 @@ def test_a_large_table_is_not_made():
     counts = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 20_000, 4)), H=3)
     with pytest.raises(InvalidCounts, match=r"Use counts\.entries"):
         counts.n_sas  # noqa: B018
-    small = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 70, 2)))
+    small = sf.Counts(Lists.of(Entries(NONE, NONE, NONE), (1, 70, 2)), H=1)
     with pytest.raises(ValueError, match="read-only"):
         small.n_sas[0, 0, 0, 0] = 1
 
@@ -171,6 +173,7 @@ def test_the_same_plan_from_a_table_and_from_lists(word, kind, monkeypatch):
         Lists.of(counts.entries, counts.shape),
         4,
         counts.s1,
+        played=counts.played,
         x_sa=counts.x_sa,
         z_sa=counts.z_sa,
         n_start=counts.n_start,
@@ -240,7 +243,7 @@ def run():
 def test_many_states_are_counted_in_lists(run):
     _, agent, found = run
     assert isinstance(found.counts.transitions, Lists) and agent.replan_rule == sf.Growth(1.1)
-    assert found.counts.total == 2000 * 3 and found.violations == 0
+    assert found.counts.total == 2000 * 2 and found.counts.episodes == 2000 and found.violations == 0
     assert found.first_mixture is not None and found.first_mixture < 2000
 
 
@@ -272,7 +275,7 @@ def test_counts_in_lists_merge_and_pool(run):
     np.testing.assert_array_equal(merged.n_sa, found.counts.n_sa + other.n_sa)
     by_step = sf.Counts.zeros(made.problem)
     by_step.add(sf.Episode.of(made.problem, [0, 1, 2, 3], [0, 1, 0]))
-    assert by_step.shape == (3, 70, 2) and by_step.pool().shape == (1, 70, 2) and by_step.pool().total == 3
+    assert by_step.shape == (3, 70, 2) and by_step.pool().shape == (1, 70, 2) and by_step.pool().total == 2
 
 
 def test_the_ledger_of_many_states_is_verified(tmp_path):

@@ -106,7 +106,7 @@ def test_the_paper_form_is_the_other_one():
 def test_pooled_counts_are_read_at_every_step():
     """With log(3SAH/delta) as before: H stays inside."""
     r, n_sas = tables(1)
-    summed = np.broadcast_to(n_sas.sum(axis=0), n_sas.shape)
+    summed = np.broadcast_to(n_sas[:-1].sum(axis=0), n_sas.shape)
     V_up, _, actions = slowly(summed, r, DELTA)
     problem = sf.Problem(r, s1=0, stationary=True)
     plan = sf.BPIUCBVIMenard(problem, delta=DELTA, pooled=True).plan(sf.Counts(n_sas).pool())

@@ -83,14 +83,17 @@ class Truth:
         return bool(above or decision.upper < self.best - 1e-12)
 
 
-def draw_blocks(world, n, policies, episodes, rng):
-    """So many episodes of each run's policy (R, H, S, A), all runs at once, into the counts n (R, rows, S, A, S)."""
+def draw_blocks(world, n, played, policies, episodes, rng):
+    """So many episodes of each run's policy (R, H, S, A), all runs at once, into the counts n (R, rows, S, A, S), and
+    into how often pairs were played (R, rows, S, A)."""
     here = np.zeros((len(n), world.S), dtype=np.int64)
     here[:, world.s1] = episodes
     for h in range(world.H):
         taken = rng.multinomial(here, policies[:, h] / policies[:, h].sum(axis=-1, keepdims=True))
         went = rng.multinomial(taken, world.P[h])
-        n[:, h % n.shape[1]] += went
+        played[:, h % n.shape[1]] += taken
+        if h + 1 < world.H or n.shape[1] == world.H:
+            n[:, h % n.shape[1]] += went
         here = went.sum(axis=(1, 2))
 
 
@@ -102,9 +105,11 @@ def spoilt_runs(name, delta, bounds, runs, seed=0):
     truth, rng = Truth(world, agent), np.random.default_rng(seed)
     n = np.zeros((runs, 1 if agent.pooled else world.H, world.S, world.A, world.S), dtype=np.int64)
     evidence = []
-    for mine in n:
-        counts = sf.Counts.zeros(world.problem, agent.pooled)
-        counts.n_sas = mine  # a view: what is drawn for all runs at once is what each learner plans from
+    played = np.zeros(n.shape[:-1], dtype=np.int64)
+    for mine, times in zip(n, played, strict=True):
+        # Views: what is drawn for all runs at once is what each learner plans from.
+        counts = sf.Counts(mine[0] if agent.pooled else mine, world.H, copy=False, problem=world.problem)
+        counts.played = times
         evidence.append(agent.evidence(counts))
     safe, bold = np.tile(agent.pi_b, (runs, 1, 1, 1)), np.tile(agent.pi_b, (runs, 1, 1, 1))
     weight, spoilt, left = np.zeros(runs), np.zeros(runs, dtype=bool), np.zeros(runs, dtype=bool)
@@ -118,8 +123,8 @@ def spoilt_runs(name, delta, bounds, runs, seed=0):
             else:
                 safe[i] = agent.policy_of(decision)
         by_bold = rng.binomial(length, weight)
-        draw_blocks(world, n, safe, length - by_bold, rng)
-        draw_blocks(world, n, bold, by_bold, rng)
+        draw_blocks(world, n, played, safe, length - by_bold, rng)
+        draw_blocks(world, n, played, bold, by_bold, rng)
     assert (n.sum(axis=(1, 2, 3, 4)) == n[0].sum()).all()
     return int(spoilt.sum()), int(left.sum())
 

@@ -248,7 +248,7 @@ def paper_pit():
     """The first action pays more and falls into the pit nearly always."""
     P = np.zeros((2, 2, 2))
     P[0, 0], P[0, 1], P[1, :, 1] = [0.05, 0.95], [1.0, 0.0], 1.0
-    return mine(sf.TabularMDP(P, [[1.0, 0.9], [0.0, 0.0]], H=2), [0.1, 0.9], 1.1, 30_000)
+    return mine(sf.TabularMDP(P, [[1.0, 0.9], [0.0, 0.0]], H=2), [0.1, 0.9], 1.1, 60_000)
 
 
 PAPER = [paper_one_state_one_step, paper_one_state, paper_one_step, paper_doors, paper_pit]

@@ -19,6 +19,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.offline.logs.writing import write_log
+from surefoot.task.transitions import transitions_of
 
 DELTA = 0.05
 LOGS = 60
@@ -228,7 +229,7 @@ def padded(log):
     counts = log.counts
     table = counts.n_sas.copy()
     table[:, :-1, :, :-1], table[..., -1] = given.n_sas, 0
-    counts.n_sas = table
+    counts.transitions = transitions_of(table)
     counts.n_start[:-1], counts.n_start[-1] = given.n_start, 0
     return counts
 

@@ -173,7 +173,7 @@ def runs_with_wrong_values(kind, scale, delta=0.5, control=False):
         counts = sf.Counts.zeros(problem, pooled=True)
         known = agent.evidence(counts)
         spoilt = moved = False
-        for length in lengths(400, 0.25):
+        for length in lengths(800, 0.25):
             decision = agent.decide(known)
             key = decision.explorer.tobytes()
             if key not in truth:

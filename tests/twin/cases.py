@@ -59,7 +59,7 @@ class Case:
     def counts(self) -> sf.Counts:
         task = self.task
         one = 0 if task.pooled else slice(None)
-        sums = {} if task.x_sa is None else {"x_sa": task.x_sa[one], "z_sa": task.z_sa[one]}
+        sums = {} if task.x_sa is None else {name: getattr(task, name)[one] for name in ("played", "x_sa", "z_sa")}
         return sf.Counts(task.n_sas[one], task.H, **sums, n_start=task.n_start)
 
     def agent(self, floor: float | sf.Relative, scale: float = 1.0) -> sf.StepMix | sf.EpsMix | sf.StepNoMix:
@@ -168,10 +168,12 @@ def some_task(rng: np.random.Generator, family: str) -> Task:
         return task
     hidden = np.broadcast_to(rng.random((rows, S, A)) < rng.choice([0.5, 1.0]), (H, S, A))
     visits = task.n_sas.sum(axis=-1)
+    if pooled and H > 1:  # visits of the last step: next states of shared rows are not counted there
+        visits = visits + some_counts(rng, (rows, S, A), family)
     share = rng.choice([0.0, 0.25, 0.5, 1.0, -1.0])
     sums = np.floor((rng.random(visits.shape) if share < 0 else share) * visits * UNITS).astype(np.int64)
     inner = some_between(sums, visits, float(rng.choice([0.0, 0.9, 1.0])))
-    return replace(task, unknown=hidden, x_sa=sums, z_sa=inner)
+    return replace(task, unknown=hidden, played=visits, x_sa=sums, z_sa=inner)
 
 
 def some_between(x_sa: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:

@@ -223,9 +223,12 @@ def odd_cases(draw):
     else:
         task = replace(task, r=array((H, S, A), share).astype(float))
     if kind == "unknown":
-        sums = np.floor(array((rows, S, A), share) * n_sas.sum(axis=-1) * 2.0**20).astype(np.int64)
-        inner = some_between(sums, n_sas.sum(axis=-1), draw(st.sampled_from([0.0, 0.5, 1.0])))
-        task = replace(task, unknown=np.ones((H, S, A), dtype=bool), x_sa=sums, z_sa=inner)
+        played = n_sas.sum(axis=-1)
+        if pooled and H > 1:
+            played = played + array((rows, S, A), count).astype(np.int64)
+        sums = np.floor(array((rows, S, A), share) * played * 2.0**20).astype(np.int64)
+        inner = some_between(sums, played, draw(st.sampled_from([0.0, 0.5, 1.0])))
+        task = replace(task, unknown=np.ones((H, S, A), dtype=bool), played=played, x_sa=sums, z_sa=inner)
     weights = array((H, S, A), st.integers(0, 3)) + np.eye(A, dtype=int)[draw(st.integers(0, A - 1))]
     case = Case(task, weights / weights.sum(axis=-1, keepdims=True), learner, family, 0.0)
     if draw(st.integers(0, 7)) == 0:

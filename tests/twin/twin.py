@@ -53,6 +53,7 @@ class Task:
     r: np.ndarray | None  # (H, S, A)
     r_next: np.ndarray | None = None  # (H, S, A, S) instead of r
     unknown: np.ndarray | None = None  # (H, S, A): where rewards are unknown
+    played: np.ndarray | None = None  # (H or 1, S, A): visits of all steps, where rewards are unknown
     x_sa: np.ndarray | None = None  # (H or 1, S, A)
     z_sa: np.ndarray | None = None  # (H or 1, S, A)
     support: np.ndarray | None = None  # (H, S, A, S)
@@ -310,7 +311,8 @@ class Sharp:
             self.balls[h, s, a] = ball(counts, states, prior, delta_0)
             if task.is_unknown(h, s, a):
                 X, Z = (Fraction(int(sums[h, s, a]), UNITS) for sums in (task.x_sa, task.z_sa))
-                self.means[h, s, a] = mean_ends(sum(counts), X, Z if prior == "supports" else None, delta_0)
+                n = Fraction(int(task.played[h, s, a]))
+                self.means[h, s, a] = mean_ends(n, X, Z if prior == "supports" else None, delta_0)
         if task.start is None:
             self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), prior, delta_0)
 

@@ -255,21 +255,16 @@ class CountingAgent(FrozenRecord, ABC):
                 "these counts: the certificate of a baseline that was learnt from them holds."
             )
         check_flow(counts)
-        counted = self.episodes_in(counts)
+        counted = counts.episodes
         if self.most_episodes is not None and counted > self.most_episodes:
             raise InvalidCounts(
                 f"These counts hold {counted:,} episodes, but the bounds of {self.name} are for "
                 f"{self.most_episodes:,} in all: that number is inside their logarithm. Give it a larger episodes=."
             )
 
-    def episodes_in(self, counts: Counts) -> int:
-        """Return how many episodes these counts hold; of counts made by hand, the most that any step has."""
-        by_step = counts.n_sa.sum(axis=(1, 2))
-        return -(-int(by_step[0]) // self.problem.H) if counts.pooled else int(by_step.max())
-
     def check_episodes(self, counts: Counts, episodes: int) -> None:
         """Refuse more episodes than the proof covers."""
-        most, counted = self.most_episodes, self.episodes_in(counts)
+        most, counted = self.most_episodes, counts.episodes
         if most is not None and counted + episodes > most:
             asked = f"{episodes:,} episodes are asked for"
             if counted > 0:

@@ -213,7 +213,7 @@ def _evidence(grounds: SpliceGrounds) -> str:
         return ""
     counted = grounds.counts
     unit = f" (in {agent.problem.units.name})" if agent.problem.units.name else ""
-    lines = [f"The baseline is worth at least{unit}, after {counted.total // agent.problem.H:,} episodes:"]
+    lines = [f"The baseline is worth at least{unit}, after {counted.episodes:,} episodes:"]
     lines.append(
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
@@ -254,7 +254,7 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
     learnt = agent.certificate is not None  # from a log, which another policy wrote
     if agent.returns is not None and counts.logged and not (counts.logged_returns or learnt):
         lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
-    if agent.returns is not None and counts.total and not (counts.logged or counts.spread_episodes):
+    if agent.returns is not None and counts.episodes and not (counts.logged or counts.spread_episodes):
         lines.append("  Episode.of(..., baseline=plan.draw(rng).baseline): no episode says that the baseline played it")
     if problem.stationary and not agent.pooled and problem.H > 1:
         lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")

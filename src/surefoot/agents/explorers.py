@@ -98,7 +98,7 @@ class Thompson:
         if p.unknown_rows is None or counts.x_sa is None:
             return p.r_rescaled
         heads = counts.x_sa / REWARD_UNITS
-        drawn = rng.beta(heads + self.prior, np.maximum(counts.n_sa - heads, 0.0) + self.prior)
+        drawn = rng.beta(heads + self.prior, np.maximum(counts.played - heads, 0.0) + self.prior)
         return np.where(p.unknown, drawn, p.r_rescaled)
 
     def __repr__(self) -> str:

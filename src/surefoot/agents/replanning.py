@@ -176,12 +176,12 @@ def block_length(replan: Replan, episodes: int, at_least: int) -> int | None:
     return max(at_least, math.ceil(share * episodes)) if share < math.inf else None
 
 
-def limits(replan: Replan, n_sa: Ints) -> Ints:
+def limits(replan: Replan, played: Ints) -> Ints:
     """Return the visits of each pair that end a plan made now; an array of size 0 where they do not matter."""
     growth = replan.rule.growth
     if growth == math.inf:
         return np.zeros((0, 0), dtype=np.int64)
-    return np.asarray(np.maximum(n_sa + 1, np.ceil(growth * n_sa)).astype(np.int64))
+    return np.asarray(np.maximum(played + 1, np.ceil(growth * played)).astype(np.int64))
 
 
 class Deadline(NamedTuple):
@@ -193,29 +193,29 @@ class Deadline(NamedTuple):
     earliest: int  # but not before so many episodes are counted
 
 
-def deadline(replan: Replan, counts: Counts, H: int, by_returns: bool = False, iterations: int = 0) -> Deadline:
+def deadline(replan: Replan, counts: Counts, by_returns: bool = False, iterations: int = 0) -> Deadline:
     """Return when a plan from these counts ends. `by_returns`: are the baseline's returns evidence, too?
     `iterations`: of the linear programs that the plan took."""
-    counted, at_least = counts.total // H, episodes_of(replan, counts, iterations)
+    counted, at_least = counts.episodes, episodes_of(replan, counts, iterations)
     length = block_length(replan, counted, at_least)
     returns = None
     if by_returns and replan.rule.growth < math.inf:
         n = int(counts.baseline_returns[0])
         returns = max(n + 1, math.ceil(replan.rule.growth * n))
     ends = None if length is None else counted + length
-    return Deadline(ends, limits(replan, counts.n_sa), returns, counted + at_least)
+    return Deadline(ends, limits(replan, counts.played), returns, counted + at_least)
 
 
-def is_due(end: Deadline, now: Counts, H: int) -> bool:
+def is_due(end: Deadline, now: Counts) -> bool:
     """Is it time to replan?"""
-    counted = now.total // H
+    counted = now.episodes
     if end.episodes is not None:
         return counted >= end.episodes
     if counted < end.earliest:
         return False
     if end.returns is not None and int(now.baseline_returns[0]) >= end.returns:
         return True
-    return bool((now.n_sa >= end.visits).any())
+    return bool((now.played >= end.visits).any())
 
 
 def require_replan(replan: object) -> None:

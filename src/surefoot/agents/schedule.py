@@ -30,7 +30,7 @@ class PlanInForce:
     @classmethod
     def begin(cls, agent: CountingAgent, plan: Plan, counts: Counts) -> Self:
         """Return a plan that was just computed from these counts."""
-        now = _episodes(agent, counts)
+        now = counts.episodes
         return cls(agent, plan, now, _deadline(agent, counts, plan.iterations), now)
 
     @classmethod
@@ -40,12 +40,12 @@ class PlanInForce:
 
     def next(self, counts: Counts) -> "PlanInForce | None":
         """Return the plan of the next episode: this one, or what continues it. None: the agent must replan."""
-        if is_due(self.end, counts, self.agent.problem.H):
+        if is_due(self.end, counts):
             return None
         most = self.plan.max_episodes
         if most is None:
             return self
-        now = _episodes(self.agent, counts)
+        now = counts.episodes
         if self.since is not None and now < self.since + most:
             return self
         plan = self.agent.continue_plan(self.plan, counts)
@@ -58,24 +58,19 @@ class PlanInForce:
         ends = [] if self.end.episodes is None else [self.end.episodes]
         if self.plan.max_episodes is not None:
             ends.append((self.computed if self.since is None else self.since) + self.plan.max_episodes)
-        return min(ends) - _episodes(self.agent, counts) if ends else None
+        return min(ends) - counts.episodes if ends else None
 
     def episodes_before_growth_counts(self, counts: Counts) -> int:
         """Return for how many more episodes nothing that grows ends it; 0 or less: it may."""
-        return self.end.earliest - _episodes(self.agent, counts)
+        return self.end.earliest - counts.episodes
 
 
 def must_replan(agent: CountingAgent, computed_from: Counts, counts: Counts) -> bool:
     """Does the rule end a plan of which only the counts that it was computed from are remembered? False also where that
     depends on the plan, which must be computed again for it."""
-    return not by_iterations(agent.replan_rule) and is_due(_deadline(agent, computed_from, 0), counts, agent.problem.H)
+    return not by_iterations(agent.replan_rule) and is_due(_deadline(agent, computed_from, 0), counts)
 
 
 def _deadline(agent: CountingAgent, counts: Counts, iterations: int) -> Deadline:
     """Return when a plan from these counts, of so many iterations, ends."""
-    return deadline(agent.replan_rule, counts, agent.problem.H, agent.return_range is not None, iterations)
-
-
-def _episodes(agent: CountingAgent, counts: Counts) -> int:
-    """Return how many episodes are counted; counts made by hand need not say how long one is."""
-    return counts.total // agent.problem.H
+    return deadline(agent.replan_rule, counts, agent.return_range is not None, iterations)

@@ -25,6 +25,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
 from surefoot.base.validation import REWARD_UNITS, as_floats, require_finite
 from surefoot.bounds import KL, Bernstein, Bounds, Certificate, Model, portfolio
+from surefoot.bounds.frequencies import Frequencies
 from surefoot.bounds.model import margin
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.numerics import kernels
@@ -257,7 +258,7 @@ class SpliceAgent(AgentByName):
         """
         never = self.pi_b == 0.0
         never = never.all(axis=0, keepdims=True) if counts.pooled else never
-        bad = np.argwhere(never & (counts.n_sa > 0))
+        bad = np.argwhere(never & (counts.played > 0))
         if bad.size:
             _, s, a = bad[0]
             names = self.problem.names
@@ -265,16 +266,16 @@ class SpliceAgent(AgentByName):
                 f"The log holds action {names.action(a)} in state {names.state(s)}, which this baseline never plays "
                 "there: somebody else wrote it. Its returns prove nothing of this baseline."
             )
-        problem, (place, s_next, n) = self.problem, counts.entries
-        h, pair = np.divmod(place, problem.S * problem.A)
-        s, a = np.divmod(pair, problem.A)
-        known = ~problem.reward_unknown(h, s, a)
-        chance = int(n[known].sum())
-        earned = float((n * problem.reward_of(h, s, a, s_next))[known].sum())
-        if counts.x_sa is not None:
-            earned += float(sum(x[problem.unknown_at(h)].sum() for h, x in enumerate(counts.x_sa))) / REWARD_UNITS
+        problem = self.problem
+        if counts.shared and (len(problem.r_rows) > 1 or problem.pays_by_next):
+            return  # shared rows do not say at which step a pair was played, nor what followed the last step
+        earned, chance = 0.0, 0
+        for row, there in enumerate(Frequencies.of(counts.transitions)):
+            known = ~problem.unknown_at(row)
+            earned += float(there.paid(problem, counts, row).sum())
+            chance += int(counts.played[row][known].sum())
         total = float(sum(problem.units.from_user(x) for x in paid.tolist()))
-        rounding = counts.total / REWARD_UNITS + 1e-9 * len(paid)
+        rounding = int(counts.played.sum()) / REWARD_UNITS + 1e-9 * len(paid)
         if abs(total - earned) > rounding + math.sqrt(0.5 * chance * math.log(2e9)):
             found, expected = (problem.units.to_user(x / len(paid)) for x in (total, earned))
             raise InvalidCounts(

@@ -237,7 +237,8 @@ def _none_of(counts: Counts) -> Counts:
     """Return counts of the same shape with nothing counted."""
     none = counts.copy()
     none.transitions = none_yet(none.shape)
-    for array in (none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
+    none.episodes = 0
+    for array in (none.played, none.x_sa, none.z_sa, none.n_start, none.baseline_returns, none.return_weights):
         if array is not None:
             array[...] = 0
     return none
@@ -259,7 +260,7 @@ def _same(before: Counts, now: Counts) -> bool:
 
 def _counted(before: Counts, now: Counts) -> list[tuple[AnyArray, AnyArray]]:
     """Return what is counted, before and now."""
-    names = ("n_start", "baseline_returns", "return_weights")
+    names = ("played", "n_start", "baseline_returns", "return_weights")
     return [(getattr(before, name), getattr(now, name)) for name in names]
 
 
@@ -334,6 +335,9 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
     rows, S, A = counts.shape
     visits = np.array(record["visits"], dtype=np.int64).reshape(-1, 4).T
     counts.transitions.add_entries(Entries(visits[0] * S * A + visits[1], visits[2], visits[3]))
+    counts.episodes = record["episodes"]
+    for row, pair, more in record["played"]:
+        counts.played.reshape(rows, S * A)[row, pair] += more
     for s, more in record["starts"]:
         counts.n_start[s] += more
     for sums, field in ((counts.x_sa, "rewards"), (counts.z_sa, "between")):

@@ -106,8 +106,8 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         "certificate": None
         if proof is None
         else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
-        "warm": counts.total > 0,
-        "logged": counts.logged and counts.total > 0,
+        "warm": counts.episodes > 0,
+        "logged": counts.logged and counts.episodes > 0,
     }
 
 
@@ -170,8 +170,9 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int,
     return {
         "kind": "plan",
         "number": number,
-        "episodes": counts.total // agent.problem.H,
+        "episodes": counts.episodes,
         "visits": visits,
+        "played": changes((counts.played - before.played).reshape(rows, S * A)),
         "rewards": changes(sums),
         "starts": changes(counts.n_start - before.n_start),
         "baseline_returns": counts.baseline_returns.tolist(),

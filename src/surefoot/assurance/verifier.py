@@ -48,8 +48,8 @@ ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., 
 FIELDS = {  # of each record, and of each record in a record
     "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
     "support start units baseline floor relative delta spending bounds returns vouched certificate warm logged",
-    "plan": "kind digest number episodes visits rewards between starts baseline_returns returns explorer candidates "
-    "by_model by_returns floor upper h rho source safety lower policy frozen",
+    "plan": "kind digest number episodes visits played rewards between starts baseline_returns returns explorer "
+    "candidates by_model by_returns floor upper h rho source safety lower policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
     "relative": "give offset below",
@@ -209,6 +209,11 @@ class Head:
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
             require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
 
+    def most_paid(self, row: int, pair: int, after: Iterable[int]) -> int:
+        """Return the most that a visit of this pair pays that leads to one of these states, in units of 2^-20."""
+        steps = range(row, self.H, self.rows)  # those that this row of counts is about
+        return max([math.floor(2**20 * self.reward(h, pair, s_next)) for h in steps for s_next in after])
+
     def reward(self, h: int, pair: int, s_next: int) -> float:
         """Return the known reward of a transition; 0 where it is unknown."""
         table = self.given.rewards_by_next or self.given.rewards
@@ -345,7 +350,8 @@ class Evidence:
 
     def __init__(self, head: Head) -> None:
         """Begin with nothing."""
-        self.head, self.plans, self.total = head, 0, 0  # total: visits
+        self.head, self.plans, self.episodes = head, 0, 0
+        self.played = Counter[tuple[int, int]]()  # (row, pair) -> how often, at the last step, too
         self.visits = defaultdict[tuple[int, int], Counter[int]](Counter)  # (row, pair) -> next state -> how many
         self.sums, self.starts = Counter[tuple[int, int]](), Counter[int]()  # of unknown rewards; of first states
         self.between = Counter[tuple[int, int]]()  # sums of x (1 - x) of these rewards
@@ -356,54 +362,67 @@ class Evidence:
 
     def add(self, plan: Any, was_baseline: bool) -> None:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
-        head, before, earned = self.head, self.total, 0  # earned: the most that new visits paid, in units of 2^-20
+        head, earned = self.head, 0  # earned: the most that new visits paid, in units of 2^-20
+        shared = head.rows < head.H  # then no next state of the last step is counted
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
         require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
         later = [getattr(plan, field, []) for field in SINCE["plan"]]
-        for changes in (plan.visits, plan.rewards, plan.starts, [plan.baseline_returns], *later):
+        for changes in (plan.visits, plan.played, plan.rewards, plan.starts, [plan.baseline_returns], *later):
             require({*map(type, chain.from_iterable(changes))} <= {int}, "counts: not whole numbers")
             require(all(a[:-1] < b[:-1] for a, b in pairwise(changes)), "counts: not in ascending order")
+        last = Counter[tuple[int, int]]()  # how often pairs were played of which no next state is counted
         for row, pair, s_next, more in plan.visits:
             require(s_next in head.support[row][pair] and more, "visits: an impossible transition, or none")
             self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
-            self.total += more
-            steps = range(row, head.H, head.rows)  # those that this row of counts is about
-            earned += more * max([math.floor(2**20 * head.reward(h, pair, s_next)) for h in steps])
+            earned += more * head.most_paid(row, pair, [s_next])
+            last[row, pair] -= more
+        for row, pair, more in plan.played:
+            require(more, "played: nothing")
+            self.played[row, pair] += more
+            last[row, pair] += more
+        for (row, pair), more in last.items():
+            require(more >= 0 if shared else more == 0, "played: not as often as next states were counted")
+            earned += more * head.most_paid(row, pair, head.support[row][pair]) if more else 0
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
             earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
-            n = self.visits[row, pair].total()
+            n = self.played[row, pair]
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
         for row, pair, more in getattr(plan, "between", []):
             self.between[row, pair] += more
-            n, x = 2**20 * self.visits[row, pair].total(), self.sums[row, pair]
+            n, x = 2**20 * self.played[row, pair], self.sums[row, pair]
             require(self.between[row, pair] * n <= x * (n - x), "between: more than x (1 - x) can add up to")
         for s, more in plan.starts:
             require(s in head.first_states and more, "starts: no episode starts there")
             self.starts[s] += more
-        require(self.total // head.H == plan.episodes, "episodes: not the visits over H")
+        new, self.episodes = plan.episodes - self.episodes, plan.episodes
+        visits, played = (sum([more for *_, more in changes]) for changes in (plan.visits, plan.played))
+        require(played == new * head.H, "episodes: not of H visits each")
+        require(visits == new * (head.H - shared), "episodes: not of as many next states")
         if self.plans > 0:
-            self.check_flow(plan)
-            self.check_played(plan, (self.total - before) // head.H, earned, was_baseline)
+            self.check_flow(plan, new)
+            self.check_played(plan, new, earned, was_baseline)
         else:  # only a warm ledger begins with counts, which are of other episodes
             require(head.given.warm or not (plan.visits or plan.starts), "visits or starts: before the first plan")
         self.check_returns(plan)
         self.plans += 1
 
-    def check_flow(self, plan: Any) -> None:
-        """What arrives in a state at one step leaves it at the next, and each start has H visits.
+    def check_flow(self, plan: Any, episodes: int) -> None:
+        """What arrives in a state at one step is played there at the next, and each episode starts somewhere.
 
-        Pooled, who arrives may have been at the last step: no more leave a state than arrive.
+        Where steps share a row, that holds for all steps together: what arrives at the last step is played, and what
+        follows it is not counted.
         """
         head, flow = self.head, Counter[tuple[int, int]]()
         for s, more in plan.starts:
             flow[0, s] += more
-        for row, pair, s_next, more in plan.visits:
+        for row, _, s_next, more in plan.visits:
+            flow[row + (head.rows == head.H), s_next] += more
+        for row, pair, more in plan.played:
             flow[row, pair // head.A] -= more
-            flow[row + 1 - head.given.pooled, s_next] += more
-        even = all(x == 0 or (head.given.pooled and x > 0) for (h, _), x in flow.items() if h < head.rows)
-        whole = head.H * sum([more for _, more in plan.starts]) == sum([more for *_, more in plan.visits])
+        even = all(x == 0 for (h, _), x in flow.items() if h < head.rows)
+        whole = episodes == sum([more for _, more in plan.starts])
         require(even and whole, "visits or starts: they do not flow from step to step")
 
     def check_played(self, plan: Any, episodes: int, earned: int, was_baseline: bool) -> None:
@@ -443,7 +462,7 @@ class Evidence:
 
     def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
         """Bound the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
-        n = self.visits[row, pair].total()
+        n = self.played[row, pair]
         heads, log_share = self.sums[row, pair] * UNIT, self.head.log_share
         if self.head.bets:
             mean = coin_and_bets(n, heads, self.between[row, pair] * UNIT, log_share, sign)
@@ -863,7 +882,7 @@ class Book:
     def judge(self, plan: Any) -> str:
         """Return of what kind a plan is, after every claim in it was re-derived; "closed" for the last record."""
         if plan.kind == "end":
-            good = plan.plans == self.evidence.plans and plan.episodes * self.head.H >= self.evidence.total
+            good = plan.plans == self.evidence.plans and plan.episodes >= self.evidence.episodes
             require(good, "plans or episodes: other plans than were read, or fewer episodes than were counted")
             return "closed"
         self.evidence.add(plan, self.was_baseline)

@@ -134,5 +134,5 @@ class Bernstein:
         log_union = math.log(self.events(problem, counts.pooled) / delta_prime)
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
-            return kernels.sparse_estimate_from(lists, problem.r_rows, log_union, self.scale)
-        return kernels.estimate_from(counts.n_sas, problem.r_rows, log_union, self.scale)
+            return kernels.sparse_estimate_from(lists, counts.played, problem.r_rows, log_union, self.scale)
+        return kernels.estimate_from(counts.n_sas, counts.played, problem.r_rows, log_union, self.scale)

@@ -68,7 +68,7 @@ def binding_pairs(
     pooled = counts.pooled and H > 1
     if pooled:
         losses = losses.sum(axis=0, keepdims=True)
-    return largest(problem, losses, counts.n_sa, pooled)
+    return largest(problem, losses, counts.played, pooled)
 
 
 def largest(problem: Problem, costs: Floats, n_sa: Ints, pooled: bool = False) -> list[Binding]:

@@ -59,7 +59,7 @@ class Frequencies(NamedTuple):
         Where a pair was never visited: `by_next` if its reward depends on the next state, `unknown` if it is unknown.
         """
         if not problem.pays_by_next:
-            return rewards_of_pairs(problem, counts, h, self.n_sa, unknown)
+            return rewards_of_pairs(problem, counts, h, unknown)
         if self.table is not None:
             return np.where(self.n_sa > 0, (self._p_table() * problem.r_next_at(h)).sum(axis=-1), by_next)
         return self.mean(self._paid(problem, h), by_next)
@@ -70,7 +70,7 @@ class Frequencies(NamedTuple):
             if self.table is not None:
                 return np.asarray((self.table * problem.r_next_at(h)).sum(axis=-1))
             return self._total(self.n * self._paid(problem, h))
-        paid = self.n_sa * problem.r_rescaled[h]
+        paid = counts.played[counts.row(h)] * problem.r_rescaled[h]
         if problem.unknown_rows is not None and counts.x_sa is not None:
             paid = np.where(problem.unknown_at(h), counts.x_sa[counts.row(h)] / REWARD_UNITS, paid)
         return np.asarray(paid)
@@ -90,11 +90,12 @@ class Frequencies(NamedTuple):
         return np.asarray(total.reshape(self.n_sa.shape), dtype=np.float64)
 
 
-def rewards_of_pairs(problem: Problem, counts: Counts, h: int, n_sa: Ints, unseen: float) -> Floats:
+def rewards_of_pairs(problem: Problem, counts: Counts, h: int, unseen: float) -> Floats:
     """Return rewards (S, A) of step h that do not depend on the next state: known, or the mean of those seen; `unseen`
     where nothing was seen."""
     r = np.asarray(problem.r_rescaled[h])
     if problem.unknown_rows is None or counts.x_sa is None:
         return r
-    seen = np.where(n_sa > 0, counts.x_sa[counts.row(h)] / REWARD_UNITS / np.maximum(n_sa, 1), unseen)
+    n, x = counts.played[counts.row(h)], counts.x_sa[counts.row(h)] / REWARD_UNITS
+    seen = np.where(n > 0, x / np.maximum(n, 1), unseen)
     return np.asarray(np.where(problem.unknown_at(h), seen, r))

@@ -140,7 +140,7 @@ class KL:
             return r_low, r_up
         for place in np.argwhere(p.unknown_at(h)):
             s, a = (int(i) for i in place)
-            seen = model.n_sa[h, s, a], model.x_sa[h, s, a], model.z_sa[h, s, a]
+            seen = model.played[h, s, a], model.x_sa[h, s, a], model.z_sa[h, s, a]
             low, up = self.mean_bounds(*seen, self.log_union(model))
             r_low[s, a], r_up[s, a] = low, min(1.0, up + 1.0 / REWARD_UNITS)
         return r_low, r_up
@@ -241,9 +241,11 @@ class KL:
         )
         lists = counts.transitions.for_kernels
         if isinstance(lists, CountLists):
-            return kernels.sparse_balls_from(lists, problem.H, rewards, problem.as_mask, problem.as_paid, level)
+            mask, paid = problem.as_mask, problem.as_paid
+            return kernels.sparse_balls_from(lists, counts.played, problem.H, rewards, mask, paid, level)
         return kernels.balls_from(
             counts.n_sas,
+            counts.played,
             problem.H,
             rewards=rewards,
             support=problem.support_rows,

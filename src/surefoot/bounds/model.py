@@ -39,13 +39,15 @@ class Model(FrozenRecord):
     """The estimated world of one plan, with one row per step: n_sa (H, S, A), P_hat (H, S, A, S).
 
     P_hat is n_sas / n_sa where n_sa >= 1 and 1/S elsewhere (Eq. p, with n >= 1 as in the paper's notation table).
-    x_sa (H, S, A) are sums of rewards x where those are unknown, z_sa those of x (1 - x); `support` (H, S, A, S) is the
+    x_sa (H, S, A) are sums of rewards x where those are unknown, over the visits `played`; z_sa those of x (1 - x). In
+    rows that steps share, n_sa has no visits of the last step, and `played` has them all. `support` (H, S, A, S) is the
     mask of next states.
     """
 
     problem: Problem
     n_sas: Ints
     n_sa: Ints
+    played: Ints
     P_hat: Floats
     x_sa: Floats
     z_sa: Floats
@@ -73,6 +75,7 @@ class Model(FrozenRecord):
             problem=problem,
             n_sas=n_sas,
             n_sa=n_sa,
+            played=np.broadcast_to(counts.played, (H, S, A)),
             P_hat=P_hat,
             x_sa=np.broadcast_to(x_sa, (H, S, A)),
             z_sa=np.broadcast_to(z_sa, (H, S, A)),

@@ -81,7 +81,7 @@ def _without_unseen(balls: "kernels.SparseBalls", unseen: int, log_union: float)
     others = lists_from(Entries(place[kept], state[kept], n[kept]), lists.at.shape, lists.S)
     radius = balls.scale * undeclared_radii(place, n, state == unseen, lists.visits.reshape(-1), log_union)
     eps.reshape(-1)[~alone] = radius[~alone]
-    return balls._replace(n_sas=others, n_sa=others.visits.copy(), n_fresh=others.visits.copy(), eps=eps)
+    return balls._replace(n_sas=others, n_sa=others.visits.copy(), eps=eps)
 
 
 def undeclared_radius(n_i: Ints, is_unseen: Bools, log_union: float) -> float:

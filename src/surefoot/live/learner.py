@@ -82,7 +82,7 @@ class Learner:
         self._agent.take_over(self.counts)
         self._returns_of = self.counts.returns_of
         self.source = episode_source(self._agent, self.seed)
-        counted = self.counts.total // problem.H
+        counted = self.counts.episodes
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
         given = either("absorbing_state", absorbing_state, "rest", rest)
         self.ends = given, after_end  # what was said about early ends
@@ -191,7 +191,7 @@ class Learner:
         if counts.planned is None:
             return self._replan()
         # What an explorer drew then came from the stream of that episode: of this very one, after `abandon`.
-        planned_at = self.episodes - (counts.total - counts.planned.total) // agent.problem.H
+        planned_at = self.episodes - (counts.episodes - counts.planned.episodes)
         if planned_at < 0:  # before this learner's first episode: its streams do not reach back
             return self._replan()
         plan = self.plan if self._computed_from is counts.planned else None

@@ -76,9 +76,17 @@ class RunIdentity:
         mask = arrays_of(problem.support_rows, problem.mask_lists)
         for array in (problem.r_rows, *after, problem.unknown_rows, *mask, problem.start):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-        if counts.total:
+        if counts.episodes:
             tables = [counts.n_sas] if isinstance(counts.transitions, Table) else counts.entries
-            seen = [*tables, counts.x_sa, counts.n_start, counts.baseline_returns, counts.account, counts.basis]
+            seen = [
+                *tables,
+                counts.played,
+                counts.x_sa,
+                counts.n_start,
+                counts.baseline_returns,
+                counts.account,
+                counts.basis,
+            ]
             if counts.z_sa is not None and counts.z_sa.any():
                 seen.append(counts.z_sa)
             if counts.return_weights.any():
@@ -212,8 +220,8 @@ class State:
             raise InvalidFile(f"{path}: the file is damaged ({reason}) Restore a copy.") from None
         both = [(counts, done + before)]
         if counts.planned is not None:
-            both.append((counts.planned, counts.planned.total // problem.H))
-        fit = (_are_of(some, episodes, before, problem.H) for some, episodes in both)
+            both.append((counts.planned, counts.planned.episodes))
+        fit = (_are_of(some, episodes, before) for some, episodes in both)
         if not 0 <= done <= run.episodes or not all(fit):
             raise InvalidFile(f"{path}: its counts are not those of {done} episodes: the file is damaged.")
         earned = arrays["earned"]
@@ -246,12 +254,15 @@ class State:
         return tally
 
 
-def _are_of(counts: Counts, episodes: int, before: int, H: int) -> bool:
+def _are_of(counts: Counts, episodes: int, before: int) -> bool:
     """Can these counts be of so many episodes, of which those `before` may have come without their first states?"""
-    starts = int(counts.n_start.sum())
+    H, starts = counts.H, int(counts.n_start.sum())
+    counted = H - 1 if counts.shared else H  # steps of which the next state is counted
     by_baseline, earned = (int(number) for number in counts.baseline_returns)
     return (
-        counts.total == episodes * H
+        counts.episodes == episodes
+        and counts.total == episodes * counted
+        and int(counts.played.sum()) == episodes * H
         and episodes - before <= starts <= episodes
         and by_baseline <= episodes
         and earned <= by_baseline * H * REWARD_UNITS

@@ -29,17 +29,22 @@ def draw_block(
         return
     here = rng.multinomial(n, _normalised(world.start))
     counts.n_start += here
+    counts.episodes += n
     earned, gone = 0, list[Entries]()
     for h in range(world.H):
         taken = rng.multinomial(here, _normalised(pi[h]))  # (S, A)
+        counts.played[counts.row(h)] += taken
         if world.sparse:
             here, paid, between_sums, went_listed = _draw_listed(world, problem, h, taken, counts.row(h), rng)
-            gone.append(went_listed)
+            if counts.counts_next(h):
+                gone.append(went_listed)
             earned += int(paid.sum())
             _add_sums(counts, h, paid, between_sums)
             continue
         went = rng.multinomial(taken, _normalised(world.P[h]))  # (S, A, S)
-        if isinstance(counts.transitions, Table):
+        if not counts.counts_next(h):
+            pass
+        elif isinstance(counts.transitions, Table):
             counts.n_sas[counts.row(h)] += went
         else:
             s, a, s_next = np.nonzero(went)

@@ -258,7 +258,7 @@ def _of_agent(agent: object, seed: int) -> Iterator[Finding]:
         before = counts.copy()
         try:
             plan, again = (mine.next_plan(counts, np.random.default_rng(seed)) for _ in range(2))
-            when = f"after {before.total // problem.H} episodes"
+            when = f"after {before.episodes} episodes"
             yield from _of_plan(mine, plan, when)
             worth = problem.units.to_user(value_of(world, plan.policy))
             same = _fields(plan) == _fields(again)

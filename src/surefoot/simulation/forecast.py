@@ -150,7 +150,7 @@ def forecast(
     problem, floor = agent.problem, agent.floor
     if kappa is not None and isinstance(floor, BaselineFloor):
         raise InvalidSetting("A relative floor has no kappa: the margin is a share of what the baseline is worth.")
-    if counts is not None and not counts.total:
+    if counts is not None and not counts.episodes:
         raise InvalidSetting(
             "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
         )
@@ -254,7 +254,7 @@ def _stand_in(problem: Problem, counts: Counts | None) -> TabularMDP:
     seen = np.full((1, S, A), 0.5)
     start = np.full(S, 1.0 / S) if problem.start is None else problem.start
     if counts is not None:
-        n = counts.n_sa
+        n = counts.played
         if counts.x_sa is not None:
             seen = np.where(n > 0, counts.x_sa / REWARD_UNITS / np.maximum(n, 1), seen)
         if problem.start is None and counts.n_start.any():
@@ -304,6 +304,7 @@ class _Expected:
         self.pooled, self.logged, self.returns_of = pooled, False, "this baseline"
         before = none_yet((rows, S, A)) if counts is None else counts.transitions
         self.transitions = as_floats(before)
+        self.played = np.zeros((rows, S, A)) if counts is None else counts.played.astype(np.float64)
         self.n_start = np.zeros(S) if counts is None else counts.n_start.astype(np.float64)
         self.baseline_returns = np.zeros(2) if counts is None else counts.baseline_returns.astype(np.float64)
         self.return_weights = np.zeros(PLACES) if counts is None else counts.return_weights.astype(np.float64)
@@ -345,10 +346,12 @@ class _Expected:
         """Add the expected counts of n episodes of a policy with these expected visits of an episode (H, S, A)."""
         d = n * visits
         rows = self.shape[0]
+        self.played += d.sum(axis=0, keepdims=True) if rows == 1 else d
+        counted = d[:-1] if rows < len(d) else d  # `counts_next` of task/tables.py
         if world.sparse or isinstance(self.transitions, Lists):
-            self.transitions.add_entries(_expected_entries(world, d, rows))
+            self.transitions.add_entries(_expected_entries(world, counted, rows))
         else:
-            went = d[..., None] * world.P
+            went = counted[..., None] * world.P[: len(counted)]
             self.transitions.n_sas += went.sum(axis=0, keepdims=True) if rows == 1 else went
         self.n_start += n * world.start
         if self.x_sa is not None and self.z_sa is not None:

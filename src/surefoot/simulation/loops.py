@@ -205,9 +205,11 @@ def _plan_by_plan(context: RunContext) -> Iterator[int]:
         arrays = ready_to_count(arrays, counts, problem.H)
         waiting = in_force.episodes_before_growth_counts(counts)
         n, into = (min(n, waiting), unlimited(arrays)) if waiting > 0 else (n, arrays)
-        done += kernels.play_on(
+        played = kernels.play_on(
             true_world, known_rewards, active, into, context.tally, setup.level, n, uniforms, episode
         )
+        counts.episodes += played
+        done += played
         yield done
 
 
@@ -222,6 +224,7 @@ def count_arrays(counts: Counts, end: Deadline, within: tuple[int, int] | None) 
     return kernels.CountArrays(
         n_sas=counts.transitions.for_kernels,
         n_sa=counts.n_sa.reshape(rows, S * A),
+        played=counts.played.reshape(rows, S * A),
         x_sa=x_sa,
         z_sa=z_sa,
         n_start=counts.n_start,
@@ -292,6 +295,7 @@ def _fused(context: RunContext) -> Iterator[int]:
         speed = CHUNK_SECONDS / max(time.perf_counter() - started, 1e-9)
         growth = min(10.0, speed) if done else 1.0
         done += chunk
+        counts.episodes += chunk
         chunk = max(1, min(context.until_checkpoint(done), int(chunk * growth)))
         yield done
 
@@ -355,7 +359,9 @@ def draw_baseline(world: TabularMDP, agent: CountingAgent, counts: Counts, n: in
     episode, done = kernels.empty_episode(problem.H), 0
     while done < n:
         arrays = ready_to_count(arrays, counts, problem.H)
-        done += kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
+        played = kernels.play_baseline(true_world, known_rewards, pi_b, arrays, n - done, uniforms, episode)
+        counts.episodes += played
+        done += played
 
 
 def loop_for(agent: CountingAgent, ledger: str | Path | None = None) -> Loop:

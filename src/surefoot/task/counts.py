@@ -39,9 +39,9 @@ IN_A_FILE = {
     "account_of": "ledger_of",
     "stream": "stream",
 }
+REQUIRED = ("n_sas", "played", "H", "episodes")
 OPTIONAL = (
     *(
-        "H",
         "s1",
         "list_shape",
         "n_start",
@@ -60,7 +60,7 @@ OPTIONAL = (
     "last_toss",
     *IN_A_FILE.values(),
 )
-PLANNED = ("planned_n_sas", *(f"planned_{name}" for name in OPTIONAL))
+PLANNED = tuple(f"planned_{name}" for name in (*REQUIRED, *OPTIONAL))
 
 
 class Counts(CountTables):
@@ -130,9 +130,10 @@ class Counts(CountTables):
 
     def number_as_log(self) -> None:
         """Number the episodes of a log, in place: a digest of all that was counted is their source."""
-        if self.total and self.H is not None:
-            seen = self.transitions.pooled()  # the same of every view of one log
-            source = digest_of(*([seen.n_sas[0]] if isinstance(seen, Table) else seen.entries), self.n_start)
+        if self.episodes:
+            seen, played = self.transitions.pooled(), self.played.sum(axis=0)  # the same of every view of one log
+            next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
+            source = digest_of(*next_states, played, self.n_start)
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
@@ -151,7 +152,7 @@ class Counts(CountTables):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
         _, S, A = self.shape
         H = episode.actions.size
-        if self.H is not None and self.H != H:
+        if self.H != H:
             raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
         for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
             require_indices(name, values, size)
@@ -166,8 +167,12 @@ class Counts(CountTables):
             whose = self._whose(episode)
         if self.x_sa is not None or episode.baseline:
             paid = self._paid(episode)
-        pairs = self.row(np.arange(H)), episode.states[:-1], episode.actions
-        self.transitions.add(*pairs, episode.states[1:])
+        row, states, actions = self.row(np.arange(H)), episode.states[:-1], episode.actions
+        pairs = row, states, actions
+        counted = H if self.counts_next(H - 1) else H - 1
+        self.transitions.add(row[:counted], states[:counted], actions[:counted], episode.states[1 : counted + 1])
+        np.add.at(self.played, pairs, 1)
+        self.episodes += 1
         self.n_start[episode.states[0]] += 1
         if paid is not None:
             if self.x_sa is not None and self.z_sa is not None:
@@ -263,6 +268,8 @@ class Counts(CountTables):
         both = self.copy()
         both.ranges = self._ranges_with(other)
         both.transitions.add_entries(other.entries)
+        both.played += other.played
+        both.episodes += other.episodes
         both.n_start += other.n_start
         whose = [counts.returns_of for counts in (self, other) if counts.baseline_returns[0]]
         accounts = [counts.account_of for counts in (self, other) if counts.account.any()]
@@ -290,7 +297,7 @@ class Counts(CountTables):
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:
             both.z_sa += other.z_sa
-        held = [counts.origin for counts in (self, other) if counts.total] or [self.origin]
+        held = [counts.origin for counts in (self, other) if counts.episodes] or [self.origin]
         both.origin = held[0]
         for one in held[1:]:
             if one is None or both.origin is None:
@@ -301,7 +308,7 @@ class Counts(CountTables):
 
     def _require_same_origin(self, other: "Counts") -> None:
         """Refuse counts that are evidence about something else, in any part that what they hold depends on."""
-        if self.origin is not None and other.origin is not None and self.total and other.total:
+        if self.origin is not None and other.origin is not None and self.episodes and other.episodes:
             returns = self.baseline_returns[0] or other.baseline_returns[0]
             needed = (*DYNAMICS, *(("start",) if returns or (self.n_start.any() and other.n_start.any()) else ()))
             parts = (*needed, *SUMS) if returns or self.x_sa is not None else needed
@@ -324,10 +331,11 @@ class Counts(CountTables):
     def _ranges_with(self, other: "Counts") -> tuple[Range, ...]:
         """Return the episodes of both; refuse counts that hold the same."""
         ranges = with_ranges(self.ranges, other.ranges)
-        same = same_counts(self.transitions, other.transitions) and np.array_equal(self.n_start, other.n_start)
+        same = same_counts(self.transitions, other.transitions) and np.array_equal(self.played, other.played)
+        same = same and np.array_equal(self.n_start, other.n_start)
         if self.x_sa is not None and other.x_sa is not None:
             same = same and np.array_equal(self.x_sa, other.x_sa)
-        if self is other or (self.total and same):
+        if self is other or (self.episodes and same):
             raise InvalidCounts(
                 "Both hold exactly the same: evidence counts once. If these are two logs that happen to agree, give "
                 "the episodes of both to one Counts.from_log(problem, episodes)."
@@ -343,8 +351,10 @@ class Counts(CountTables):
 
     def arrays(self, claims: bool = True) -> dict[str, AnyArray]:
         """The content of these counts as named arrays; without `claims`, not what they are evidence about."""
-        known = {name: np.int64(value) for name, value in (("H", self.H), ("s1", self.s1)) if value is not None}
-        arrays = {**self._transitions_in_a_file(), **known}
+        arrays = {**self._transitions_in_a_file(), "H": np.int64(self.H), "episodes": np.int64(self.episodes)}
+        arrays["played"] = self.played[0] if self.pooled else self.played
+        if self.s1 is not None:
+            arrays["s1"] = np.int64(self.s1)
         arrays |= {"n_start": self.n_start, "logged": np.bool_(self.logged)}
         for name, key in IN_A_FILE.items():
             value = getattr(self, name)
@@ -382,18 +392,18 @@ class Counts(CountTables):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; validated like any other input."""
-        return cls.from_arrays(path, read_arrays(path, {"counts": ("n_sas",)}, (*OPTIONAL, *PLANNED))[1])
+        return cls.from_arrays(path, read_arrays(path, {"counts": REQUIRED}, (*OPTIONAL, *PLANNED))[1])
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
-        kinds = {"H": "i", "s1": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
+        kinds = {"H": "i", "s1": "i", "episodes": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
         kinds |= {"refused": "i", "alarm": "U", "origin": "U", "ranges": "U", "logged_returns": "i", "last_toss": "U"}
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
                 raise InvalidFile(f"{path}: {name} is not {meaning}: the file is damaged. Restore a copy.")
-        H, s1 = (int(arrays[name]) if name in arrays else None for name in ("H", "s1"))
+        H, s1 = int(arrays["H"]), int(arrays["s1"]) if "s1" in arrays else None
         require_small(path, arrays, H, [IN_A_FILE[name] for name in ("baseline_returns", "account")])
         spans = arrays.get("return_range")
         if spans is not None and (spans.shape != (2,) or spans.dtype.kind != "i"):
@@ -409,6 +419,8 @@ class Counts(CountTables):
             table,
             H,
             s1,
+            played=arrays["played"],
+            episodes=int(arrays["episodes"]),
             x_sa=arrays.get("x_sa"),
             z_sa=arrays.get("z_sa"),
             n_start=arrays.get("n_start"),
@@ -446,7 +458,7 @@ class Counts(CountTables):
             if "origin" in arrays:
                 self.origin = Origin.from_text(str(arrays["origin"]))
             self.ranges = ranges_from(str(arrays["ranges"])) if "ranges" in arrays else ()
-            if self.H is not None and self.numbered > self.total // self.H:
+            if self.numbered > self.episodes:
                 raise ValueError("more episodes than are counted")
         except (ValueError, TypeError, InvalidCounts):
             raise InvalidFile(f"{path}: what it says of the origin of its counts is damaged. Restore a copy.") from None

@@ -16,12 +16,12 @@ def check_counts(counts: Counts, problem: Problem, pooled: bool) -> None:
         raise InvalidCounts(f"Expected Counts, found {type(counts).__name__}. Use sf.Counts(n_sas).")
     counts.require_unselected()
     expected = (1 if pooled else problem.H, problem.S, problem.A)
-    if problem.unknown_rows is not None and counts.x_sa is None and counts.total:
+    if problem.unknown_rows is not None and counts.x_sa is None and counts.episodes:
         raise InvalidCounts(
             "The rewards of this problem are unknown, but these counts hold no sums of rewards. "
             "Begin with Counts.zeros(problem) and add episodes with their rewards."
         )
-    if counts.shape == expected and counts.pooled == pooled and counts.H not in (None, problem.H):
+    if counts.shape == expected and counts.pooled == pooled and counts.H != problem.H:
         raise InvalidCounts(f"Found {counts}: of episodes with {counts.H} steps, but the problem has {problem.H}.")
     if counts.shape != expected or counts.pooled != pooled:
         found, wanted = ((*shape, shape[1]) for shape in (counts.shape, expected))
@@ -89,19 +89,25 @@ def check_flow(counts: Counts) -> None:
 
     First states that are not counted (`forget_start`, counts made by hand) may be any.
     """
-    if counts.origin is None or counts.H is None or not counts.total:
+    if counts.origin is None or not counts.episodes:
         return
-    out, into = counts.n_sa.sum(axis=2), counts.transitions.into
-    if counts.pooled:
+    into = counts.transitions.into
+    if counts.shared:
+        out = counts.played.sum(axis=2)
         unseen = counts.episodes - int(counts.n_start.sum())
-        bad = np.argwhere(out > into + counts.n_start + max(unseen, 0))
-        whole = int(out.sum()) % counts.H == 0 and unseen >= 0
-        if whole and not bad.size:
+        first = out[0] - into[0]  # as often as a state was the first
+        early = np.flatnonzero(first < counts.n_start)
+        whole = int(out.sum()) == counts.episodes * counts.H and int(first.sum()) == counts.episodes and unseen >= 0
+        if whole and not early.size:
             return
-        place = (
-            "" if not bad.size else f": state {bad[0][1]} is left {out[tuple(bad[0])]:,} times, and entered less often"
+        place = "" if not early.size else f": state {early[0]} is entered more often than it is left"
+        place = place or (
+            f": {counts.episodes:,} episodes of {counts.H} steps have {counts.episodes * counts.H:,} visits, of which "
+            f"those of the last step are counted in `played` alone; found {int(out.sum()):,} visits, and "
+            f"{int(into.sum()):,} next states"
         )
     else:
+        out = counts.n_sa.sum(axis=2)
         bad = np.argwhere(out[1:] != into[:-1])
         first = np.flatnonzero(counts.n_start > out[0])
         if not bad.size and not first.size:

@@ -46,10 +46,13 @@ _Steps = TypeVar("_Steps", int, Ints)
 class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
-    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "last_toss", "logged",
-                 "logged_returns", "n_start", "origin", "planned", "pooled", "ranges", "refused", "return_range",
-                 "return_weights", "returns_of", "s1", "stream", "transitions", "x_sa", "z_sa")  # fmt: skip
-    transitions: Transitions  # how often each next state followed each pair
+    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes", "last_toss",
+                 "logged", "logged_returns", "n_start", "origin", "planned", "played", "pooled", "ranges",
+                 "refused", "return_range", "return_weights", "returns_of", "s1", "stream", "transitions",
+                 "x_sa", "z_sa")  # fmt: skip
+    transitions: Transitions  # how often each next state followed each pair; of shared rows, without the last step
+    played: Ints  # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on it
+    episodes: int  # how many episodes are counted
     x_sa: Ints | None  # (H or 1, S, A) sums of rewards, in units of 2^-20; None where rewards are known
     z_sa: Ints | None  # (H or 1, S, A) sums of x (1 - x) of rewards x, in units of 2^-20, each rounded down; like x_sa
     n_start: Ints  # (S,) how often each state was the first
@@ -64,7 +67,7 @@ class CountTables:
     planned: "Self | None"  # the counts from which the plan in force was made; None: no plan is in force
     logged: bool  # do they include episodes of a log, which may be older than the choice of the baseline?
     pooled: bool  # one row for all steps?
-    H: int | None  # steps in an episode; None where pooled counts were made without H
+    H: int  # steps in an episode
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
@@ -84,6 +87,8 @@ class CountTables:
         H: int | None = None,
         s1: int | None = None,
         *,
+        played: ArrayLike | None = None,
+        episodes: int | None = None,
         x_sa: ArrayLike | None = None,
         z_sa: ArrayLike | None = None,
         n_start: ArrayLike | None = None,
@@ -107,6 +112,10 @@ class CountTables:
         Where x_sa holds sums of rewards, z_sa are those of x (1 - x): what is left out of them makes bounds looser.
         `problem` claims counts that were made by hand: see above for what you assert by it.
 
+        Pooled rows need H, and hold no next state of step H (see `counts_next`), while `played` (S, A) holds all steps:
+        left out, it is the visits of n_sas, which is less than there were. `episodes`: left out, as few as they can be.
+        To count by hand, count per step, and call `pool()`.
+
         With H > 1 given, (1, S, A, S) is pooled, too. `record`, `record_of`, `ledger` and `ledger_of` are former names
         of `baseline_returns`, `returns_of`, `account` and `account_of`.
         """
@@ -114,6 +123,7 @@ class CountTables:
         returns_of = either("returns_of", returns_of, "record_of", record_of)
         account = either("account", account, "ledger", ledger)
         account_of = either("account_of", account_of, "ledger_of", ledger_of)
+        H = problem.H if H is None and problem is not None else H
         H = None if H is None else require_integer("H", H, 1, InvalidCounts)
         if isinstance(n_sas, Table | Lists):
             n_sas = by_size(n_sas)
@@ -128,7 +138,13 @@ class CountTables:
             table, self.pooled = table_of(n_sas, H, copy)
             self.transitions = transitions_of(table)
         rows, S, A = self.transitions.shape
-        self.H = H if self.pooled else rows
+        if self.pooled and H is None:
+            raise InvalidCounts(
+                "These counts are pooled over steps. Say how many steps an episode has: Counts(n_sas, H=...)."
+            )
+        self.H = H if self.pooled and H is not None else rows
+        self.played = self._played_from(played)
+        self.episodes = self._episodes_from(episodes)
         self.s1 = None if s1 is None else require_integer("s1", s1, 0, InvalidCounts)
         self.x_sa = self.z_sa = None
         if x_sa is not None:
@@ -137,18 +153,18 @@ class CountTables:
                 whole(name, sums[None] if sums.ndim == 2 else sums, (rows, S, A), LARGEST_SUM)
                 for name, sums in (("x_sa", np.asarray(x_sa)), ("z_sa", zeros if z_sa is None else np.asarray(z_sa)))
             )
-            require_sums(self.n_sa, self.x_sa, self.z_sa)
+            require_sums(self.played, self.x_sa, self.z_sa)
         elif z_sa is not None:
             raise InvalidCounts("z_sa is given without x_sa, the sums of rewards. Give both, or x_sa alone.")
         self.n_start = whole("n_start", np.zeros(S) if n_start is None else n_start, (S,), LARGEST_COUNT)
         self.baseline_returns = sums_of("baseline_returns", baseline_returns, 2)
-        if self.H is not None and int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
+        if int(self.baseline_returns[1]) > int(self.baseline_returns[0]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
                 f"baseline_returns is {self.baseline_returns}: more than {self.H} in an episode of {self.H} steps."
             )
         self.return_range, self.return_weights = None, np.zeros(PLACES, dtype=np.int64)
         self.account = sums_of("account", account, 3)
-        if self.H is not None and int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
+        if int(self.account[2]) > int(self.account[1]) * self.H * REWARD_UNITS:
             raise InvalidCounts(
                 f"account is {self.account}: values of more than {self.H} in episodes of {self.H} steps."
             )
@@ -161,17 +177,45 @@ class CountTables:
         if problem is not None:
             self._claim(problem)
 
+    def _played_from(self, given: ArrayLike | None) -> Ints:
+        """How often each pair was played; left out, as often as its next state was counted."""
+        n_sa = self.n_sa
+        if given is None:
+            return n_sa
+        table = np.asarray(given)
+        played = whole("played", table[None] if table.ndim == 2 else table, n_sa.shape, LARGEST_SUM)
+        bad = np.argwhere((played < n_sa) | (not self.shared and (played > n_sa)))
+        if bad.size:
+            at = tuple(bad[0])
+            meaning = "at least" if self.shared else "exactly"
+            raise InvalidCounts(
+                f"{where('played', bad[0])} is {played[at]}, expected {meaning} the {n_sa[at]} of which the next state "
+                "was counted."
+            )
+        return played
+
+    def _episodes_from(self, given: int | None) -> int:
+        """How many episodes are counted; left out, as few as have so many visits in one step."""
+        if given is not None:
+            return require_integer("episodes", given, 0, InvalidCounts)
+        by_step = self.n_sa.sum(axis=(1, 2))
+        return -(-int(by_step[0]) // (self.H - 1)) if self.shared else int(by_step.max())
+
+    @property
+    def shared(self) -> bool:
+        """Do several steps share a row?"""
+        return self.shape[0] < self.H
+
+    def counts_next(self, h: int) -> bool:
+        """Is the next state of step h counted? In rows that steps share, never that of the last step, however an
+        episode ended: V_{H+1} = 0 needs none, and what a process does with its last state is no move of the others."""
+        return h + 1 < self.H or not self.shared
+
     @property
     def n_sas(self) -> Ints:
         """How often each next state followed each pair, (H or 1, S, A, S). With more than 64 states it is a copy, and
         with very many it is refused: use `entries`."""
         return self.transitions.n_sas
-
-    @n_sas.setter
-    def n_sas(self, table: Ints) -> None:
-        if table.shape != (*self.shape, self.shape[1]):
-            raise InvalidCounts(f"n_sas has shape {table.shape}, expected {(*self.shape, self.shape[1])}.")
-        self.transitions = transitions_of(whole("n_sas", table, table.shape, LARGEST_COUNT, copy=False))
 
     @property
     def entries(self) -> Entries:
@@ -180,7 +224,7 @@ class CountTables:
 
     @property
     def n_sa(self) -> Ints:
-        """The number of visits of each pair, (H or 1, S, A)."""
+        """How often the next state of each pair was counted, (H or 1, S, A): at most as often as it was `played`."""
         return self.transitions.n_sa
 
     @property
@@ -198,13 +242,6 @@ class CountTables:
         return h % self.shape[0]
 
     @property
-    def episodes(self) -> int:
-        """The number of episodes counted so far."""
-        if self.H is None:
-            raise InvalidCounts("These pooled counts do not say how long an episode is: use Counts(n_sas, H=...).")
-        return self.total // self.H
-
-    @property
     def numbered(self) -> int:
         """How many of their episodes have a number."""
         return sum(one.last - one.first + 1 for one in self.ranges)
@@ -212,7 +249,7 @@ class CountTables:
     @property
     def claimed(self) -> bool:
         """Do they say what they are evidence about? Where nothing is counted, there is nothing to say."""
-        return self.origin is not None or not (self.total or self.return_weights.any())
+        return self.origin is not None or not (self.episodes or self.return_weights.any())
 
     def require_unselected(self) -> None:
         """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""
@@ -226,7 +263,7 @@ class CountTables:
     def require_of(self, problem: Problem) -> None:
         """Refuse counts of which something that this problem would read is evidence about something else."""
         self.require_unselected()
-        if self.origin is None or not self.total:
+        if self.origin is None or not self.episodes:
             return
         needed = (*DYNAMICS, *(("start",) if self.n_start.any() else ()))
         differ = self.origin.differing(problem.origin, needed)
@@ -259,12 +296,11 @@ class CountTables:
         """Say, in place, what these counts are evidence about."""
         require_problem(problem)
         rows, S, A = self.shape
-        if (S, A) != (problem.S, problem.A) or rows not in (1, problem.H) or self.H not in (None, problem.H):
+        if (S, A) != (problem.S, problem.A) or rows not in (1, problem.H) or self.H != problem.H:
             raise InvalidCounts(f"Found {self}, which are not of {problem}.")
         self.require_of(problem)
         if self.origin is None:
-            self.origin = replace(problem.origin, asserted=self.total > 0)
-            self.H = problem.H
+            self.origin = replace(problem.origin, asserted=self.episodes > 0)
         self.adopt(problem)
 
     def adopt(self, problem: Problem) -> None:
@@ -275,13 +311,22 @@ class CountTables:
             self.planned.origin = self.origin
 
     def pool(self) -> Self:
-        """New counts with all steps added up: for stationary worlds only."""
-        x_sa, z_sa = (None if x is None else x.sum(axis=0) for x in (self.x_sa, self.z_sa))
-        return self._like(self.transitions.pooled(), x_sa, z_sa, pooled=True)
+        """New counts in which all steps share a row: for stationary worlds only. No next state of the last step is in
+        it (see `counts_next`)."""
+        pooled = self._like(self.transitions.pooled())
+        pooled.played = self.played.sum(axis=0, keepdims=True)
+        if self.x_sa is not None and self.z_sa is not None:
+            pooled.x_sa, pooled.z_sa = (x.sum(axis=0, keepdims=True) for x in (self.x_sa, self.z_sa))
+        pooled.pooled = True
+        return pooled
 
     def copy(self) -> Self:
         """New counts with the same numbers, and no plan in force."""
-        return self._like(self.transitions.copy(), self.x_sa, self.z_sa, self.pooled)
+        same = self._like(self.transitions.copy())
+        same.played = self.played.copy()
+        if self.x_sa is not None and self.z_sa is not None:
+            same.x_sa, same.z_sa = self.x_sa.copy(), self.z_sa.copy()
+        return same
 
     def copy_for(self, problem: Problem) -> Self:
         """New counts with the same numbers, for a run in this problem: with its start and horizon.
@@ -290,7 +335,7 @@ class CountTables:
         """
         mine = self.copy()
         mine.adopt(problem)
-        mine.H, mine.stream = problem.H, STREAM
+        mine.stream = STREAM
         mine.s1 = problem.s1 if problem.one_start else None
         if problem.unknown_rows is None:
             mine.drop_rewards()
@@ -349,13 +394,13 @@ class CountTables:
         kept.origin = None if self.origin is None else self.origin.without("start")
         return kept
 
-    def _like(self, transitions: Transitions, x_sa: Ints | None, z_sa: Ints | None, pooled: bool) -> Self:
+    def _like(self, transitions: Transitions) -> Self:
+        """New counts of these transitions; what else was counted of pairs is for the caller to set."""
         same = type(self)(
             transitions,
             self.H,
             self.s1,
-            x_sa=x_sa,
-            z_sa=z_sa,
+            episodes=self.episodes,
             n_start=self.n_start,
             baseline_returns=self.baseline_returns,
             returns_of=self.returns_of,
@@ -365,7 +410,7 @@ class CountTables:
             basis=self.basis,
             copy=False,
         )
-        same.pooled, same.H = pooled, self.H
+        same.pooled = self.pooled
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
         same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
@@ -374,7 +419,8 @@ class CountTables:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CountTables):
             return NotImplemented
-        same = (self.pooled, self.H, self.logged) == (other.pooled, other.H, other.logged)
+        same = (self.pooled, self.H, self.episodes) == (other.pooled, other.H, other.episodes)
+        same = same and self.logged == other.logged
         same = same and same_counts(self.transitions, other.transitions)
         same = same and (self.account_of == other.account_of or not (self.account.any() or other.account.any()))
         sums = [
@@ -382,6 +428,7 @@ class CountTables:
             for both in ((self.x_sa, other.x_sa), (self.z_sa, other.z_sa))
         ]
         pairs = [
+            (self.played, other.played),
             (self.n_start, other.n_start),
             (self.baseline_returns, other.baseline_returns),
             (self.return_weights, other.return_weights),
@@ -396,8 +443,7 @@ class CountTables:
     def __repr__(self) -> str:
         _, S, A = self.shape
         over = "pooled over " if self.pooled else ""
-        steps = "?" if self.H is None else self.H
-        return f"Counts({over}{steps} steps, S={S}, A={A}, transitions={self.total})"
+        return f"Counts({over}{self.H} steps, S={S}, A={A}, episodes={self.episodes:,})"
 
 
 def table_of(n_sas: ArrayLike, H: int | None, copy: bool) -> tuple[Ints, bool]:

@@ -94,8 +94,9 @@ class Table:
         return Table(self.n_sas.copy())
 
     def pooled(self) -> "Table":
-        """All steps added up."""
-        return Table(self.n_sas.sum(axis=0, keepdims=True))
+        """All steps but the last added up; a single row as it is."""
+        shared = self.n_sas if len(self.n_sas) == 1 else self.n_sas[:-1]
+        return Table(shared.sum(axis=0, keepdims=True))
 
 
 class Lists:
@@ -193,10 +194,12 @@ class Lists:
         return Lists.of(self.entries, self.shape)
 
     def pooled(self) -> "Lists":
-        """All steps added up."""
-        _, S, A = self.shape
+        """All steps but the last added up; a single row as it is."""
+        rows, S, A = self.shape
         place, state, n = self.entries
-        return Lists.of(added(Entries(place % (S * A), state, n), S), (1, S, A))
+        shared = place < max(rows - 1, 1) * S * A
+        entries = Entries(place[shared] % (S * A), state[shared], n[shared])
+        return Lists.of(added(entries, S), (1, S, A))
 
 
 Transitions: TypeAlias = Table | Lists

@@ -1,7 +1,7 @@
-"""What was run for the kept files and bits, in the words of the public interface.
+"""The runs whose bits are kept, in the words of the public interface.
 
 Everything here goes through `surefoot`'s public names. If one of them, or an attribute, gets another name, this file is
-the only one to change; the kept files and the numbers in expected.json and bits.json stay as they are.
+the only one to change; the numbers in bits.json stay as they are.
 """
 
 import hashlib
@@ -22,19 +22,12 @@ from gymnasium.spaces import Discrete
 import surefoot as sf
 
 LIBRARIES = ("numpy", "numba", "highspy", "duckdb", "gymnasium")
-OUR_ENVIRONMENT = "surefoot.envs.gymnasium:Trap-v0"  # as documented at 68af267: users have this text in their files
 
-# What nobody had to say at 68af267, and what has to be said since the defaults are others.
+# Said, because the defaults are others.
 PRIOR = sf.KL(0.5)
 DEFAULTS: dict[str, Any] = {"bounds": PRIOR, "returns": None}  # of the StepMix family
 RULE: dict[str, Any] = {"replan": sf.Growth(1.1)}  # of all agents that can say when to replan
 SHARE = 0.2  # of delta, for returns
-
-# Kept files in which returns of the baseline were evidence. At 68af267 they were tosses of a coin, of which files hold
-# the number and the sum. The bound that came after it reads each return (sf.Returns), so what these files hold of
-# returns proves nothing any more: it is read and saved as it was, a saved run or an account that rests on it is
-# refused, and what begins anew with these counts begins without returns as evidence.
-BY_COIN = ("epsmix-live", "step-no-mix", "veiled", "account", "loop")
 
 
 # ---- digests
@@ -250,24 +243,6 @@ def of_log(log: sf.LogCounts) -> dict[str, Any]:
     }
 
 
-def of_watch(watch: sf.Watch) -> dict[str, Any]:
-    """Where a watchdog stands."""
-    return {
-        "episodes": watch.episodes,
-        "total": watch.total,
-        "log wealth": watch.log_wealth,
-        "last": watch.last,
-        "total of last": watch.total_of_last,
-        "streak": watch.streak,
-        "alarmed": watch.alarmed,
-    }
-
-
-def of_learner(learner: sf.Learner) -> Made:
-    """Where a loop of one's own stands."""
-    return Made({"counts": of_counts(learner.counts), "watch": of_watch(learner.watch)}, {})
-
-
 def added_columns(names: Iterable[str]) -> list[str]:
     """Those that format 2 of a trial's file added: the promise as data, and the format."""
     return [name for name in names if name.startswith("promise_") or name == "format"]
@@ -315,25 +290,6 @@ class Walk(gymnasium.Env):
         return self.s, reward, terminated, False, {}
 
 
-class Stopped(Exception):
-    """The environment went away."""
-
-
-def stopping(env: gymnasium.Env, after: int) -> gymnasium.Env:
-    """The same environment, which goes away after so many episodes: as in a crash, the run is saved by then."""
-    inner = env.unwrapped
-    reset, left = inner.reset, [after]
-
-    def failing(*, seed=None, options=None):
-        if left[0] == 0:
-            raise Stopped
-        left[0] -= 1
-        return reset(seed=seed, options=options)
-
-    inner.reset = failing
-    return env
-
-
 def walk_world() -> sf.TabularMDP:
     """The toy, by its model."""
     return sf.from_gymnasium(Walk(), horizon=4)
@@ -352,33 +308,6 @@ def half(problem: sf.Problem) -> np.ndarray:
 # ---- saved runs of `learn`
 
 
-class Saved(NamedTuple):
-    """A run of `learn` that was stopped in the middle, and how it goes on."""
-
-    env: Callable[[], gymnasium.Env]
-    agent: Callable[[], sf.Agent]
-    episodes: int
-    stopped: int
-    seed: int
-    ledger: bool = False
-    watchdog: sf.Watchdog | None = None
-
-    def learn(self, folder: Path, name: str, *, stop: bool = False, resume: bool = False, seed: int | None = None):
-        """The run; its files are in this folder."""
-        env = self.env()
-        return sf.learn(
-            stopping(env, self.stopped) if stop else env,
-            self.agent(),
-            self.episodes,
-            self.seed if seed is None else seed,
-            save=folder / f"{name}.npz",
-            resume=resume,
-            ledger=folder / f"{name}.ledger" if self.ledger else None,
-            watchdog=self.watchdog,
-            progress=False,
-        )
-
-
 def stepmix_kl() -> sf.StepMix:
     world = walk_world()
     floor = 1.5
@@ -395,120 +324,13 @@ def epsmix_live() -> sf.EpsMix:
     return sf.EpsMix(problem, baseline, -0.5, delta=0.1, bounds=PRIOR, **settings)
 
 
-def too_high() -> sf.StepMix:
-    """A floor that the baseline does not reach: its watchdog gives alarm."""
-    problem = walk_live()
-    return sf.StepMix(problem, half(problem), 7.0, pooled=True, **DEFAULTS, **RULE)
-
-
-def thompson() -> sf.StepMix:
-    """Another explorer than the optimist."""
-    world = walk_world()
-    explorer = sf.Thompson(world.problem, prior=0.5)
-    floor = 1.5
-    return sf.StepMix(world.problem, half(world.problem), floor, pooled=True, explorer=explorer, **DEFAULTS, **RULE)
-
-
 def worth(world: sf.TabularMDP, policy: np.ndarray, less: float = 0.0) -> float:
     """The value of a policy less so much, which is rescaled: at 68af267 all of it was."""
     units = world.problem.units
     return units.to_user(units.from_user(world.at_start(sf.policy_value(world, policy)[0])) - less)
 
 
-def budget_exploration() -> sf.BudgetExploration:
-    world = walk_world().averaged()  # UCBVI inside takes rewards of pairs alone
-    baseline = half(world.problem)
-    value = worth(world, baseline)
-    settings = {
-        "pooled": True,
-        "baseline_value": value,
-        "learner": sf.UCBVI(world.problem, episodes=200, pooled=True, **RULE),
-    }
-    return sf.BudgetExploration(world.problem, baseline, worth(world, baseline, 0.15), **DEFAULTS, **RULE, **settings)
-
-
-def conservative_ucbvi() -> sf.ConservativeUCBVI:
-    world = walk_world()
-    baseline = half(world.problem)
-    value = worth(world, baseline)
-    settings = {"pooled": True, "baseline_value": value, **DEFAULTS, **RULE}
-    return sf.ConservativeUCBVI(world.problem, baseline, worth(world, baseline, 0.2), **settings)
-
-
-def dope() -> sf.DOPE:
-    world = walk_world().averaged()
-    baseline = half(world.problem)
-    value = worth(world, baseline)
-    settings = {"episodes": 60, "baseline_value": value, "pooled": True, "replan": sf.Growth(1.5)}
-    floor, box = worth(world, baseline, 1.0), sf.MaurerPontilBox(scale=0.01)
-    return sf.DOPE(world.problem, baseline, floor, bounds=box, **settings)
-
-
-def our_environment() -> gymnasium.Env:
-    """One of our worlds; to touch `from_gymnasium` registers them, wherever its module lies."""
-    assert sf.from_gymnasium is not None
-    return gymnasium.make("Trap-v0")
-
-
-def trap_every_episode() -> sf.StepMix:
-    world = sf.world("trap")
-    bounds = sf.Bernstein(scale=1e-4)
-    return sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1, bounds=bounds)
-
-
-def relative_floor() -> sf.StepMix:
-    world = sf.world("trap")
-    settings = {"bounds": sf.KL(alpha="1/S"), "returns": None, "bisections": 2, "replan": sf.Blocks(0.05)}
-    return sf.StepMix(world.problem, world.baseline, sf.Relative(0.3), delta=0.2, **settings)
-
-
-def second_action(counts: sf.Counts, rng: np.random.Generator) -> np.ndarray:
-    """An explorer of a user's own."""
-    return np.broadcast_to([0.0, 1.0], (2, 3, 2))
-
-
-def step_no_mix() -> sf.StepNoMix:
-    world = sf.world("trap")
-    settings = {"explorer": second_action, "baseline_at_least": 0.65, "returns": sf.Returns(SHARE, low=0.0, high=1.0)}
-    return sf.StepNoMix(world.problem, world.baseline, 0.3, bounds=PRIOR, **RULE, **settings)
-
-
-def optimist() -> sf.BPIUCBVI:
-    return sf.BPIUCBVI(walk_world().problem, bounds=PRIOR, pooled=True, replan=sf.Growth(1.2))
-
-
-def within_budget() -> sf.OptPessLP:
-    """Costs and a budget instead of a floor."""
-    world = sf.world("trap")
-    cost = np.random.default_rng(8).random((2, 3, 2))
-    spent = float((sf.occupancy(world, world.baseline) * cost).sum())
-    settings = {"cost": cost, "budget": spent + 0.5, "baseline_cost": spent, "bounds": sf.HoeffdingBox(scale=0.0001)}
-    return sf.OptPessLP(world.problem, world.baseline, episodes=60, replan=sf.Growth(1.5), **settings)
-
-
-SAVED = {
-    "stepmix-kl": Saved(Walk, stepmix_kl, 300, 78, seed=11, ledger=True),
-    "epsmix-live": Saved(
-        lambda: Walk(shown=False), epsmix_live, 300, 120, seed=12, ledger=True, watchdog=sf.Watchdog(alpha=0.05)
-    ),
-    "alarmed": Saved(lambda: Walk(shown=False), too_high, 120, 90, seed=13, watchdog=sf.Watchdog(alpha=0.01)),
-    "thompson": Saved(Walk, thompson, 300, 150, seed=14),
-    "budget-exploration": Saved(Walk, budget_exploration, 200, 90, seed=15),
-    "conservative-ucbvi": Saved(Walk, conservative_ucbvi, 200, 90, seed=16),
-    "dope": Saved(Walk, dope, 60, 30, seed=17),
-    "our-environment": Saved(our_environment, trap_every_episode, 120, 50, seed=18),
-    "relative-floor": Saved(our_environment, relative_floor, 300, 150, seed=19),
-    "step-no-mix": Saved(our_environment, step_no_mix, 120, 50, seed=20),
-    "bpi-ucbvi": Saved(Walk, optimist, 120, 50, seed=21),
-    "optpess-lp": Saved(our_environment, within_budget, 60, 30, seed=22),
-}
-
-
 # ---- counts, a watch and a loop of one's own
-
-
-def known_world() -> sf.TabularMDP:
-    return sf.random_mdp(S=3, A=2, H=3, seed=2)
 
 
 def veiled_world() -> sf.TabularMDP:
@@ -528,92 +350,10 @@ def share_of(world: sf.TabularMDP, share: float) -> float:
     return share * worth(world, baseline_of(world))
 
 
-def plain_agent() -> sf.StepMix:
-    world = known_world()
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), **DEFAULTS, **RULE)
-
-
-def veiled_agent() -> sf.EpsMix:
-    world = veiled_world()
-    problem = world.problem.forget(rewards=True, start=True)
-    settings = {"pooled": True, "bounds": PRIOR, "returns": sf.Returns(SHARE)}
-    return sf.EpsMix(problem, baseline_of(world), share_of(world, 0.6), **RULE, **settings)
-
-
-def account_agent() -> sf.BudgetExploration:
-    world = known_world()
-    settings = {"bounds": PRIOR, "returns": sf.Returns(share=0.3)}
-    return sf.BudgetExploration(world.problem, baseline_of(world), share_of(world, 0.9), **RULE, **settings)
-
-
-def basis_agent() -> sf.DOPE:
-    world = known_world()
-    value = worth(world, baseline_of(world))
-    bounds = sf.MaurerPontilBox(scale=0.01)
-    return sf.DOPE(
-        world.problem, baseline_of(world), 0.8 * value, episodes=2000, baseline_value=value, bounds=bounds, **RULE
-    )
-
-
-COUNTS = {  # world, learner, episodes before it was saved
-    "plain": (known_world, plain_agent, 300),
-    "veiled": (veiled_world, veiled_agent, 3000),
-    "account": (known_world, account_agent, 400),
-    "basis": (known_world, basis_agent, 300),
-}
-
-
-def gone_on(name: str, counts: sf.Counts, seed: int = 4) -> sf.Run:
-    """A run that starts warm with kept counts."""
-    build, agent, _ = COUNTS[name]
-    return sf.simulate(build(), agent(), 500, seed, counts=counts, progress=False)
-
-
-LOOP = 30  # episodes before the loop was stopped, and as many after
-
-
-def own_loop(learner: sf.Learner, episodes: int) -> sf.Learner:
-    """A process of one's own: episode k draws from k alone."""
-    world = known_world()
-    for _ in range(episodes):
-        rng = np.random.default_rng([7, learner.episodes])
-        learner.begin()
-        s = world.s1
-        for h in range(world.H):
-            s = int(rng.choice(world.S, p=world.P[h, s, learner.act(s)]))
-            learner.observe(s)
-        learner.end()
-    return learner
-
-
-def loop_agent() -> sf.StepMix:
-    world = known_world()
-    settings = {"bounds": PRIOR, "returns": sf.Returns(SHARE)}
-    return sf.StepMix(world.problem, baseline_of(world), share_of(world, 0.9), delta=0.2, **RULE, **settings)
-
-
-LOOP_WATCHDOG = sf.Watchdog(alpha=0.02)
-
-
 # ---- a closed ledger
 
 
-def ledger_run(path: Path, seed: int = 0) -> sf.Run:
-    """A run that writes every plan."""
-    world = sf.world("trap")
-    settings = {"delta": 0.1, "replan": sf.Growth(3.0), **DEFAULTS}
-    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, **settings)
-    return sf.simulate(world, agent, 3000, seed, progress=False, ledger=path)
-
-
 # ---- logs
-
-
-MINARI = "kept/log-v0"
-
-
-def log_world() -> sf.TabularMDP:
-    return sf.random_mdp(S=3, A=2, H=2, seed=3)
 
 
 SHOP_COLUMNS = {"episode": "customer", "step": "week", "state": "segment", "action": "offer", "reward": "margin"}
@@ -643,58 +383,6 @@ def shop_rows(customers: int = 60) -> str:
 
 # ---- a study of a user's own: most of the fields that there are
 
-STUDY = """\
-name = "shop"
-title = "Two places, four ways"
-question = "What does a floor cost, and what does a log bring?"
-seed = 3
-trials = 3
-delta = 0.2
-episodes = 400
-replan = { growth = 1.5 }
-axis = "log"
-figures = ["return", "regret", "by-h", "violations"]
-claims = ["promise", "optimist-violates", "higher-floor-delays"]
-
-[quick]
-trials = 2
-episodes = 60
-replan = { blocks = 0.1 }
-
-[[panels]]
-id = "fixed"
-title = "A floor below the baseline"
-world = { name = "random", S = 3, A = 2, H = 2, seed = 4, stationary = true }
-baseline = { eta = 4.0 }
-floor = { below_baseline = 0.4 }
-
-[[panels]]
-id = "logged"
-world = { name = "trap" }
-floor = 0.5
-log = { episodes = 300, behaviour = "usual", method = "robust" }
-episodes = 300
-
-[[learners]]
-id = "stepmix"
-label = "ours"
-agent = "stepmix"
-bounds = "kl"
-pooled = "if stationary"
-
-[[learners]]
-id = "scaled"
-agent = "epsmix"
-bounds = "paper"
-scale = 0.001
-replan = "every episode"
-
-[[learners]]
-id = "optimist"
-agent = "bpi-ucbvi"
-bounds = "kl"
-episodes = 200
-"""
 SMALL_STUDY = """\
 name = "small"
 title = "One place"
@@ -713,12 +401,6 @@ id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 """
-QUESTION = "SELECT panel, learner, trial, violations, regret, mean_value, off_baseline FROM trials ORDER BY ALL"
-FINISHED_BEFORE = (  # the trials that were there when the kept study was stopped
-    "trials/fixed/stepmix/0000.parquet",
-    "trials/fixed/optimist/0000.parquet",
-    "trials/logged/scaled/0000.parquet",
-)
 
 
 # ---- configured runs
@@ -737,12 +419,6 @@ def simulated(build: Callable[[], tuple[sf.TabularMDP, sf.Agent]], episodes: int
 def dosing(kind: Any, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
     world = sf.world("dosing")
     return world, kind(world.problem, world.baseline, 4.2, pooled=True, **settings)
-
-
-def five(kind: Any, share: float, **settings: Any) -> tuple[sf.TabularMDP, sf.Agent]:
-    """The paper's random world."""
-    world = sf.random_mdp(S=5, A=5, H=3, seed=1)
-    return world, kind(world.problem, baseline_of(world), share_of(world, share), **settings)
 
 
 def five_by_optimism() -> tuple[sf.TabularMDP, sf.Agent]:
@@ -899,18 +575,6 @@ def study_text(seed: int) -> str:
     return f"seed = {seed}\n{SMALL_STUDY}"
 
 
-# New words of printed JSON and the words they had at 68af267, such as {"scenarios": "panels"}. What a file means is
-# compared, not what its fields are called today; that old words are still read is tested by reading the old files.
-RENAMED: dict[str, str] = {}
-
-
-def in_old_words(found: Any) -> Any:
-    """Printed JSON with the keys of 68af267."""
-    if isinstance(found, dict):
-        return {RENAMED.get(key, key): in_old_words(value) for key, value in found.items()}
-    return [in_old_words(entry) for entry in found] if isinstance(found, list) else found
-
-
 def as_text(found: Any) -> str:
-    """JSON as the kept files have it."""
+    """JSON as bits.json has it."""
     return json.dumps(found, indent=1, sort_keys=True) + "\n"

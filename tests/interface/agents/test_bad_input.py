@@ -132,7 +132,7 @@ def test_counts():
         with pytest.raises(sf.InvalidCounts, match=message):
             sf.Counts(n_sas)
     with pytest.raises(sf.InvalidCounts, match="stationary=True"):
-        sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(np.ones((2, 2, 2), dtype=int)), 0.1)
+        sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(np.ones((2, 2, 2), dtype=int), H=3), 0.1)
     with pytest.raises(sf.InvalidCounts, match="expected \\(3, 2, 2, 2\\)"):
         sf.Model(sf.Problem(np.full((3, 2, 2), 0.5)), sf.Counts(good), 0.1)
     with pytest.raises(sf.InvalidCounts, match="do not belong together"):

@@ -54,8 +54,8 @@ def test_counts_of_another_codebook_prove_nothing(tmp_path):
 
 
 def test_unclaimed_counts_certify_nothing_offline():
-    n_sas = sf.simulate(WORLD, sf.BPIUCBVI(WORLD.problem, pooled=True), 50, seed=0).counts.n_sas
-    by_hand = sf.Counts(n_sas[0], H=4)
+    seen = sf.simulate(WORLD, sf.BPIUCBVI(WORLD.problem, pooled=True), 50, seed=0).counts
+    by_hand = sf.Counts(seen.n_sas[0], H=4, played=seen.played[0], n_start=seen.n_start)
     with pytest.raises(sf.InvalidCounts, match=r"counts\.claimed_for\(problem\)"):
         sf.certify(BASELINE, by_hand, WORLD.problem, 0.05)
     assert sf.certify(BASELINE, by_hand.claimed_for(WORLD.problem), WORLD.problem, 0.05).certified  # control
@@ -305,14 +305,14 @@ def test_counts_that_no_whole_episodes_can_have_certify_nothing_offline():
     n_sas = np.zeros((3, 3, 1, 3), dtype=int)
     n_sas[0, 0, 0, 1] = 5000
     n_sas[1:, 1, 0, 1] = 50
-    by_step, pooled = sf.Counts(n_sas, problem=problem), sf.Counts(n_sas.sum(axis=0), problem=problem)
+    by_step, pooled = sf.Counts(n_sas, problem=problem), sf.Counts(n_sas, problem=problem).pool()
     for counts in (by_step, pooled):
         for method in (sf.robust_vi, sf.clone, sf.spibb, lambda *given: sf.certify(policy, *given)):
             with pytest.raises(sf.InvalidCounts, match="not counts of whole episodes"):
                 method(counts, problem, 0.05)
     n_sas[1:, 1, 0, 1] = 5000  # controls
     assert sf.certify(policy, sf.Counts(n_sas, problem=problem), problem, 0.05).lower > 1.9
-    assert sf.certify(policy, sf.Counts(n_sas.sum(axis=0), problem=problem), problem, 0.05).lower > 1.9
+    assert sf.certify(policy, sf.Counts(n_sas, problem=problem).pool(), problem, 0.05).lower > 1.9
 
 
 def shop_log(path, labels, share, seed):

@@ -277,7 +277,7 @@ def test_an_interrupted_run_is_a_run(paper_world):
         assert run.interrupted
         assert 0 < run.episodes < 10**8
         assert sum(run.sources.values()) == run.curve.episodes.sum() == run.episodes
-        assert run.counts.n_sas.sum() == run.episodes * paper_world.H
+        assert run.counts.episodes == run.episodes
         assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -357,9 +357,12 @@ def test_what_no_file_of_ours_holds(tmp_path, members):
 
 def test_hand_made_files_are_read(tmp_path):
     """The control of the test above: but for what is wrong with each, those files are good."""
-    hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE))
-    assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int))
-    hand_made(tmp_path / "file.npz", ("n_sas.npy", ONE), ("extra.npy", ONE))
+    number = header("<i8", "()")
+    needed = [("H.npy", number + (1).to_bytes(8, "little")), ("episodes.npy", number + bytes(8))]
+    needed += [("n_sas.npy", ONE), ("played.npy", header("<i8", "(1, 1)") + bytes(8))]
+    hand_made(tmp_path / "file.npz", *needed)
+    assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int), H=1)
+    hand_made(tmp_path / "file.npz", *needed, ("extra.npy", ONE))
     with pytest.raises(sf.InvalidFile, match="has an array 'extra', which this version of surefoot does not write"):
         sf.Counts.load(tmp_path / "file.npz")
     for compression in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
@@ -392,7 +395,7 @@ def rewritten(path, **arrays):
         {"s1": np.int64(3)},
         {"record_of": np.arange(3)},
         {"n_sas": np.full((2, 3, 2, 3), 2**62)},
-        {"n_sas": np.full((2, 3, 2, 3), 2**53)},
+        {"n_sas": np.full((2, 3, 2, 3), 2**53), "played": np.full((2, 3, 2), 3 * 2**53)},
         {"planned_n_sas": np.full((2, 3, 2, 3), 7)},
         {"planned_planned_n_sas": np.zeros((2, 3, 2, 3), dtype=int)},
     ],

@@ -323,18 +323,35 @@ class TestWhatALogDoesNotSay:
         path.write_text(header + "\n" + "\n".join(rows) + "\n")
         return path
 
-    def test_an_end_at_the_last_step_is_an_end_at_every_step(self, tmp_path):
-        """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, it would seem to go on."""
+    def test_an_end_at_the_last_step_says_nothing_of_the_others(self, tmp_path):
+        """Action 1 pays 1 and ends the episode; it was only tried at the last step. Pooled, nobody knows what follows
+        it, which may be the end: it is worth its reward at the last step, and no more than that."""
         rows = [f"{i},{h},0,{int(h == 2)},{int(h == 2)},0,{int(h == 2)}" for i in range(200) for h in range(3)]
-        log = sf.count_log(self.written(tmp_path, rows), states="as logged", reward_range=(0, 1))
-        assert log.last_ends == 200
-        with pytest.raises(sf.InvalidLog, match="200 episodes terminated at the last step"):
-            log.problem(stationary=True)
+        declared = {"states": "as logged", "reward_range": (0, 1)}
+        log = sf.count_log(self.written(tmp_path, rows), **declared)
         by_step = log.problem(rewards="as logged", start=0)
-        assert sf.robust_vi(log.counts, by_step, 0.05).lower == pytest.approx(1.0, abs=1e-6)  # by step it is true
-        with pytest.raises(sf.InvalidLog, match="terminated at the last step"):
-            log.save(tmp_path / "c.npz")
-            sf.LogCounts.load(tmp_path / "c.npz").problem(stationary=True)
+        assert 0.9 < sf.robust_vi(log.counts, by_step, 0.05).lower <= 1.0  # by step, too
+        assert log.absorbing_state == 1
+        alike = log.problem(rewards="as logged", start=0, stationary=True)
+        pooled = log.counts.pool()
+        assert (pooled.n_sa[0, 0, 1], pooled.played[0, 0, 1]) == (0, 200)
+        assert 0.9 < sf.robust_vi(pooled, alike, 0.05).lower <= 1.0
+        unsaid = [row.rpartition(",")[0] for row in rows]  # control: a log that says nothing of ends
+        goes_on = sf.count_log(
+            self.written(tmp_path, unsaid, "episode,step,state,action,reward,next_state"), **declared
+        )
+        alike = goes_on.problem(rewards="as logged", start=0, stationary=True)
+        assert sf.robust_vi(goes_on.counts.pool(), alike, 0.05).lower == 3.0
+
+    def test_an_end_after_which_nothing_can_be_paid_is_refused_where_steps_are_alike(self, tmp_path):
+        rows = [f"{i},{h},0,0,2,0,{int(h == 2)}" for i in range(20) for h in range(3)]
+        log = sf.count_log(self.written(tmp_path, rows), states="as logged", reward_range=(1, 3))
+        assert log.absorbing_state is None
+        assert log.problem(start=0).H == 3
+        log.save(tmp_path / "c.npz")
+        for found in (log, sf.LogCounts.load(tmp_path / "c.npz")):
+            with pytest.raises(sf.InvalidLog, match="20 episodes terminated at the last step"):
+                found.problem(stationary=True)
 
     def test_what_was_never_tried_has_no_upper_bound(self, tmp_path):
         """Only action 0 was tried. Its rewards are known, those of action 1 at least as the lowest there is."""

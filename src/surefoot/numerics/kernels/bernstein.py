@@ -14,7 +14,8 @@ class Estimate(NamedTuple):
 
     n_sas: Ints  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
-    n_fresh: Ints  # (rows, S*A): n_sa when the pair was last brought up to date
+    played: Ints  # (rows, S*A): how often each pair was played, at the last step, too
+    n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
     P_hat: Floats  # (rows, S, S*A), pairs last
     beta_n: Floats  # (rows, S*A)  beta(n) / n, infinite where n = 0
     beta_star_n: Floats  # (rows, S*A)  beta*(n) / n, 0 where n = 0 (beta_n is infinite there)
@@ -32,7 +33,7 @@ def refresh_bernstein(estimate: Estimate, row: int, pair: int) -> None:
     """Recompute P_hat, beta/n and beta*/n of one pair from its counts (Eq. p; beta and beta* of the notation table)."""
     S = estimate.n_sas.shape[2]
     n = estimate.n_sa[row, pair]
-    estimate.n_fresh[row, pair] = n
+    estimate.n_fresh[row, pair] = estimate.played[row, pair]
     if n == 0:
         for s_next in range(S):
             estimate.P_hat[row, s_next, pair] = 1.0 / S
@@ -104,12 +105,14 @@ def q_bernstein(
         Q_low[i] = lower if lower > 0.0 else 0.0
 
 
-def estimate_from(n_sas: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
-    """The estimate for the counts n_sas (rows, S, A, S), whose memory it shares; `refresh_all` fills it."""
+def estimate_from(n_sas: Ints, played: Ints, r: Floats, log_union: float, scale: float) -> Estimate:
+    """The estimate for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory it shares;
+    `refresh_all` fills it."""
     rows, S, A, _ = n_sas.shape
     return Estimate(
         n_sas=n_sas.reshape(rows, S * A, S),
         n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
+        played=played.reshape(rows, S * A),
         n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
         P_hat=np.zeros((rows, S, S * A)),
         beta_n=np.zeros((rows, S * A)),

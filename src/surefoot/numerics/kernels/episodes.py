@@ -133,6 +133,7 @@ def play(
 def count(
     n_sas: Ints | CountLists,
     n_sa: Ints,
+    played: Ints,
     x_sa: Ints,
     z_sa: Ints,
     n_start: Ints,
@@ -140,19 +141,23 @@ def count(
     A: int,
     episode: EpisodeArrays,
 ) -> bool:
-    """Add one episode to the counts, and say whether the visits of some pair reached their limit."""
+    """Add one episode to the counts, and say whether the visits of some pair reached their limit. In rows that steps
+    share, the next state of the last step is not counted (task/tables.py, `counts_next`)."""
     states, actions, paid = episode.states, episode.actions, episode.paid
-    rows = n_sa.shape[0]
+    rows, H = n_sa.shape[0], actions.shape[0]
+    counted = H if rows == H else H - 1
     n_start[states[0]] += 1
     reached = False
-    for h in range(actions.shape[0]):
+    for h in range(H):
         row, pair = h % rows, states[h] * A + actions[h]
-        add_one(n_sas, row, pair, states[h + 1])
-        n_sa[row, pair] += 1
+        if h < counted:
+            add_one(n_sas, row, pair, states[h + 1])
+            n_sa[row, pair] += 1
+        played[row, pair] += 1
         if x_sa.shape[0] > 0:
             x_sa[row, pair] += paid[h]
             z_sa[row, pair] += paid[h] * (REWARD_UNITS - paid[h]) // REWARD_UNITS
-        if limits.shape[0] > 0 and n_sa[row, pair] >= limits[row, pair]:
+        if limits.shape[0] > 0 and played[row, pair] >= limits[row, pair]:
             reached = True
     return reached
 
@@ -182,7 +187,7 @@ def set_limits(evidence: Evidence, returns: BaselineReturns, replan_rule: Replan
         numbers[RETURNS] = max(n + 1, math.ceil(replan_rule.growth * n))
     for row in range(limits.shape[0]):
         for pair in range(limits.shape[1]):
-            n = evidence.n_sa[row, pair]
+            n = evidence.played[row, pair]
             limits[row, pair] = max(n + 1, math.ceil(replan_rule.growth * n))
 
 
@@ -279,7 +284,15 @@ def run_episodes(
         play(world, known_rewards, pi, uniforms, episode)
         add_episode(tally, values[VALUE], values[VALUE], source, splices.h0[numbers[CHOSEN]], floor)
         reached = count(
-            evidence.n_sas, evidence.n_sa, evidence.x_sa, evidence.z_sa, start.n, loop_state.limits, A, episode
+            evidence.n_sas,
+            evidence.n_sa,
+            evidence.played,
+            evidence.x_sa,
+            evidence.z_sa,
+            start.n,
+            loop_state.limits,
+            A,
+            episode,
         )
         if by_baseline:
             count_return(returns.seen, episode.paid)
@@ -309,6 +322,7 @@ class CountArrays(NamedTuple):
 
     n_sas: Ints | CountLists  # (rows, S*A, S)
     n_sa: Ints  # (rows, S*A)
+    played: Ints  # (rows, S*A)
     x_sa: Ints  # (rows, S*A); of size 0 where rewards are known
     z_sa: Ints  # (rows, S*A); of size 0 likewise
     n_start: Ints  # (S,)
@@ -321,7 +335,17 @@ class CountArrays(NamedTuple):
 @compiled
 def count_in(arrays: CountArrays, A: int, episode: EpisodeArrays) -> bool:
     """Add one episode to these counts, and say whether the visits of some pair reached their limit."""
-    return count(arrays.n_sas, arrays.n_sa, arrays.x_sa, arrays.z_sa, arrays.n_start, arrays.limits, A, episode)
+    return count(
+        arrays.n_sas,
+        arrays.n_sa,
+        arrays.played,
+        arrays.x_sa,
+        arrays.z_sa,
+        arrays.n_start,
+        arrays.limits,
+        A,
+        episode,
+    )
 
 
 @compiled

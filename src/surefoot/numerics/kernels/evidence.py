@@ -12,7 +12,7 @@ from surefoot.base.arrays import Floats
 from surefoot.numerics.kernels.bernstein import Estimate, q_bernstein, refresh_bernstein
 from surefoot.numerics.kernels.jit import PART, compiled
 from surefoot.numerics.kernels.kl import Balls, look_ahead_balls, q_kl, refresh_kl
-from surefoot.numerics.kernels.lists import visits
+from surefoot.numerics.kernels.lists import row_total
 from surefoot.numerics.kernels.sparse import (
     SparseBalls,
     SparseEstimate,
@@ -107,15 +107,15 @@ def refresh_all(evidence: Evidence) -> None:
     rows, pairs = evidence.n_sa.shape
     for row in range(rows):
         for pair in range(pairs):
-            evidence.n_sa[row, pair] = visits(evidence.n_sas, row, pair)
+            evidence.n_sa[row, pair] = row_total(evidence.n_sas, row, pair)
             refresh_pair(evidence, row, pair)
 
 
 @compiled
 def refresh_moved(evidence: Evidence) -> None:
-    """Call `refresh_pair` for the pairs whose counts have grown since they were last refreshed."""
+    """Call `refresh_pair` for the pairs that were played since they were last refreshed."""
     rows, pairs = evidence.n_sa.shape
     for row in range(rows):
         for pair in range(pairs):
-            if evidence.n_sa[row, pair] != evidence.n_fresh[row, pair]:
+            if evidence.played[row, pair] != evidence.n_fresh[row, pair]:
                 refresh_pair(evidence, row, pair)

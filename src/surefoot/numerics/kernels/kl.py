@@ -36,7 +36,8 @@ class Balls(NamedTuple):
 
     n_sas: Ints  # (rows, S*A, S); expected counts, in a forecast, are floats
     n_sa: Ints  # (rows, S*A)
-    n_fresh: Ints  # (rows, S*A): n_sa when the pair was last brought up to date
+    played: Ints  # (rows, S*A): how often each pair was played, at the last step, too; sums of rewards rest on it
+    n_fresh: Ints  # (rows, S*A): `played` when the pair was last brought up to date
     P_hat: Floats  # (rows, S*A, S)
     eps: Floats  # (rows, S*A): KL(P_hat, P) <= eps; infinite where n = 0
     succ: Ints  # (rows or 1, S*A or 1, S)
@@ -105,8 +106,8 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
     """Bring eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n, P_hat and the rewards of one pair up
     to date."""
     n = balls.n_sa[row, pair]
-    balls.n_fresh[row, pair] = n
-    refresh_reward(balls, row, pair, n)
+    balls.n_fresh[row, pair] = balls.played[row, pair]
+    refresh_reward(balls, row, pair)
     some = row % balls.succ.shape[0], pair % balls.succ.shape[1]
     m = balls.m[some]
     succ = balls.succ[some]
@@ -121,9 +122,10 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
 
 
 @compiled
-def refresh_reward(balls: Any, row: int, pair: int, n: float) -> None:
-    """Bring the bounds of a pair's unknown mean reward up to date, after n visits: of Balls, or of SparseBalls."""
+def refresh_reward(balls: Any, row: int, pair: int) -> None:
+    """Bring the bounds of a pair's unknown mean reward up to date: of Balls, or of SparseBalls."""
     if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
+        n = balls.played[row, pair]
         x = balls.x_sa[row, pair] / REWARD_UNITS
         coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
         if balls.bets:
@@ -436,6 +438,7 @@ def gather(balls: Balls, h: int, pair: int, m: int, succ: Ints, V: Floats, sign:
 
 def balls_from(
     n_sas: Ints,
+    played: Ints,
     H: int,
     *,
     rewards: RewardArrays,
@@ -447,7 +450,8 @@ def balls_from(
     margin: float,
     uppers: bool,
 ) -> Balls:
-    """The balls for the counts n_sas (rows, S, A, S), whose memory they share; `refresh_all` fills the other arrays.
+    """The balls for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory they share; `refresh_all`
+    fills the other arrays.
 
     alpha = 0 stands for one over the number of possible next states, alpha = SUPPORTS for a mixture over supports.
     """
@@ -460,6 +464,7 @@ def balls_from(
     return Balls(
         n_sas=n_sas.reshape(rows, S * A, S),
         n_sa=np.zeros((rows, S * A), dtype=n_sas.dtype),
+        played=played.reshape(rows, S * A),
         n_fresh=np.full((rows, S * A), -1, dtype=n_sas.dtype),
         P_hat=np.zeros((rows, S * A, S)),
         eps=np.zeros((rows, S * A)),

@@ -73,15 +73,15 @@ def _seen(store):  # type: ignore[no-untyped-def]
     return table
 
 
-def visits(store: AnyArray | CountLists, row: int, pair: int) -> int:
-    """The visits of one pair."""
+def row_total(store: AnyArray | CountLists, row: int, pair: int) -> int:
+    """How often the next state of one pair was counted."""
     if isinstance(store, CountLists):
         return store.visits[row, pair]  # type: ignore[no-any-return]
     return np.asarray(store)[row, pair].sum()  # type: ignore[no-any-return]
 
 
-@overload(visits, jit_options=PART)
-def _visits(store, row, pair):  # type: ignore[no-untyped-def]
+@overload(row_total, jit_options=PART)
+def _row_total(store, row, pair):  # type: ignore[no-untyped-def]
     if isinstance(store, types.BaseNamedTuple):
         return lambda store, row, pair: store.visits[row, pair]
 

@@ -37,6 +37,7 @@ class SparseBalls(NamedTuple):
 
     n_sas: CountLists
     n_sa: Ints  # (rows, S*A)
+    played: Ints  # (rows, S*A)
     n_fresh: Ints  # (rows, S*A)
     eps: Floats  # (rows, S*A)
     mask: Successors  # the possible next states; of size 0 where all states are, as they are after an empty list
@@ -75,6 +76,7 @@ class SparseEstimate(NamedTuple):
 
     n_sas: CountLists
     n_sa: Ints  # (rows, S*A)
+    played: Ints  # (rows, S*A)
     n_fresh: Ints  # (rows, S*A)
     beta_n: Floats  # (rows, S*A)
     beta_star_n: Floats  # (rows, S*A)
@@ -91,8 +93,8 @@ class SparseEstimate(NamedTuple):
 def refresh_sparse_balls(balls: SparseBalls, row: int, pair: int) -> None:
     """Bring the radius and the rewards of one pair up to date, as `refresh_kl` does."""
     n = balls.n_sa[row, pair]
-    balls.n_fresh[row, pair] = n
-    refresh_reward(balls, row, pair, n)
+    balls.n_fresh[row, pair] = balls.played[row, pair]
+    refresh_reward(balls, row, pair)
     if n == 0:
         balls.eps[row, pair] = math.inf
         return
@@ -230,7 +232,7 @@ def value_after(paid: PaidLists, h: int, pair: int, pairs: int, s_next: int, V: 
 def refresh_sparse_estimate(estimate: SparseEstimate, row: int, pair: int) -> None:
     """Recompute beta/n and beta*/n of one pair, as `refresh_bernstein` does."""
     n = estimate.n_sa[row, pair]
-    estimate.n_fresh[row, pair] = n
+    estimate.n_fresh[row, pair] = estimate.played[row, pair]
     if n == 0:
         estimate.beta_n[row, pair] = math.inf
         estimate.beta_star_n[row, pair] = 0.0
@@ -287,6 +289,7 @@ def q_sparse_estimate(
 
 def sparse_balls_from(
     lists: CountLists,
+    played: Ints,
     H: int,
     rewards: RewardArrays,
     mask: Successors | None,
@@ -299,6 +302,7 @@ def sparse_balls_from(
     return SparseBalls(
         n_sas=lists,
         n_sa=np.zeros((rows, pairs), dtype=lists.n.dtype),
+        played=played.reshape(rows, pairs),
         n_fresh=np.full((rows, pairs), -1, dtype=lists.n.dtype),
         eps=np.zeros((rows, pairs)),
         mask=Successors(none, none) if mask is None else mask,
@@ -312,12 +316,13 @@ def sparse_balls_from(
     )
 
 
-def sparse_estimate_from(lists: CountLists, r: Floats, log_union: float, scale: float) -> SparseEstimate:
+def sparse_estimate_from(lists: CountLists, played: Ints, r: Floats, log_union: float, scale: float) -> SparseEstimate:
     """The estimate for these counts, whose memory it shares; `refresh_all` fills it."""
     shape, none = lists.at.shape, np.zeros((0, 0), dtype=np.int64)
     return SparseEstimate(
         n_sas=lists,
         n_sa=np.zeros(shape, dtype=lists.n.dtype),
+        played=played.reshape(shape),
         n_fresh=np.full(shape, -1, dtype=lists.n.dtype),
         beta_n=np.zeros(shape),
         beta_star_n=np.zeros(shape),

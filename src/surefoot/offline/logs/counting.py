@@ -356,8 +356,11 @@ def assemble(
     labels, numbers = coded("state", np.concatenate([table["state"], table["next_state"]]), states)
     s, s_next = numbers[: len(n)], numbers[len(n) :]
     action_labels, a = coded("action", np.asarray(table["action"]), actions)
-    early, last_ends = ended & (h < H - 1), int(n[ended & (h == H - 1)].sum())
-    codebook = Codebook(labels, action_labels, absorbing=bool(early.any()), unseen=states is None)
+    early, (least, most) = ended & (h < H - 1), glance.reward_range
+    after_end = 0.0 if glance.after_end is None else glance.after_end
+    # An end at the last step may be the process's own: it may come earlier, too.
+    absorbing = bool(early.any() or (ended.any() and least <= after_end <= most))
+    codebook = Codebook(labels, action_labels, absorbing=absorbing, unseen=states is None)
     require_size(H, codebook.S, codebook.A)
     S = codebook.S - codebook.unseen  # the unseen state never occurs
     if paid is None:
@@ -370,16 +373,18 @@ def assemble(
     _require_flow(source, glance, rows, early, S)
     if not source.each_started_once(glance, int(n[h == 0].sum()), seed):
         raise InvalidLog(source.complaint(H))
-    notes, after_end = glance.notes, 0.0 if glance.after_end is None else glance.after_end
+    notes = glance.notes
     if codebook.absorbing:
         ended_at, in_fold = _ends(source, glance, seed)
-        if not glance.reward_range[0] <= after_end <= glance.reward_range[1]:
+        if not least <= after_end <= most:
             raise InvalidLog(
                 f"{source.where}: some episodes end early, and nothing was said about what is paid after that. If it "
                 f"is nothing, 0 must be in the range of rewards {glance.reward_range}: declare a range that holds 0. "
                 "If it is something else, declare it: after_end=x, or --after-end X, the reward of each remaining step."
             )
-        notes += (f"{int(ended_at.sum()):,} episodes end early. They stay in an absorbing state to the last step.",)
+        if early.any():
+            many = f"{int(ended_at.sum()):,} episodes end early."
+            notes += (f"{many} They stay in an absorbing state to the last step.",)
         rows = _absorbed(rows, ended, ended_at, in_fold, S - 1, after_end)
     places = _merged(rows, S, codebook.A)
     found = LogCounts(
@@ -392,8 +397,8 @@ def assemble(
         declared=glance.declared,
         notes=notes,
         sums=None,
-        last_ends=0 if codebook.absorbing else last_ends,
-        after_end=after_end if codebook.absorbing else 0.0,
+        last_ends=0 if absorbing else int(n[ended].sum()),
+        after_end=after_end if absorbing else 0.0,
         **places._asdict(),
     )
     if (places.low < places.high).any():

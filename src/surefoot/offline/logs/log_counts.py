@@ -73,9 +73,10 @@ class LogCounts(LogTables):
             )
         if stationary and self.last_ends:
             raise InvalidLog(
-                f"{self.last_ends:,} episodes terminated at the last step, and none before it. Counts pooled over "
-                "steps would say that they continue. Leave stationary out, or, if the flag only shows the last step, "
-                "count the log without the column terminated."
+                f"{self.last_ends:,} episodes terminated at the last step. If that is the process's own end, it may "
+                "come at every step; nothing is paid after it, and 0 is not in the range of rewards "
+                f"{self.reward_range}. Declare a range that holds 0, or after_end=x; or, if the flag only shows the "
+                "last step, count the log without the column terminated."
             )
         if self.unseen_state is not None and self.units.low > 0.0 and self.absorbing_state is None:
             raise InvalidSetting(
@@ -418,7 +419,8 @@ class LogCounts(LogTables):
             and bool(np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low <= self.high).all())
             and -np.inf < self.reward_range[0] < self.reward_range[1] < np.inf
             and self.reward_range[1] - self.reward_range[0] < np.inf
-            and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max(), self.after_end))
+            and all(self.units.admits(float(end)) for end in (self.low.min(), self.high.max()))
+            and (self.absorbing_state is None or self.units.admits(self.after_end))
             and self.episodes == int(self.starts.sum()) <= self.rows
             and (self.sums is not None or bool((self.low == self.high).all()))
             and all(

@@ -159,7 +159,10 @@ class LogTables(FrozenRecord):
             n_start[self.unseen_state] += first.sum()
         seen = none_yet((self.H, self.S, self.A))
         seen.add_entries(Entries(*np.divmod(self.keys(self.place), self.S), n))
-        counts = Counts(seen, self.H, x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False)
+        episodes = self.episodes if n is self.n else int(n.sum())  # in folds, each episode is counted at one step
+        counts = Counts(
+            seen, self.H, episodes=episodes, x_sa=x_sa, z_sa=z_sa, n_start=n_start, s1=s1, logged=True, copy=False
+        )
         counts.origin = self.origin
         return counts
 

@@ -216,17 +216,18 @@ def _named(pair: Binding, names: Names) -> str:
 def logged_value(problem: Problem, counts: Counts) -> float:
     """Return the rescaled mean return (0..H) of the logged episodes: an estimate of the logged policy's value.
 
-    It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when.
+    It is NaN if counts are pooled over steps at which rewards differ: they do not say what was paid when. So it is if
+    rewards depend on the next state: that of the last step is not in pooled counts.
     """
     rows, lists = counts.shape[0], problem.paid_lists
     known = (problem.r_rows, problem.r_next_rows, problem.unknown_rows)
     by_step = any(some is not None and len(some) > 1 for some in known)
     by_step |= lists is not None and rows_of(lists, problem.S * problem.A) > 1
-    if rows == 1 and by_step:
+    if counts.shared and (by_step or problem.pays_by_next):
         return math.nan
     total = 0.0
     for row, there in enumerate(Frequencies.of(counts.transitions)):
-        n = max(1, int(there.n_sa.sum()))
+        n = max(1, int(counts.played[row].sum()))
         at = range(problem.H) if rows == 1 else (row,)
         total += sum(float(there.paid(problem, counts, h).sum()) for h in at) / n
     return total
@@ -305,22 +306,24 @@ def times(counts: Counts, factor: float, unseen: int | None = None) -> Counts:
         n_start[unseen] = counts.n_start[unseen]
     seen.add_entries(Entries(place, state, more(n) if unseen is None else np.where(state == unseen, n, more(n))))
     sums: dict[str, Ints] = {}
+    n_sa = seen.n_sa
+    played = np.maximum(more(counts.played), n_sa) if counts.shared else n_sa
     if counts.x_sa is not None and counts.z_sa is not None:
-        n_sa = seen.n_sa
-        x_sa = np.minimum(more(counts.x_sa), n_sa * REWARD_UNITS)
-        most = x_sa * (1.0 - x_sa / np.maximum(n_sa, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
+        x_sa = np.minimum(more(counts.x_sa), played * REWARD_UNITS)
+        most = x_sa * (1.0 - x_sa / np.maximum(played, 1) / REWARD_UNITS)  # of x (1 - x), which rounding may pass
         sums = {"x_sa": x_sa, "z_sa": np.floor(np.minimum(counts.z_sa * factor, most)).astype(np.int64)}
     more_often = Counts(
         seen,
         counts.H,
         counts.s1,
+        played=played,
         x_sa=sums.get("x_sa"),
         z_sa=sums.get("z_sa"),
         n_start=n_start,
         logged=True,
         copy=False,
     )
-    more_often.origin, more_often.pooled, more_often.H = counts.origin, counts.pooled, counts.H
+    more_often.origin, more_often.pooled = counts.origin, counts.pooled
     return more_often
 
 

@@ -96,12 +96,12 @@ def clone(counts: Counts, problem: Problem, delta: float, bounds: KL = KL()) -> 
 
 def cloned(counts: Counts, problem: Problem) -> Floats:
     """Return the frequencies of actions, (H, S, A)."""
-    n_sa = np.broadcast_to(counts.n_sa, (problem.H, problem.S, problem.A)).astype(np.float64)
-    at_any_step, overall = n_sa.sum(axis=0), n_sa.sum(axis=(0, 1))
+    n = np.broadcast_to(counts.played, (problem.H, problem.S, problem.A)).astype(np.float64)
+    at_any_step, overall = n.sum(axis=0), n.sum(axis=(0, 1))
     if not overall.any():
         overall = np.ones(problem.A)
     at_any_step = np.where(at_any_step.any(axis=-1, keepdims=True), at_any_step, overall)
-    weights = np.where(n_sa.any(axis=-1, keepdims=True), n_sa, at_any_step)
+    weights = np.where(n.any(axis=-1, keepdims=True), n, at_any_step)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
@@ -172,7 +172,7 @@ def _leaves_room(counts: Counts, problem: Problem) -> bool:
     Its first visits are then taken off. Whether other counts are of episodes that came after the list of states, or of
     the very log that the list was read from, cannot be told: they are refused.
     """
-    if problem.unseen_state is None or not counts.total:
+    if problem.unseen_state is None or not counts.episodes:
         return False
     if counts.origin is not None and counts.origin.first_visits == TAKEN_OFF:
         return True
@@ -213,7 +213,7 @@ def _learnt(
         certified=bounds.certified,
         problem=problem,
         counts=counts,
-        episodes=int(counts.n_start.sum()) or counts.total // problem.H,
+        episodes=counts.episodes,
         binding=tuple(binding_pairs(problem, counts, evidence, policy, V_low)),
         recompute_lower=partial(recompute_lower, problem=problem, delta=delta, bounds=bounds),
         lower_with=partial(_lower_with, policy, delta=delta, bounds=bounds),

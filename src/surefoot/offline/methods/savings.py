@@ -64,7 +64,7 @@ def savings(
         masked = with_rescaled({**known, "support": seen, "ended_state": log.absorbing_state})
         more = lower_with(counts, Problem(**masked))
         yield Saving("which transitions are possible", f'problem(support="{AS_LOGGED}")', "--support as-logged", more)
-    steady = not (problem.stationary or log.last_ends or _of_folds(counts, log)) and problem.H > 1
+    steady = not (problem.stationary or _of_folds(counts, log)) and problem.H > 1
     one_mask = mask is None or rows_of(mask, problem.S * problem.A) == 1
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
         more = lower_with(counts.pool(), Problem(**with_rescaled({**known, "stationary": True})))
@@ -84,7 +84,7 @@ def _with_labels(lower_with: Callable[[Counts, Problem], float]) -> Callable[[Co
 
 def _of_folds(counts: Counts, log: LogCounts) -> bool:
     """Is each episode counted at one step only?"""
-    return counts.total < log.episodes * log.H
+    return int(counts.played.sum()) < log.episodes * log.H
 
 
 def _start(
