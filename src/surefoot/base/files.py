@@ -40,9 +40,22 @@ HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, a
 DAMAGE = (OSError, EOFError, LookupError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error)
 
 
-def require_place(path: str | Path) -> Path:
-    """Return the path, or raise an error if no file can be written there."""
+def followed(path: str | Path) -> Path:
+    """Return the file that a name stands for. A link is followed: it stays when the file is written, and what stands
+    beside the file (its lock, its journal) has one place, whichever name it is called by."""
     target = Path(path)
+    if not target.is_symlink():
+        return target
+    with suppress(OSError, RuntimeError):  # RuntimeError: how Python 3.12 says that links lead in a circle
+        target = target.resolve()
+    if target.is_symlink():
+        raise InvalidFile(f"{path} is a link that leads in a circle. Remove it, or choose another file.")
+    return target
+
+
+def require_place(path: str | Path) -> Path:
+    """Return the file to write, or raise an error if none can be written there."""
+    target = followed(path)
     if not target.name or target.is_dir():
         raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
     if not target.parent.is_dir():
@@ -59,13 +72,14 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a file beside the target to write to. After success it is on disk as the target; else it is removed."""
-    partial = target.absolute().with_name(f".{target.name}.{os.getpid()}.partial")
+    target = followed(target).absolute()
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield partial
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
         partial.replace(target)
-        sync_folder(target.absolute().parent)
+        sync_folder(target.parent)
     finally:
         partial.unlink(missing_ok=True)
 
