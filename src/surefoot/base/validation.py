@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import AnyArray, Bools, Floats
+from surefoot.base.text import shortened
 from surefoot.errors import InvalidModel, InvalidSetting, SurefootError
 
 _Array = TypeVar("_Array", bound=AnyArray)
@@ -25,6 +26,7 @@ FEW = 18
 MOST_DENSE = 2**28  # numbers of an array that somebody gives: two gigabytes, and it is copied
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
 LONGEST = 10**6  # steps in an episode; more must be a typo
+LONGEST_UNIT = 40
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 
 
@@ -143,6 +145,14 @@ def require_number(name: str, value: object, meaning: str, error: type[SurefootE
     if math.isnan(number):
         raise error(f"{name} is {value!r}, expected {meaning}.")
     return number
+
+
+def require_unit(name: str, value: object, error: type[SurefootError]) -> str:
+    """Return the word that stands behind every number, such as "EUR"; empty: there is none."""
+    if not (isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_UNIT):
+        meaning = f'a word such as "EUR", of at most {LONGEST_UNIT} characters that can be printed'
+        raise error(f"{name} is {shortened(repr(value), 2 * LONGEST_UNIT)}, expected {meaning}.")
+    return value
 
 
 def require_bool(name: str, value: object) -> bool:

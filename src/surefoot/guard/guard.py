@@ -23,7 +23,7 @@ from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number
+from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number, require_unit
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidLog, InvalidSetting
 from surefoot.guard import comparison, evidence
 from surefoot.guard.comparison import RUNGS, UNSTAKED
@@ -83,8 +83,7 @@ class Guard:
                 f"The floor is {self.floor}, expected at most {high - low:g}, the width of the range {low:g} to "
                 f"{high:g}: no policy could lose more."
             )
-        if not isinstance(self.unit, str):
-            raise InvalidSetting(f'unit is {self.unit!r}, expected a word such as "EUR".')
+        require_unit("unit", self.unit, InvalidSetting)
         freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
         shares = [share for share, _ in self.ladder]
         if sorted(set(shares)) != shares:

@@ -12,13 +12,14 @@ from surefoot.agents.plan import SOURCES
 from surefoot.assurance.history import History
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.nodes import EPISODE, NODES
+from surefoot.base.text import printable
 from surefoot.bounds import portfolio
 from surefoot.errors import InvalidSetting
 from surefoot.guard import Guard, GuardState
 from surefoot.guard.evidence import log_inverse, lower_value, weights_of
 from surefoot.guard.state import OPEN, Proved
 from surefoot.live.guard_env import GuardedRun
-from surefoot.simulation.figures import COLOURS, LINE, require_target
+from surefoot.simulation.figures import COLOURS, LINE, finished, heading, in_legend, new_figure, require_target
 from surefoot.simulation.run import Run
 from surefoot.simulation.simulate_guard import GuardRun
 from surefoot.task.units import Units
@@ -135,13 +136,9 @@ def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, t
     sampling error of each mean, about 95 % for one group at a time; it is no certificate. Of `simulate` and
     `simulate_guard` the same picture shows what they know. Values are in the user's units.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target = None if path is None else require_target(path)
     scene = _scene(run)
-    figure = Figure(figsize=(9.6, 5.4), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.6, 5.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[6.0, 1.0])
     _draw_values(above, scene)
     _draw_players(below, scene)
@@ -150,12 +147,10 @@ def plot_run(run: Run | GuardedRun | GuardRun, path: str | Path | None = None, t
         shouted.append(f"ALARM after {scene.alarm:,} episodes: nothing is promised from there on")
     elif scene.alarmed:
         shouted.append("ALARM: nothing is promised any more")
-    above.set_title("\n".join([title or scene.heading, *shouted]), fontsize=10)
+    above.set_title(heading([title or scene.heading, *shouted], LINE), fontsize=10)
     for axes in (above, below):
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8.5)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    return finished(figure, target)
 
 
 def _draw_values(axes: "Axes", scene: Scene) -> None:
@@ -224,7 +219,7 @@ def _draw_lower(axes: "Axes", line: Lower, i: int) -> Floats:
     colour = LOWER_COLOUR if i == 0 else SHARE_COLOURS[i % len(SHARE_COLOURS)]
     seen = np.where(line.certified, line.value, np.nan)
     before = np.where(line.certified & np.roll(line.certified, 1), np.nan, line.value)  # up to where it is certified
-    name = f"{line.name}: " if line.name else ""
+    name = f"{in_legend(line.name)}: " if line.name else ""
     if np.isfinite(seen).any():
         label = f"{name}certified lower value"
         axes.plot(line.episode, seen, color=colour, lw=1.8, ls="-", marker=".", ms=3, zorder=5, label=label)
@@ -255,7 +250,7 @@ def _draw_players(axes: "Axes", scene: Scene) -> None:
                 lw=0,
                 hatch=HATCHES[i % len(HATCHES)],
                 edgecolor="white",
-                label=name,
+                label=in_legend(name),
             )
         bottom = bottom + share
     if scene.alarm is not None:
@@ -265,7 +260,7 @@ def _draw_players(axes: "Axes", scene: Scene) -> None:
     axes.set_ylabel("played", fontsize=8.5)
     axes.set_xlim(0, int(course.first[-1] + course.size[-1]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    broken = [line for note in scene.notes for line in wrap(note, LINE + 20)]
+    broken = [line for note in scene.notes for line in wrap(printable(note), LINE + 20)]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 

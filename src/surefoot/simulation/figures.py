@@ -1,11 +1,14 @@
 """Pictures of runs. matplotlib is imported when the first one is drawn, and no global style is touched."""
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from surefoot.base.text import printable, shortened
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.guard.forecast import RampForecast
 from surefoot.simulation.forecast import Waiting
@@ -31,6 +34,7 @@ LINES: tuple[Line, ...] = (
     (0, (12, 1.5)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P")
+LONGEST = 40  # characters of a name in a legend
 
 
 def require_target(path: str | Path) -> Path:
@@ -45,6 +49,59 @@ def require_target(path: str | Path) -> Path:
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         raise InvalidFile(f"{target} cannot be written: no permission. Choose another folder.")
     return target
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty picture of so many inches, which `finished` ends."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def finished(figure: "Figure", target: Path | None = None) -> "Figure":
+    """Return the figure, and write it to the target, if there is one.
+
+    What people wrote is text: a dollar in a name begins no formula. The only formulas are 10^3 and so on along
+    logarithmic axes.
+    """
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    formulas: set[object] = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), LogFormatter):
+                formulas |= {*axis.get_ticklabels(), *axis.get_ticklabels(minor=True)}
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and text not in formulas:
+            text.set_parse_math(False)
+    if target is not None:
+        with missing_letters_allowed():
+            figure.savefig(target)
+    return figure
+
+
+@contextmanager
+def missing_letters_allowed() -> Iterator[None]:
+    """Draw letters that the font does not have as boxes, without a warning for each of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        yield
+
+
+def heading(lines: Sequence[str], width: int) -> str:
+    """Return what stands above a picture, in lines of at most `width` characters."""
+    given = (line for text in lines for line in text.splitlines())
+    return "\n".join(line for text in given for line in wrap(printable(text), width))
+
+
+def in_legend(name: str) -> str:
+    """Return a name as a legend takes it: in one short line. Matplotlib leaves out labels that begin with _."""
+    text = shortened(printable(name), LONGEST)
+    return f" {text}" if text.startswith("_") else text
 
 
 def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, title: str = "") -> "Figure":
@@ -62,9 +119,6 @@ def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | No
 
 
 def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: str) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target = None if path is None else require_target(path)
     everyone = [run for _, runs in sides for run in runs]
     if not everyone or not all(runs for _, runs in sides):
@@ -76,8 +130,7 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
                 f"The runs are of different worlds or floors: {mine}; {its}. Draw those in separate figures; to hold "
                 "an agent without a floor against one, give simulate(..., floor=...)."
             )
-    figure = Figure(figsize=(8.2 if len(sides) == 1 else 11.5, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(8.2 if len(sides) == 1 else 11.5, 4.6)
     columns = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
     for axes, (name, runs) in zip(columns, sides, strict=True):
         _draw(axes, runs, name)
@@ -87,27 +140,20 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
     lines = [title] if title else []
     if any(run.promise.kind == "not certified" for run in everyone):
         lines.append("NOT CERTIFIED")
-    heading = "\n".join(lines)
     if len(sides) == 1:
-        columns[0].set_title(heading, fontsize=10)
+        columns[0].set_title(heading(lines, LINE_OF_TWO), fontsize=10)
         figure.legend(loc="outside right center", frameon=False, fontsize=8.5)
     else:
-        figure.suptitle(heading, fontsize=10)
+        figure.suptitle(heading(lines, LINE + LINE_OF_TWO), fontsize=10)
         for axes in columns:
             axes.legend(loc="lower right", frameon=False, fontsize=8)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    return finished(figure, target)
 
 
 def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = "") -> "Figure":
     """Draw forecast waiting times against the floor and against delta: off the baseline, and fully optimistic."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target, known = None if path is None else require_target(path), waiting.forecast
-    figure = Figure(figsize=(10.0, 4.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.0, 4.2)
     left, right = figure.subplots(1, 2, sharey=True)
     unit = f" ({known.unit})" if known.unit else ""
     for axes, rows, here, name in (
@@ -130,20 +176,15 @@ def plot_waiting(waiting: Waiting, path: str | Path | None = None, title: str = 
     left.axvline(known.baseline, color="#666666", ls="-.", lw=1.0, label=f"baseline {known.baseline:.4g}")
     left.legend(frameon=False, fontsize=8)
     left.set_ylabel("episodes, as forecast")
-    figure.suptitle(title or f"{known.agent}, {known.grounds}: how long until ...", fontsize=10)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    above = title or f"{known.agent}, {known.grounds}: how long until ..."
+    figure.suptitle(heading([above], LINE + LINE_OF_TWO), fontsize=10)
+    return finished(figure, target)
 
 
 def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = "") -> "Figure":
     """Draw how many episodes a candidate needs to each stage of a guard, against its true value."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target = None if path is None else require_target(path)
-    figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.0, 4.2)
     axes = figure.subplots()
     for i, goal in enumerate(ramp.goals):
         shown = [(value, found[i]) for value, found in ramp.rows if found[i] is not None]
@@ -162,9 +203,7 @@ def plot_ramp(ramp: RampForecast, path: str | Path | None = None, unit: str = ""
     axes.set_ylim(bottom=-0.1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    return finished(figure, target)
 
 
 def _limit_of(run: Run) -> str:
@@ -192,7 +231,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
     best = "optimum" if runs[0].budget is None else "best within budget"
     lines = [(optimum, best, ":"), (baseline, "baseline", "-."), (floor, "floor", "--")]
     for i, run in enumerate(runs):
-        name = f"{run.agent}, knows V^b" if run.knows_baseline_value else run.agent
+        known = ", knows V^b" if run.knows_baseline_value else ""
         # A bin is drawn at its middle: the means of unequal first and last bins then stand where they belong.
         middle = run.curve.episode + run.curve.episodes / 2
         axes.plot(
@@ -202,7 +241,7 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
             ls=LINES[i % len(LINES)],
             lw=1.6,
             zorder=9 - i,
-            label=f"{name}: {_words_of(run)}",
+            label=f"{in_legend(run.agent)}{known}: {_words_of(run)}",
         )
     for value, name, style in lines:
         if value is not None:
@@ -213,10 +252,10 @@ def _draw(axes: "Axes", runs: list[Run], title: str) -> None:
         promises.setdefault(run.promise_in_words, {})[run.agent] = None
     lines_of_text = (f"{', '.join(names)}: {promise}" for promise, names in promises.items())
     # Broken by hand: a line wider than the axes would leave the picture on both sides.
-    broken = [line for text in lines_of_text for line in wrap(text, LINE if not title else LINE_OF_TWO)]
+    broken = [line for text in lines_of_text for line in wrap(printable(text), LINE if not title else LINE_OF_TWO)]
     axes.set_xlabel("episode\n\n" + "\n".join(broken), fontsize=8 if not title else 7)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, max(run.episodes for run in runs))
     axes.spines[["top", "right"]].set_visible(False)
     if title:
-        axes.set_title(title, fontsize=10)
+        axes.set_title(heading([title], LINE_OF_TWO), fontsize=10)

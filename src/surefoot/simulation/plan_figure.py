@@ -11,7 +11,7 @@ from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.base.validation import at_least
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import COLOURS, require_target
+from surefoot.simulation.figures import COLOURS, finished, heading, new_figure, require_target
 from surefoot.task.counts import Counts
 from surefoot.task.names import Names
 from surefoot.task.policy import EpisodicMixture
@@ -54,9 +54,6 @@ def plot_plan(
 
     `agent` and `counts` are needed only where the plan does not know them: of an agent of your own, or of a rival.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     target = None if path is None else require_target(path)
     mine = _agent_of(plan, agent)
     problem = mine.problem
@@ -79,15 +76,12 @@ def plot_plan(
     wide = max(6.4, 2.2 + 1.25 * len(table.steps))
     notes = [*left_out, *_notes(plan, table, H, visits, baseline)]
     lines = [line for note in notes for line in wrap(note, int(13 * wide))]
-    figure = Figure(figsize=(wide, 1.9 + 0.4 * len(states) + 0.16 * len(lines)), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(wide, 1.9 + 0.4 * len(states) + 0.16 * len(lines))
     axes = figure.subplots()
     _draw(axes, table, problem.names, baseline is not None)
-    axes.set_title("\n".join(wrap(title or _heading(plan, mine), int(10 * wide))), fontsize=10)
+    axes.set_title(heading([title or _heading(plan, mine)], int(10 * wide)), fontsize=10)
     axes.set_xlabel("\n".join(lines), fontsize=8)
-    if target is not None:
-        figure.savefig(target)
-    return figure
+    return finished(figure, target)
 
 
 def _agent_of(plan: Plan, given: Agent | None) -> CountingAgent:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surefoot.base.text import printable, shortened
 from surefoot.errors import InvalidModel
 
 Name = int | str
@@ -32,11 +33,11 @@ class Names(NamedTuple):
 
     def state_name(self, s: int) -> str:
         """Return the name of a state, or its number."""
-        return str(s if self.states is None else _short(self.states[s]))
+        return str(s) if self.states is None else _shown(self.states[s])
 
     def action_name(self, a: int) -> str:
         """Return the name of an action, or its number."""
-        return str(a if self.actions is None else _short(self.actions[a]))
+        return str(a) if self.actions is None else _shown(self.actions[a])
 
     def or_else(self, other: "Names") -> "Names":
         """Return these names, and those of `other` where there are none."""
@@ -52,7 +53,11 @@ def _quoted(number: object, names: tuple[Name, ...] | None) -> str:
 
 
 def _short(name: Name) -> Name:
-    return f"{name[: LONGEST - 3]}..." if isinstance(name, str) and len(name) > LONGEST else name
+    return shortened(name, LONGEST) if isinstance(name, str) else name
+
+
+def _shown(name: Name) -> str:
+    return printable(str(_short(name)))
 
 
 def checked_names(states: object, actions: object, S: int, A: int) -> Names:

@@ -4,9 +4,7 @@ matplotlib is imported when the first picture is drawn, and no global style is t
 """
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ import numpy as np
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import COLOURS, LINES, MARKERS, Line
+from surefoot.simulation.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
 from surefoot.studies.analysis.stats import band
 from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
 from surefoot.studies.run.store import Results
@@ -33,7 +31,6 @@ MOST_POINTS = 300  # of a curve: more cannot be distinguished in axes of five in
 MOST_NAMED = 6  # values of h in a legend
 SCENARIOS_PER_ROW = 4  # where the axes are small
 WIDTH = 10.0  # inches, of every picture
-DPI = 150
 SMALL, MEDIUM, LARGE = 7.5, 8.5, 10.0  # sizes of letters
 BELOW = 32.0  # points from axes down to their legend: past the numbers and the word below them
 GREY = "#666666"
@@ -167,11 +164,8 @@ def pool(values: Floats, weights: Ints, groups: Ints) -> Floats:
     return pooled
 
 
-def new_figure(results: Results, height: float, more: str = "") -> "Figure":
+def figure_of(results: Results, height: float, more: str = "") -> "Figure":
     """Return a figure with its heading: the study, how many trials, what is missing, and what is NOT CERTIFIED."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     study = results.study
     trials = [trial for some in results.trials.values() for trial in some]
     wanted = len(study.cells) * study.trials
@@ -186,31 +180,14 @@ def new_figure(results: Results, height: float, more: str = "") -> "Figure":
     if scaled:
         agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())
         lines += in_lines(f"{UNCERTIFIED}: {agents}", HEADING)
-    figure = Figure(figsize=(WIDTH, height + 0.2 * len(lines)), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(WIDTH, height + 0.2 * len(lines))
     figure.suptitle("\n".join(lines), fontsize=LARGE)
     return figure
 
 
-@contextmanager
-def missing_letters_allowed() -> Iterator[None]:
-    """Draw letters that the font does not have as boxes, without a warning for each of them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        yield
-
-
-def finished(figure: "Figure") -> "Figure":
-    """Return the figure with its layout fixed: a second layout would differ slightly from the first.
-
-    What people wrote is text: a dollar in a title begins no formula.
-    """
-    from matplotlib.text import Text
-
-    ticks = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels()}
-    for text in figure.findobj(Text):
-        if isinstance(text, Text) and text not in ticks:
-            text.set_parse_math(False)
+def laid_out(figure: "Figure") -> "Figure":
+    """Return the finished figure with its layout fixed: a second layout would differ slightly from the first."""
+    finished(figure)
     with missing_letters_allowed():
         figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -220,9 +197,9 @@ def finished(figure: "Figure") -> "Figure":
 def figure_of_nothing(results: Results, why: str) -> "Figure":
     """Return a picture that says why there is nothing to draw, in results that have trials."""
     drawn_cells(results)  # it refuses results without any
-    figure = new_figure(results, 0.8)
+    figure = figure_of(results, 0.8)
     figure.text(0.5, 0.3, why, ha="center", va="center", fontsize=LARGE)
-    return finished(figure)
+    return laid_out(figure)
 
 
 def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
@@ -231,7 +208,7 @@ def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tupl
     columns = min(2, len(several))
     rows = math.ceil(len(several) / columns)
     lines = max(map(len, several)) + 1
-    figure = new_figure(results, 0.3 + rows * (3.2 + 0.15 * max(lines, 3)))
+    figure = figure_of(results, 0.3 + rows * (3.2 + 0.15 * max(lines, 3)))
     grid = figure.subplots(rows, columns, sharey=one_world(results), squeeze=False).ravel()
     for axes in grid[len(several) :]:
         axes.remove()
@@ -254,7 +231,7 @@ def axes_by_cell(
     blocks = math.ceil(len(several) / SCENARIOS_PER_ROW)
     columns = math.ceil(len(several) / blocks)
     rows = blocks * len(numbers)
-    figure = new_figure(results, 0.9 + rows * row_height + 0.3 * blocks)
+    figure = figure_of(results, 0.9 + rows * row_height + 0.3 * blocks)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
     used: list[tuple[Axes, DrawnCell]] = []
     named: set[int] = set()  # rows whose agent is named, at the first axes that is not empty

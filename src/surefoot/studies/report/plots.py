@@ -17,7 +17,7 @@ import numpy as np
 from surefoot.agents.plan import SOURCES
 from surefoot.base.arrays import Floats, Ints
 from surefoot.errors import InvalidSetting
-from surefoot.simulation.figures import require_target
+from surefoot.simulation.figures import missing_letters_allowed, require_target
 from surefoot.studies.analysis.stats import binomial_bounds
 from surefoot.studies.report.axes import (
     GREY,
@@ -36,16 +36,15 @@ from surefoot.studies.report.axes import (
     draw_levels,
     drawn_cells,
     episode_axis,
+    figure_of,
     figure_of_nothing,
-    finished,
     h_handles,
     in_lines,
+    laid_out,
     legend_below,
     limit,
     mean_baseline,
     mean_optimum,
-    missing_letters_allowed,
-    new_figure,
     number_cells,
     one_world,
     pool,
@@ -87,7 +86,7 @@ def plot_return(results: Results) -> "Figure":
         limit(axes, drawn, levels)
         episode_axis(axes, cells, results.study.axis, min(float(first[0] + end[0]) / 2 + 0.5 for first, end, _ in bins))
         legend_below(axes, len(cells))
-    return finished(figure)
+    return laid_out(figure)
 
 
 def plot_regret(results: Results) -> "Figure":
@@ -114,7 +113,7 @@ def plot_regret(results: Results) -> "Figure":
             limit(axes, drawn, [0.0, loss * most])
         episode_axis(axes, cells, results.study.axis, lowest)
         legend_below(axes, len(cells))
-    return finished(figure)
+    return laid_out(figure)
 
 
 def _limit_by_factors(axes: "Axes", means: Sequence[Floats], most: float) -> None:
@@ -157,7 +156,7 @@ def plot_ribbon(results: Results) -> "Figure":
         frameon=False,
         fontsize=MEDIUM,
     )
-    return finished(figure)
+    return laid_out(figure)
 
 
 def plot_certificates(results: Results) -> "Figure":
@@ -191,7 +190,7 @@ def plot_certificates(results: Results) -> "Figure":
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
     figure.supylabel("return", fontsize=MEDIUM)
-    return finished(figure)
+    return laid_out(figure)
 
 
 def traces(trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats, Floats]:
@@ -239,7 +238,7 @@ def plot_coverage(results: Results) -> "Figure":
     means = [np.mean([trial.n_sa for trial in cell.trials], axis=0) for cell in cells]
     columns = min(MOST_STEPS, max(len(mean) for mean in means))
     S, A = means[0].shape[1:]
-    figure = new_figure(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].heading)
+    figure = figure_of(results, 1.0 + len(cells) * min(2.2, max(1.1, 0.8 + 0.12 * S)), cells[0].heading)
     grid = figure.subplots(len(cells), columns, squeeze=False)
     seen = np.concatenate([mean[mean > 0] for mean in means])
     norm = LogNorm(seen.min(), max(seen.max(), seen.min() * 1.01))
@@ -260,7 +259,7 @@ def plot_coverage(results: Results) -> "Figure":
     bar = figure.colorbar(mesh, ax=list(figure.axes), shrink=0.8, aspect=30, pad=0.01)
     bar.set_label("visits (mean over trials); hatched: none", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
-    return finished(figure)
+    return laid_out(figure)
 
 
 def _draw_visits(axes: "Axes", visits: Floats, norm: Any, rasterized: bool) -> Any:
@@ -299,7 +298,7 @@ def plot_by_h(results: Results) -> "Figure":
     )
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=SMALL)
     figure.supylabel("episodes so far", fontsize=MEDIUM)
-    return finished(figure)
+    return laid_out(figure)
 
 
 def plot_violations(results: Results) -> "Figure":
@@ -309,7 +308,7 @@ def plot_violations(results: Results) -> "Figure":
         return figure_of_nothing(
             results, "No scenario of this study has a log: there is nothing to draw violations against."
         )
-    figure = new_figure(results, 1.2 + 3.4 * len(series))
+    figure = figure_of(results, 1.2 + 3.4 * len(series))
     rows = figure.subplots(len(series), 2, squeeze=False)
     for (left, right), (title, cells) in zip(rows, series.items(), strict=True):
         numbers = list(dict.fromkeys(cell.number for cell in cells))
@@ -323,7 +322,7 @@ def plot_violations(results: Results) -> "Figure":
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL
     )
-    return finished(figure)
+    return laid_out(figure)
 
 
 def _draw_violations(left: "Axes", right: "Axes", cells: Sequence[DrawnCell], beside: float) -> None:

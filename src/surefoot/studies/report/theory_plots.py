@@ -17,11 +17,11 @@ from surefoot.studies.report.axes import (
     LARGE,
     MEDIUM,
     SMALL,
+    figure_of,
     figure_of_nothing,
-    finished,
     in_lines,
+    laid_out,
     legend_below,
-    new_figure,
     thousands,
 )
 from surefoot.studies.run.store import Results
@@ -53,7 +53,7 @@ def plot_growth(results: Results) -> "Figure":
         axes.plot([], [], " ", label=f"the theorem's bound at the end: {theorem.regret_bound(it):.0e}")
         axes.set_xlabel("K", fontsize=MEDIUM)
         legend_below(axes, len(cells))
-    return finished(figure)
+    return laid_out(figure)
 
 
 def _moments(trial: Trial) -> np.ndarray:
@@ -93,7 +93,7 @@ def plot_exponents(results: Results) -> "Figure":
         _draw_exponents(axes, several[0], exponents)
         axes.set_xlabel(varied, fontsize=MEDIUM)
         legend_below(axes, len(several))
-    return finished(figure)
+    return laid_out(figure)
 
 
 def _draw_exponents(axes: "Axes", series: Series, exponents: Sequence[float]) -> None:
@@ -115,7 +115,7 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
 
     columns = min(2, len(titles))
     rows = math.ceil(len(titles) / columns)
-    figure = new_figure(results, 0.3 + rows * 3.8)
+    figure = figure_of(results, 0.3 + rows * 3.8)
     grid = list(figure.subplots(rows, columns, squeeze=False).ravel())
     for axes in grid[len(titles) :]:
         axes.remove()
