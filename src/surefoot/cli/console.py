@@ -1,4 +1,5 @@
-"""What all commands share: exit codes, and how they print."""
+"""What all commands share: exit codes, and how they print. Labels, names of files and the like may come from anywhere:
+what cannot be printed of them is written out, and reaches no terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 import typer
 
 from surefoot.base.files import require_place
+from surefoot.base.text import printable_lines
 from surefoot.errors import InvalidSetting
 
 # docs/command.md says what they mean. A promise that was broken is a certificate that failed, seen from outside.
@@ -18,12 +20,12 @@ def say(text: str) -> None:
     """Print a paragraph, with line breaks between words at the width of the terminal."""
     from rich.console import Console
 
-    Console().print(text, highlight=False, markup=False)
+    Console().print(printable_lines(text), highlight=False, markup=False)
 
 
 def echo(text: str) -> None:
     """Print a line as it is."""
-    typer.echo(text)
+    typer.echo(printable_lines(text))
 
 
 def end_by_promises(broken: Sequence[str], told: str) -> None:
@@ -48,7 +50,7 @@ def at_terminal() -> bool:
 
 def warn(text: str) -> None:
     """Print a line on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(printable_lines(text), err=True)
 
 
 def echo_json(values: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surefoot.cli.console import INTERRUPTED, at_terminal, end_by_promises, say
+from surefoot.cli.console import INTERRUPTED, at_terminal, echo, echo_json, end_by_promises, say, warn
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def studies(
 
     if fields:
         for table, entries in TABLES.items():
-            typer.echo(HEADINGS[table])
+            echo(HEADINGS[table])
             for field, (_, meaning, default) in entries.items():
                 left_out = "" if default is None or default is REQUIRED else f" (default: {json.dumps(default)})"
                 must = " (required)" if default is REQUIRED else ""
@@ -55,21 +55,21 @@ def studies(
     if name is None and toml:
         raise InvalidSetting("Which study? For example: surefoot studies online --toml")
     if name is None and as_json:
-        typer.echo(json.dumps([study.as_json() for study in find_studies("all")], indent=2))
+        echo_json([study.as_json() for study in find_studies("all")])
         return
     if name is None:
         for group in ("paper", "ours", "theory"):
             for study in find_studies(group):
-                typer.echo(f"{study.name:20s} {study.title}")
-        typer.echo(f"\nGroups: {', '.join(GROUPS)}. Run one: surefoot run online --quick")
-        typer.echo("One of your own: surefoot studies online --toml > my.toml; change a line; surefoot run my.toml")
+                echo(f"{study.name:20s} {study.title}")
+        echo(f"\nGroups: {', '.join(GROUPS)}. Run one: surefoot run online --quick")
+        echo("One of your own: surefoot studies online --toml > my.toml; change a line; surefoot run my.toml")
         return
     if toml:
-        typer.echo(source(name), nl=False)
+        echo(source(name).removesuffix("\n"))
         return
     for study in find_studies(name):
         if as_json:
-            typer.echo(json.dumps(study.as_json(), indent=2))
+            echo_json(study.as_json())
             continue
         say(f"{study.name}: {study.title}. {study.question}")
         for kind in (study, study.made_quick()):
@@ -79,7 +79,7 @@ def studies(
                 f"{len(kind.scenarios)} x {len(kind.agents)} x {kind.trials}, "
                 f"up to {max(cell.episodes for cell in cells):,} episodes per run, delta = {kind.delta:g}"
             )
-        typer.echo("  cells: " + ", ".join(cell.id for cell in study.cells))
+        echo("  cells: " + ", ".join(cell.id for cell in study.cells))
 
 
 def run(
@@ -135,15 +135,15 @@ def run(
         except KeyboardInterrupt:
             done = len(folder.wanted()) - len(folder.missing())
             kept = f"{done} of {len(folder.wanted())} trials"
-            typer.echo(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.", err=True)
+            warn(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.")
             raise typer.Exit(INTERRUPTED) from None
         known[folder.path] = found = analyse(read_results(folder.path))
         broken += print_summary(found.results, found.rows)
-        typer.echo("")
+        echo("")
         for verdict in found.verdicts:
             say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
-        typer.echo("")
-    typer.echo(f"Results: {target}")
+        echo("")
+    echo(f"Results: {target}")
     if with_report:
         _write_report(target, target / REPORT, known)
     end_by_promises(broken, BROKEN)
@@ -160,16 +160,16 @@ def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
         total += seconds
         on = f" on {workers} worker{'' if workers == 1 else 's'}" if workers else " of work, which its workers share"
         long = f", {about(seconds)}{on} (an estimate; compiling and report come on top)" if expected.trials else ""
-        typer.echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
+        echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
     if len(folders) > 1:
-        typer.echo(f"In all {about(total)} (an estimate)")
+        echo(f"In all {about(total)} (an estimate)")
     if (
         total > ASK_ABOVE
         and not yes
         and at_terminal()
         and not typer.confirm("Run it? (Ctrl-C keeps what is finished, --resume goes on)")
     ):
-        typer.echo("Nothing was run.")
+        echo("Nothing was run.")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -223,7 +223,7 @@ def _progress(study: "Study") -> "Iterator[Tell]":
         tenth = max(1, progress.of // 10)
         if progress.done and (progress.done % tenth == 0 or progress.done == progress.of):
             left = _time_left(progress.seconds_left if progress.done < progress.of else None)
-            typer.echo(f"  {progress.done} of {progress.of} trials{left}", err=True)
+            warn(f"  {progress.done} of {progress.of} trials{left}")
 
     yield line
 
@@ -256,7 +256,7 @@ def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "li
     from surefoot.studies.run.store import read_results, study_folders
 
     everything = [known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)]
-    typer.echo(f"Report: {write_report(everything, out)}")
+    echo(f"Report: {write_report(everything, out)}")
     return everything
 
 
@@ -280,16 +280,16 @@ def results(
 
         question = sql or "SELECT * FROM summary"
         if save is not None:
-            typer.echo(f"Written: {save_answer(folders, question, save)}")
+            echo(f"Written: {save_answer(folders, question, save)}")
             return
         names, rows = answer(folders, question)
         if as_json:
-            typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
+            echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
         else:
             print_rows(names, rows)
         return
     everything = [read_results(one) for one in folders]
     if as_json:
-        typer.echo(json.dumps({one.study.name: summary(one) for one in everything}, indent=2))
+        echo_json({one.study.name: summary(one) for one in everything})
         return
     end_by_promises([line for one in everything for line in print_summary(one)], BROKEN)

@@ -94,7 +94,7 @@ def test_candidates_and_units_are_drawn_as_text(text, tmp_path):
 
 @pytest.mark.parametrize("text", ["one\ntwo", f"{ESC}red", "x" * 41, 3, None])
 def test_units_that_are_no_word_are_refused(text):
-    with pytest.raises(sf.InvalidModel, match="The name of the units is .*expected a word"):
+    with pytest.raises(sf.InvalidModel, match=r"The name of the units is .*expected a word"):
         sf.Units(0.0, 1.0, name=text)
-    with pytest.raises(sf.InvalidSetting, match="unit is .*expected a word"):
+    with pytest.raises(sf.InvalidSetting, match=r"unit is .*expected a word"):
         sf.Guard(floor=0.4, low=0.0, high=1.0, unit=text)

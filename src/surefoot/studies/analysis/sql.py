@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.base.files import replacing, require_place
 from surefoot.base.sql import quote_text
+from surefoot.base.text import printable
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.studies.analysis import summary
 from surefoot.studies.run.store import (
@@ -145,7 +146,7 @@ def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name, no_wrap=True)
+        table.add_column(_shown(name), no_wrap=True)
     for row in rows[:MOST_ROWS]:
         table.add_row(*map(_format_value, row))
     # As wide as it is: a number that is broken into two lines, or shortened, is another number.
@@ -158,4 +159,11 @@ def print_rows(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
 def _format_value(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else _shown(str(value))
+
+
+def _shown(text: str) -> str:
+    """Return a text as it is: its brackets are no markup, and nothing of it moves the cursor."""
+    from rich.markup import escape
+
+    return escape(printable(text))

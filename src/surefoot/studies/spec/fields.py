@@ -51,10 +51,11 @@ def format_value(value: object) -> str:
 
 
 def text(where: str, value: object) -> str:
-    """Read text that is not empty."""
-    if not isinstance(value, str) or not value.strip() or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+    """Read text that is not empty, and can be printed. Line breaks are spaces."""
+    words = " ".join(value.split()) if isinstance(value, str) else ""
+    if not words or not words.isprintable():
         raise InvalidStudy(f"{where} is {format_value(value)}, expected text.")
-    return " ".join(value.split())
+    return words
 
 
 def label(where: str, value: object) -> str:
