@@ -277,7 +277,7 @@ def test_a_plan_claims_no_more_than_its_returns_prove(floor):
 def test_a_declared_range_is_no_wider_than_what_is_possible():
     """A true, but far wider range overflowed 64 bits in the kernel: 599 of 600 episodes were below the floor."""
     world = sf.world("trap")
-    wide = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1), returns=sf.Returns(low=-3e6, high=3e300))
+    wide = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1), returns=sf.Returns(low=-3e6, high=3e99))
     computed = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1))
     assert wide.return_range == computed.return_range
     narrow = sf.EpsMix(world.problem, world.baseline, sf.Relative(0.1), returns=sf.Returns(low=0.0, high=0.5))

@@ -31,7 +31,7 @@ from surefoot.assurance.records import (
 )
 from surefoot.base.arrays import AnyArray
 from surefoot.base.count_lists import Entries
-from surefoot.base.files import require_place
+from surefoot.base.files import as_path, require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.listed import allowed
@@ -174,9 +174,10 @@ def synced(path: Path) -> None:
 
 def check_ledger(path: str | Path) -> Any:
     """Re-derive every plan of a ledger, of an agent or of a guard, with its separate verifier."""
+    file = as_path(path)
     try:
-        with Path(path).open("rb") as stream:
-            return verifier_for(path).verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
+        with file.open("rb") as stream:
+            return verifier_for(file).verify(iter(lambda: stream.readline(verifier.LONGEST + 1), b""))
     except OSError as reason:
         raise InvalidFile(f"{path} cannot be read: {reason.strerror}. Expected a ledger of plans.") from None
 

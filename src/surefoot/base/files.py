@@ -22,6 +22,7 @@ import numpy as np
 
 from surefoot.__about__ import __version__
 from surefoot.base.arrays import AnyArray
+from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting
 
 FORMAT = 1
@@ -40,10 +41,17 @@ HEADER = re.compile(  # as numpy writes it; only plain numbers, True or False, a
 DAMAGE = (OSError, EOFError, LookupError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error)
 
 
+def as_path(path: object) -> Path:
+    """Return the path that a file is named by, or raise an error if it is no name."""
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise InvalidFile(f"A file is named {told(path)}, expected a text such as 'run.npz', or a pathlib.Path.")
+    return Path(path)
+
+
 def followed(path: str | Path) -> Path:
     """Return the file that a name stands for. A link is followed: it stays when the file is written, and what stands
     beside the file (its lock, its journal) has one place, whichever name it is called by."""
-    target = Path(path)
+    target = as_path(path)
     if not target.is_symlink():
         return target
     with suppress(OSError, RuntimeError):  # RuntimeError: how Python 3.12 says that links lead in a circle
@@ -149,9 +157,10 @@ def read_arrays(
 @contextmanager
 def opened(path: str | Path, expected: str) -> Iterator[IO[bytes]]:
     """Open a file for reading. Folders are refused, and so are pipes and devices, which may never end."""
+    file = as_path(path)
     try:
-        regular = stat.S_ISREG(Path(path).stat().st_mode)
-        stream = Path(path).open("rb") if regular else None  # noqa: SIM115  (closed below)
+        regular = stat.S_ISREG(file.stat().st_mode)
+        stream = file.open("rb") if regular else None
     except FileNotFoundError:
         raise InvalidFile(f"{path} does not exist. Expected a surefoot file of {expected}.") from None
     except (OSError, ValueError):

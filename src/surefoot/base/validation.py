@@ -1,7 +1,7 @@
 """Checks that several packages share. They return a value or raise an error; they never repair anything."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from numbers import Real
@@ -26,7 +26,9 @@ FEW = 18
 MOST_DENSE = 2**28  # numbers of an array that somebody gives: two gigabytes, and it is copied
 LARGEST_ARRAY = 10**9  # numbers: 8 GB. More must be a typo, and is refused before memory is allocated
 LONGEST = 10**6  # steps in an episode; more must be a typo
-LONGEST_UNIT = 40
+LONGEST_UNIT, LONGEST_TOLD = 40, 200
+LARGEST_NUMBER, SMALLEST_RANGE = 1e100, 1e-100  # of what people give: neither sums nor quotients of these overflow
+LARGEST_INTEGER = 2**128  # any seed that numpy draws is below it
 SMALLEST_DELTA = 1e-200  # shares of a smaller delta would underflow in float64
 
 
@@ -41,8 +43,8 @@ def require_size(what: str, shape: Sequence[int], error: type[SurefootError]) ->
     if numbers > LARGEST_ARRAY:
         sizes = " x ".join(str(int(size)) for size in shape)
         raise error(
-            f"{what} would be {sizes} = {numbers:.3g} numbers, expected at most {LARGEST_ARRAY:.0e}. Choose smaller "
-            "sizes."
+            f"{what} would be {sizes} = {float(numbers):.3g} numbers, expected at most {LARGEST_ARRAY:.0e}. Choose "
+            "smaller sizes."
         )
 
 
@@ -127,38 +129,64 @@ def require_distributions(
         raise error(f"{place} sums to {found:.10g}, expected 1 within {tolerance:g}. Rows must be {meaning}.{nearly}")
 
 
+def told(value: object) -> str:
+    """Return what somebody gave, as a message says it: in one line, and not of any length."""
+    if isinstance(value, int | np.integer) and abs(int(value)) >= LARGEST_INTEGER:
+        return f"a number of {int(value).bit_length()} bits"
+    shown = str(int(value)) if isinstance(value, np.integer) else repr(value)
+    return shortened(" ".join(shown.split()), LONGEST_TOLD)
+
+
 def require_integer(name: str, value: object, low: int, error: type[SurefootError]) -> int:
     """Return an integer (of any integer type, but no bool) that is at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise error(f"{name} is {value!r}, expected an integer >= {low}.")
-    if value < low:
-        raise error(f"{name} is {int(value)}, expected an integer >= {low}.")
-    return int(value)
+    whole = int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else low - 1
+    if not low <= whole < LARGEST_INTEGER:
+        raise error(f"{name} is {told(value)}, expected an integer >= {low}.")
+    return whole
 
 
 def require_number(name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting) -> float:
-    """Return a real number as a float; text, bools, arrays, complex numbers and NaN are refused."""
+    """Return a real number as a float; text, bools, arrays, complex numbers and NaN are refused.
+
+    So is what is finite and so large that its sums would not be.
+    """
     number = math.nan
     if isinstance(value, int | np.integer | Real) and not isinstance(value, bool | np.bool_):
         with suppress(OverflowError):
             number = float(value)
     if math.isnan(number):
-        raise error(f"{name} is {value!r}, expected {meaning}.")
+        raise error(f"{name} is {told(value)}, expected {meaning}.")
+    if LARGEST_NUMBER < abs(number) < math.inf:
+        raise error(f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units.")
     return number
+
+
+def require_range(what: str, low: float, high: float, meaning: str, error: type[SurefootError]) -> None:
+    """Refuse two numbers unless low < high, both are finite, and they differ by what others can be divided by."""
+    if not -math.inf < low < high < math.inf:
+        raise error(f"{what} {low:g} to {high:g}, expected {meaning}.")
+    if high - low < SMALLEST_RANGE:
+        raise error(f"{what} {low:g} to {high:g}, expected a width of at least {SMALLEST_RANGE:g}: use smaller units.")
+
+
+def require_mapping(name: str, value: object, meaning: str) -> None:
+    """Refuse what is neither a dictionary nor None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidSetting(f"{name} is {told(value)}, expected {meaning}.")
 
 
 def require_unit(name: str, value: object, error: type[SurefootError]) -> str:
     """Return the word that stands behind every number, such as "EUR"; empty: there is none."""
     if not (isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_UNIT):
         meaning = f'a word such as "EUR", of at most {LONGEST_UNIT} characters that can be printed'
-        raise error(f"{name} is {shortened(repr(value), 2 * LONGEST_UNIT)}, expected {meaning}.")
+        raise error(f"{name} is {told(value)}, expected {meaning}.")
     return value
 
 
 def require_bool(name: str, value: object) -> bool:
     """Return True or False; other values, such as the text "true", are refused."""
     if not isinstance(value, bool | np.bool_):
-        raise InvalidSetting(f"{name} is {value!r}, expected True or False.")
+        raise InvalidSetting(f"{name} is {told(value)}, expected True or False.")
     return bool(value)
 
 

@@ -23,7 +23,16 @@ from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import as_floats, freeze, require_delta, require_integer, require_number, require_unit
+from surefoot.base.validation import (
+    as_floats,
+    freeze,
+    require_delta,
+    require_integer,
+    require_number,
+    require_range,
+    require_unit,
+    told,
+)
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidLog, InvalidSetting
 from surefoot.guard import comparison, evidence
 from surefoot.guard.comparison import RUNGS, UNSTAKED
@@ -33,6 +42,7 @@ from surefoot.guard.saved import read_state, write_state
 from surefoot.guard.state import OPEN, GuardState, PolicyRecord, Proved, Ticket
 
 BASELINE = "baseline"
+STAGES = "shares of the coin such as 0.01, or pairs such as (0.5, 200): a share, and settled episodes it needs"
 FOR_BASELINE, FOR_FIRST, FOR_OTHERS = 0.45, 0.40, 0.15  # shares of delta
 FOR_COMPARISON = 0.85  # of the first candidate with the baseline, which then needs no share of its own
 WITHDRAWAL = 0.1  # the probability that a candidate at or above the floor is ever withdrawn: it costs no delta
@@ -65,8 +75,7 @@ class Guard:
     def __post_init__(self) -> None:
         meaning = "the lowest and the highest return that is possible, low < high"
         low, high = (require_number(name, getattr(self, name), meaning) for name in ("low", "high"))
-        if not -math.inf < low < high < math.inf or not math.isfinite(high - low):
-            raise InvalidSetting(f"The range of returns is {low:g} to {high:g}, expected {meaning}.")
+        require_range("The range of returns is", low, high, meaning, InvalidSetting)
         freeze(self, low=low + 0.0, high=high + 0.0, delta=require_delta(self.delta))
         if isinstance(self.floor, Relative) and low < 0.0:
             raise InvalidSetting(
@@ -84,6 +93,8 @@ class Guard:
                 f"{high:g}: no policy could lose more."
             )
         require_unit("unit", self.unit, InvalidSetting)
+        if not isinstance(self.stages, Iterable):
+            raise InvalidSetting(f"stages is {told(self.stages)}, expected {STAGES}; () for none.")
         freeze(self, stages=tuple(_stage(stage) for stage in self.stages))
         shares = [share for share, _ in self.ladder]
         if sorted(set(shares)) != shares:
@@ -428,13 +439,18 @@ class Guard:
         return number
 
 
+def require_guard(guard: object) -> None:
+    """Refuse what is no guard."""
+    if not isinstance(guard, Guard):
+        raise InvalidSetting(f"guard is {told(guard)}, expected sf.Guard(floor, low, high).")
+
+
 def _stage(given: object) -> Stage:
     """Return a stage: a share of the coin, or a share with the number of settled episodes that it needs."""
     share, needed = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)
-    meaning = "shares of the coin such as 0.01, or pairs such as (0.5, 200): a share, and settled episodes it needs"
-    number = require_number("A stage", share, meaning)
+    number = require_number("A stage", share, STAGES)
     if not 0.0 < number <= 1.0:
-        raise InvalidSetting(f"A stage is {number:g}, expected {meaning}.")
+        raise InvalidSetting(f"A stage is {number:g}, expected {STAGES}.")
     least = require_integer("What a stage needs", needed, 0, InvalidSetting)
     return (number, least) if least else number
 
@@ -451,6 +467,8 @@ def _text(name: str, given: object, meaning: str) -> str:
 
 def _logged(logged: Iterable[float | None]) -> tuple[Floats, int]:
     """Return logged returns, and how many are missing."""
+    if not isinstance(logged, Iterable):
+        raise InvalidLog(f"logged is {told(logged)}, expected a list of returns, None where one is missing.")
     given = logged.tolist() if isinstance(logged, np.ndarray) else list(logged)
     known = [ret for ret in given if ret is not None]
     if any(isinstance(ret, float) and math.isnan(ret) for ret in known):

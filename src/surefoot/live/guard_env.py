@@ -17,10 +17,10 @@ from surefoot.assurance.watchdog import Alarm, Watch, Watchdog
 from surefoot.base.arrays import Ints
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
-from surefoot.base.validation import require_integer
+from surefoot.base.validation import require_integer, require_mapping
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.guard import Guard, GuardPlan, GuardState
-from surefoot.guard.guard import BASELINE
+from surefoot.guard.guard import BASELINE, require_guard
 from surefoot.guard.saved import ARRAYS, state_arrays, state_from
 from surefoot.guard.state import OPEN, Ticket
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm, tell_range_alarm
@@ -130,6 +130,8 @@ def guard_env(
         raise InvalidSetting("resume=True continues from a file. Say which with save=...")
     if watchdog is not None and not isinstance(watchdog, Watchdog):
         raise InvalidSetting(f"watchdog is {watchdog!r}, expected sf.Watchdog(alpha=0.01), or None.")
+    require_guard(guard)
+    require_mapping("fingerprints", fingerprints, "texts by policy, such as {'ppo': '1f3a'}")
     made = make(env)
     number = require_integer("episodes", episodes, 1, InvalidSetting)
     seed = require_integer("seed", seed, 0, InvalidSetting)

@@ -8,7 +8,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from surefoot.base.files import as_path
 from surefoot.base.text import printable, shortened
+from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.guard.forecast import RampForecast
 from surefoot.simulation.forecast import Waiting
@@ -39,7 +41,7 @@ LONGEST = 40  # characters of a name in a legend
 
 def require_target(path: str | Path) -> Path:
     """Return the path of a picture: its ending says what to write, and its folder is made if it does not exist."""
-    target = Path(path)
+    target = as_path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
     try:
@@ -94,6 +96,9 @@ def missing_letters_allowed() -> Iterator[None]:
 
 def heading(lines: Sequence[str], width: int) -> str:
     """Return what stands above a picture, in lines of at most `width` characters."""
+    for text in lines:
+        if not isinstance(text, str):
+            raise InvalidSetting(f"title is {told(text)}, expected a text.")
     given = (line for text in lines for line in text.splitlines())
     return "\n".join(line for text in given for line in wrap(printable(text), width))
 
@@ -110,7 +115,10 @@ def plot_returns(runs: Run | Sequence[Run], path: str | Path | None = None, titl
     All runs must be of one world and one floor. The promise of each is written below; if one of them is not certified,
     the title says so.
     """
-    return _drawn([("", [runs] if isinstance(runs, Run) else list(runs))], path, title)
+    several = [runs] if isinstance(runs, Run) else runs
+    if not isinstance(several, Sequence) or not all(isinstance(run, Run) for run in several):
+        raise InvalidSetting(f"Expected a run, or a list of runs, as sf.simulate returns them, found {told(runs)}.")
+    return _drawn([("", list(several))], path, title)
 
 
 def plot_sides(sides: Sequence[tuple[str, Sequence[Run]]], path: str | Path | None = None, title: str = "") -> "Figure":

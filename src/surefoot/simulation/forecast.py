@@ -36,7 +36,7 @@ from surefoot.task.problem import Problem
 from surefoot.task.transitions import MOST_IN_A_TABLE, Lists, Shape, as_floats, none_yet
 from surefoot.task.units import Rescaled
 from surefoot.worlds.exact import occupancy, value_of
-from surefoot.worlds.tabular_mdp import TabularMDP
+from surefoot.worlds.tabular_mdp import TabularMDP, require_world
 
 MOST = 10**10  # episodes: later is "practically never"
 KAPPA = "how far the baseline is above the floor, in the units of the rewards, > 0"
@@ -155,6 +155,7 @@ def forecast(
             "These counts hold no episode, so they suggest no world. Give kappa=..., a guess, instead."
         )
     if world is not None:
+        require_world(world)
         check_same_problem(world, agent)
         model, grounds = world, "in this world"
     elif counts is not None:

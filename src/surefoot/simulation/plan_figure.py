@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.plan import Plan
 from surefoot.base.arrays import Bools, Floats, Ints
-from surefoot.base.validation import at_least
+from surefoot.base.validation import at_least, told
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS, finished, heading, new_figure, require_target
 from surefoot.task.counts import Counts
@@ -58,6 +58,8 @@ def plot_plan(
     mine = _agent_of(plan, agent)
     problem = mine.problem
     seen = counts if counts is not None else getattr(plan.grounds, "counts", None)
+    if seen is not None and not isinstance(seen, Counts):
+        raise InvalidSetting(f"counts is {told(seen)}, expected the counts that the plan was made from.")
     pi = plan.policy
     if isinstance(pi, EpisodicMixture):
         pi = pi.second if pi.rho > 0.0 else pi.first

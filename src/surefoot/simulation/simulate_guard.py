@@ -21,13 +21,15 @@ from surefoot.base.validation import (
     require_distributions,
     require_finite,
     require_integer,
+    require_mapping,
     require_size,
+    told,
 )
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.guard import Guard, GuardState
 from surefoot.guard.comparison import ladder, zero_of
 from surefoot.guard.evidence import code_of, log_inverse
-from surefoot.guard.guard import BASELINE, BELOW
+from surefoot.guard.guard import BASELINE, BELOW, require_guard
 from surefoot.guard.state import Columns, PolicyRecord, Proved, Tickets
 from surefoot.numerics import kernels
 
@@ -152,9 +154,14 @@ def simulate_guard(
     `guard.next_plan` says; each episode draws three uniform numbers: the coin, the return, and whether it is lost.
     """
     started = time.perf_counter()
+    require_guard(guard)
+    require_mapping("admitted", admitted, "the episodes by candidate, such as {'ppo': 100}")
     laws = {BASELINE: baseline, **(candidates if isinstance(candidates, Mapping) else {"candidate": candidates})}
     N = require_integer("episodes", episodes, 1, InvalidSetting)
     require_size("The tickets", (N, 8), InvalidSetting)
+    for name, law in laws.items():
+        if not isinstance(law, Outcomes):
+            raise InvalidSetting(f"{name} is {told(law)}, expected sf.Outcomes(returns, probabilities).")
     before = [0, *(require_integer("admitted", (admitted or {}).get(name, 0), 0, InvalidSetting) for name in laws)][1:]
     if before != sorted(before) or before[0] or set(admitted or {}) - set(list(laws)[1:]):
         raise InvalidSetting("admitted must name candidates, in the order in which they are given.")
@@ -163,7 +170,8 @@ def simulate_guard(
     truth = _laws(guard, list(laws.values()), rule)
     if not rule.relative and truth.value[0] < truth.floor:
         warnings.warn("The baseline is below the floor: the premise of the promise is false.", FloorAboveBaseline, 2)
-    past = _drawn(baseline, require_integer("logged", logged, 0, InvalidSetting), rng)
+    require_size("The logged returns", (require_integer("logged", logged, 0, InvalidSetting),), InvalidSetting)
+    past = _drawn(baseline, logged, rng)
     begun = guard.begin(logged=past, run=f"simulated, seed {seed}")
     P, rows = len(laws), len(laws) * (1000 + 260 * math.ceil(math.log(N + 2)))
     tickets = kernels.empty_tickets(N, P)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import (
+    LARGEST_NUMBER,
     NEARLY,
     FrozenRecord,
     as_floats,
@@ -31,7 +32,6 @@ ROUNDED = (
     " These nearly are: were they computed in float32? Cast to float64 and divide each row by its sum, which is what "
     "sf.normalise(policy) does."
 )
-LARGEST_VALUE = 1e100  # of Q in boltzmann and greedy: differences stay finite
 
 
 def check_policy(policy: ArrayLike, problem: Problem | None = None, name: str = "policy") -> Floats:
@@ -184,9 +184,9 @@ def _values(Q: ArrayLike) -> Floats:
     if q.ndim != 3 or 0 in q.shape:
         raise InvalidPolicy(f"Q has shape {q.shape}, expected (H, S, A). `solve(world).Q` has it.")
     require_finite("Q", q, InvalidPolicy)
-    if np.abs(q).max() > LARGEST_VALUE:
+    if np.abs(q).max() > LARGEST_NUMBER:
         raise InvalidPolicy(
-            f"Q has entries as large as {np.abs(q).max():g}: no values of episodes. Expected at most 1e100."
+            f"Q has entries as large as {np.abs(q).max():g}: no values of episodes, expected at most 1e100."
         )
     return q
 

@@ -16,6 +16,7 @@ from surefoot.base.validation import (
     require_finite,
     require_integer,
     require_number,
+    require_range,
     require_unit,
     where,
 )
@@ -39,8 +40,7 @@ class Units:
 
     def __post_init__(self) -> None:
         low, high = (require_number("units", x, "two numbers, low < high", InvalidModel) for x in (self.low, self.high))
-        if not -math.inf < low < high < math.inf:
-            raise InvalidModel(f"units are ({low:g}, {high:g}), expected the lowest and the highest reward of a step.")
+        require_range("units are", low, high, "the lowest and the highest reward of a step", InvalidModel)
         require_unit("The name of the units", self.name, InvalidModel)
         low, high = low + 0.0, high + 0.0  # -0.0 is 0
         freeze(self, low=low, high=high, steps=require_integer("steps", self.steps, 0, InvalidModel))

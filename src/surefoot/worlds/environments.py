@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
-from surefoot.base.validation import require_integer
+from surefoot.base.validation import require_integer, told
 from surefoot.errors import InvalidModel
 
 Env = gymnasium.Env[Any, Any]
@@ -85,6 +85,8 @@ class FlatDiscrete(gymnasium.ObservationWrapper[Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         """Wrap this environment."""
+        if not isinstance(env, gymnasium.Env):
+            raise InvalidModel(f"env is {told(env)}, expected an environment, as gymnasium.make returns it.")
         super().__init__(env)
         self._parts = list(_sizes(env.observation_space))
         n = math.prod(size for _, size in self._parts)

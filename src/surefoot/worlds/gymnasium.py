@@ -24,7 +24,7 @@ from surefoot.base.validation import as_floats, require_finite, require_integer,
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
 from surefoot.task.names import Name
 from surefoot.task.policy import draw
-from surefoot.task.problem import Problem
+from surefoot.task.problem import Problem, require_problem
 from surefoot.task.sameness import arrays_of
 from surefoot.task.transitions import MOST_IN_A_TABLE
 from surefoot.task.units import Rescaled, Units
@@ -204,6 +204,7 @@ def embed_policy(problem: Problem, rule: ArrayLike) -> Floats:
     rule is (n, A) or (horizon, n, A). In the added states (absorbing state, common start) actions do not matter: they
     are uniform.
     """
+    require_problem(problem)
     given = as_floats("rule", rule, InvalidPolicy)
     n = given.shape[-2] if given.ndim in (2, 3) else -1
     extra = problem.S - n - 1  # 1 with a common start, 0 without

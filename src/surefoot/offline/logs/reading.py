@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.base.sql import quote_name, quote_text
-from surefoot.base.validation import require_integer
+from surefoot.base.validation import require_integer, require_mapping
 from surefoot.errors import InvalidLog, InvalidSetting
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ def _reader(file: str) -> str:
 
 def column_names(columns: Mapping[str, str] | None) -> dict[str, str]:
     """Return the name of each of our columns in the log."""
+    require_mapping("columns", columns, "the names in the log by ours, such as {'state': 'segment'}")
     given = dict(columns or {})
     strange = [name for name in given if name not in (*COLUMNS, *FLAGS)]
     if strange:

@@ -1,0 +1,151 @@
+"""Whatever somebody gives for an argument of a public name: it is taken, or refused in words."""
+
+import inspect
+import itertools
+from contextlib import suppress
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+
+ODD = (None, float("nan"), float("inf"), -float("inf"), -1, "", [], {}, object(), True, 1j, [[1], [1, 2]])
+ODD = (*ODD, 9e307, -9e307, 1.7e308, 5e-324, 1e30)
+HUGE = (2**63, 10**400)
+ENDLESS = ("learn", "guard_env", "simulate_guard", "simulate")  # so many episodes would be played
+
+
+class Coin(gymnasium.Env):
+    """One step, which pays `pay`."""
+
+    observation_space, action_space = Discrete(1), Discrete(2)
+
+    def __init__(self, pay=0.5):
+        self.pay = pay
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 0, self.pay, True, False, {}
+
+
+WORLD = sf.world("trap")
+PROBLEM, BASELINE = WORLD.problem, WORLD.baseline
+LIVE = sf.from_gymnasium(Coin(), horizon=1, reward_range=(0, 1), start=0)
+AGENT = sf.EpsMix(PROBLEM, BASELINE, floor=0.1)
+LEARNER = sf.EpsMix(LIVE, sf.uniform(1, LIVE.S, 2), floor=0.1)
+GUARD = sf.Guard(floor=0.4, low=0.0, high=1.0)
+FLOOR = {"problem": PROBLEM, "baseline": BASELINE, "floor": 0.1}
+RUN = {"episodes": 3, "seed": 0}
+ACTS = {"baseline": lambda _: 0, "candidate": lambda _: 1}
+CALLS = {
+    "Guard": (sf.Guard, {"floor": 0.4, "low": 0.0, "high": 1.0}),
+    "StepMix": (sf.StepMix, FLOOR),
+    "EpsMix": (sf.EpsMix, FLOOR),
+    "StepNoMix": (sf.StepNoMix, FLOOR),
+    "BPIUCBVI": (sf.BPIUCBVI, {"problem": PROBLEM}),
+    "UCBVI": (sf.UCBVI, {"problem": PROBLEM, "episodes": 5}),
+    "ConservativeUCBVI": (sf.ConservativeUCBVI, {**FLOOR, "baseline_value": 0.5}),
+    "Problem": (sf.Problem, {"r": np.zeros((2, 2)), "H": 2}),
+    "TabularMDP": (sf.TabularMDP, {"P": np.full((2, 2, 2), 0.5), "r": np.zeros((2, 2)), "H": 2}),
+    "Units": (sf.Units, {"low": 0.0, "high": 1.0}),
+    "Outcomes": (sf.Outcomes, {"returns": [0.5], "probabilities": [1.0]}),
+    "Below": (sf.Below, {"amount": 1.0}),
+    "Relative": (sf.Relative, {"max_loss": 0.1}),
+    "Learner": (sf.Learner, {"agent": LEARNER, "seed": 0}),
+    "learn": (sf.learn, {"env": Coin(), "agent": LEARNER, **RUN}),
+    "simulate": (sf.simulate, {"world": WORLD, "agent": AGENT, **RUN}),
+    "guard_env": (sf.guard_env, {"env": Coin(), "guard": GUARD, **ACTS, **RUN}),
+    "simulate_guard": (
+        sf.simulate_guard,
+        {"guard": GUARD, "baseline": sf.Outcomes([0.5], [1.0]), "candidates": sf.Outcomes([0.6], [1.0]), **RUN},
+    ),
+    "from_gymnasium": (sf.from_gymnasium, {"env": Coin(), "horizon": 1, "reward_range": (0, 1), "start": 0}),
+    "embed_policy": (sf.embed_policy, {"problem": LIVE, "rule": np.full((1, 2), 0.5)}),
+    "FlatDiscrete": (sf.FlatDiscrete, {"env": Coin()}),
+    "random_mdp": (sf.random_mdp, {"S": 2, "A": 2, "H": 2, "seed": 0}),
+    "forecast": (sf.forecast, {"agent": AGENT, "world": WORLD}),
+    "count_log": (sf.count_log, {"paths": "there is no such log.csv"}),
+    "plot_plan": (sf.plot_plan, {"plan": AGENT.plan(sf.Counts.zeros(PROBLEM))}),
+    "plot_run": (sf.plot_run, {"run": sf.simulate(WORLD, AGENT, 3, 0)}),
+    "plot_returns": (sf.plot_returns, {"runs": sf.simulate(WORLD, AGENT, 3, 0)}),
+    "save_policy": (sf.save_policy, {"path": "", "policy": BASELINE}),
+    "load_policy": (sf.load_policy, {"path": ""}),
+    "check_ledger": (sf.check_ledger, {"path": ""}),
+    "Ledger": (sf.Ledger, {"path": "", "agent": AGENT}),
+    "load_learner": (sf.load_learner, {"path": "", "agent": LEARNER}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_an_odd_argument_is_taken_or_refused_in_words(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call, given = CALLS[name]
+    parameters = [p for p in inspect.signature(call).parameters.values() if p.kind != p.VAR_KEYWORD]
+    call_with(call, given)  # nothing else is wrong
+    raised = {}
+    for parameter in parameters:
+        endless = parameter.name == "episodes" and name in ENDLESS
+        for odd in ODD if endless else (*ODD, *HUGE):
+            try:
+                call_with(call, {**given, parameter.name: odd})
+            except sf.SurefootError as refusal:
+                assert len(str(refusal)) < 900
+            except Exception as error:  # the test lists all of them
+                raised.setdefault(parameter.name, []).append((type(odd), error))
+    assert raised == {}
+
+
+def call_with(call, given):
+    """Call it; a file that is not there is refused, and that is fine."""
+    with suppress(sf.InvalidFile, sf.InvalidLog):
+        call(**given)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_range_overflows_wherever_it_is_used():
+    """What is accepted is used, too: none of it overflows later."""
+    ends = (9e307, -9e307, 1.7e308, 5e-324, 1e100, -1e100, 0.0, 1.0, 1e-99)
+    accepted = 0
+    for low, high in itertools.permutations(ends, 2):
+        try:
+            units = sf.Units(low, high)
+        except sf.InvalidModel:
+            continue
+        rewards = np.array([[low, high], [low, high]])
+        world = sf.TabularMDP(np.full((2, 2, 2), 0.5), rewards, H=2, units=units)
+        for floor in (*ends, sf.Below(1.0), sf.Below(1e100)):
+            try:
+                agent = sf.EpsMix(world.problem, np.full((2, 2, 2), 0.5), floor)
+            except sf.SurefootError:
+                continue
+            accepted += 1
+            run = sf.simulate(world, agent, 3, seed=0)
+            assert repr(run) and agent.plan(run.counts).explain()
+    assert accepted > 50
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: sf.Guard(floor=0.4, low=0.0, high=1.0, stages=None),
+            r"stages is None, expected shares .*; \(\) for none",
+        ),
+        (lambda: sf.Units(-9e307, 9e307), r"units is -9e\+307, expected at most 1e\+100: count it in larger units"),
+        (lambda: sf.Units(0.0, 5e-324), "units are 0 to 4.94066e-324, expected a width of at least 1e-100"),
+        (lambda: sf.Guard(floor=0.0, low=-9e307, high=9e307), r"low is -9e\+307, expected at most 1e\+100"),
+        (lambda: sf.StepMix(PROBLEM, BASELINE, 9e307), r"floor is 9e\+307, expected at most 1e\+100"),
+        (lambda: sf.guard_env(Coin(), None, **ACTS, **RUN), r"guard is None, expected sf\.Guard"),
+        (lambda: sf.load_policy(None), "A file is named None, expected a text"),
+        (lambda: sf.UCBVI(PROBLEM, episodes=10**5000), "episodes is a number of 16610 bits, expected an integer >= 1"),
+    ],
+)
+def test_a_refusal_says_what_was_expected(make, words):
+    with pytest.raises(sf.SurefootError, match=words):
+        make()
