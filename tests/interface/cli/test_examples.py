@@ -15,7 +15,7 @@ PRINTED = {  # a part of what each must say: what its reader came for
     "log_to_learner": "0 violations",
     "messy_csv": "certified to be worth",
     "own_arrays": "0 of 20,000 episodes were below the floor",
-    "own_environment": "EUR",
+    "own_environment": "In all: +",  # euros, beside the baseline's
     "own_study": "CERTIFIED",
 }
 
