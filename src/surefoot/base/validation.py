@@ -146,18 +146,21 @@ def require_integer(name: str, value: object, low: int, error: type[SurefootErro
 
 
 def require_number(name: str, value: object, meaning: str, error: type[SurefootError] = InvalidSetting) -> float:
-    """Return a real number as a float; text, bools, arrays, complex numbers and NaN are refused.
+    """Return a real number that somebody chose. What is finite and so large that its sums would not be is refused."""
+    number = as_number(name, value, meaning, error)
+    if LARGEST_NUMBER < abs(number) < math.inf:
+        raise error(f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units.")
+    return number
 
-    So is what is finite and so large that its sums would not be.
-    """
+
+def as_number(name: str, value: object, meaning: str, error: type[SurefootError]) -> float:
+    """Return a real number of any size, such as one that was observed; text, bools, arrays and NaN are refused."""
     number = math.nan
     if isinstance(value, int | np.integer | Real) and not isinstance(value, bool | np.bool_):
         with suppress(OverflowError):
             number = float(value)
     if math.isnan(number):
         raise error(f"{name} is {told(value)}, expected {meaning}.")
-    if LARGEST_NUMBER < abs(number) < math.inf:
-        raise error(f"{name} is {number:g}, expected at most {LARGEST_NUMBER:g}: count it in larger units.")
     return number
 
 

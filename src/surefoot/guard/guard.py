@@ -25,6 +25,7 @@ from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import (
     as_floats,
+    as_number,
     freeze,
     require_delta,
     require_integer,
@@ -308,7 +309,7 @@ class Guard:
         self._require_mine(state)
         number = self._number(state, ticket)
         p, code, before = state.tickets.row(number)
-        value = require_number(
+        value = as_number(
             f"The return of ticket {number}", ret, "a number in the declared range. It stays open", InvalidEpisode
         )
         if code != OPEN:

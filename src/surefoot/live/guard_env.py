@@ -17,7 +17,7 @@ from surefoot.assurance.watchdog import Alarm, Watch, Watchdog
 from surefoot.base.arrays import Ints
 from surefoot.base.files import read_arrays, require_place, write_arrays
 from surefoot.base.progress import ctrl_c, progress_bar
-from surefoot.base.validation import require_integer, require_mapping
+from surefoot.base.validation import require_integer, require_mapping, told
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidPolicy, InvalidSetting
 from surefoot.guard import Guard, GuardPlan, GuardState
 from surefoot.guard.guard import BASELINE, require_guard
@@ -300,7 +300,10 @@ class Actor:
         while not over:
             action = self._action(observation)
             observation, reward, terminated, truncated, _ = env.step(action)
-            paid += float(reward)
+            try:
+                paid += float(reward)
+            except (TypeError, ValueError):
+                raise InvalidEpisode(f"The environment paid {told(reward)}, expected a number.") from None
             over = bool(terminated) or bool(truncated)
         return paid
 

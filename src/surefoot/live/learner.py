@@ -17,7 +17,7 @@ from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import either, require_integer, require_number
+from surefoot.base.validation import as_number, either, require_integer
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
 from surefoot.live.early_ends import paid_after_end
@@ -331,7 +331,7 @@ class Learner:
             units = problem.units
             meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
             lost = isinstance(reward, float | np.floating) and not np.isfinite(reward)
-            if lost or not units.admits(require_number("The reward", reward, meaning, InvalidEpisode)):
+            if lost or not units.admits(as_number("The reward", reward, meaning, InvalidEpisode)):
                 self._mark()
                 self._replaced = self._reward_unknown()
                 raise InvalidEpisode(

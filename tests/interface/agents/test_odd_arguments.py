@@ -149,3 +149,27 @@ def test_no_range_overflows_wherever_it_is_used():
 def test_a_refusal_says_what_was_expected(make, words):
     with pytest.raises(sf.SurefootError, match=words):
         make()
+
+
+@pytest.mark.parametrize("size", [1.5, 9e307])
+def test_what_was_observed_is_judged_by_its_range_however_large_it_is(size):
+    """A setting may be refused and given anew; an episode that is left out because of its reward proves nothing."""
+    learner = sf.Learner(LEARNER, seed=0, absorbing_state=1)
+    learner.begin()
+    learner.act(0)
+    with pytest.raises(sf.InvalidEpisode, match="outside the declared range"):
+        learner.observe(0, size, terminated=True)
+    assert learner.counts.refused == 1
+    state, ticket = GUARD.draw(GUARD.begin(), GUARD.plan(GUARD.begin()), np.random.default_rng(0))
+    assert "the premise is false" in GUARD.settle(state, ticket, -size).alarm
+    with pytest.raises(sf.InvalidEpisode, match="above the declared range"):
+        GUARD.settle(state, ticket, size)
+
+
+@pytest.mark.parametrize("paid", [None, "much", [0.5, 0.5]])
+def test_an_environment_that_pays_no_number_ends_a_guarded_run_in_words(paid, tmp_path):
+    with pytest.raises(sf.InvalidEpisode, match=r"The environment paid .*, expected a number"):
+        sf.guard_env(Coin(paid), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz")
+    run = sf.guard_env(Coin(), GUARD, **ACTS, **RUN, save=tmp_path / "run.npz", resume=True)
+    assert run.state.tickets.n == 3 and sum(run.played.values()) == 3
+    assert np.isnan(run.state.tickets.columns.ret).sum() == 1  # the ticket of that episode stays open
