@@ -63,17 +63,34 @@ def followed(path: str | Path) -> Path:
 
 def require_place(path: str | Path) -> Path:
     """Return the file to write, or raise an error if none can be written there."""
-    target = followed(path)
-    if not target.name or target.is_dir():
-        raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
-    if not target.parent.is_dir():
-        raise InvalidFile(f"{target} cannot be written: the folder {target.parent} does not exist. Create it first.")
+    with system_errors_told(path):
+        target = followed(path)
+        if not target.name or target.is_dir():
+            raise InvalidFile(f"{target} is a folder, expected the name of a file to write.")
+        if not target.parent.is_dir():
+            raise InvalidFile(
+                f"{target} cannot be written: the folder {target.parent} does not exist. Create it first."
+            )
+        if target.exists() and not target.is_file():  # it would be replaced by a file, for all who use it
+            raise InvalidFile(f"{target} is a device or a pipe, expected the name of a file to write.")
     return target
+
+
+@contextmanager
+def system_errors_told(path: object) -> Iterator[None]:
+    """Turn what the system says of a file that cannot be written into a refusal that says which."""
+    try:
+        yield
+    except OSError as reason:
+        raise InvalidFile(
+            f"{told(str(path))} cannot be written: {reason.strerror or reason}. Choose another place."
+        ) from None
 
 
 def write_whole(path: str | Path, write: Callable[[IO[bytes]], None]) -> None:
     """Write to a file beside `path` and rename it: a reader sees the old file or the new one, never half of one."""
-    with replacing(require_place(path)) as partial, partial.open("wb") as stream:
+    target = require_place(path)
+    with system_errors_told(path), replacing(target) as partial, partial.open("wb") as stream:
         write(stream)
 
 

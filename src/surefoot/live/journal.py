@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from surefoot.base.files import strict_json, sync_folder
+from surefoot.base.files import strict_json, sync_folder, system_errors_told
 from surefoot.errors import InvalidFile
 
 if sys.platform == "win32":
@@ -34,7 +34,9 @@ def only_writer(path: Path | None) -> Iterator[None]:
         yield
         return
     beside = path.with_name(f"{path.name}.lock")
-    with beside.open("ab") as stream:
+    with system_errors_told(path):
+        opened = beside.open("ab")
+    with opened as stream:
         if not _locked(stream, beside):
             raise InvalidFile(
                 f"{path} is being written by another process. One process at a time goes on with a run: wait for it."

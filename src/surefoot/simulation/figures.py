@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from surefoot.base.files import as_path
+from surefoot.base.files import as_path, system_errors_told
 from surefoot.base.text import printable, shortened
 from surefoot.base.validation import told
 from surefoot.errors import InvalidFile, InvalidSetting
@@ -44,12 +44,10 @@ def require_target(path: str | Path) -> Path:
     target = as_path(path)
     if target.suffix.lower() not in FORMATS:
         raise InvalidSetting(f"{target} ends in {target.suffix or 'nothing'!r}, expected one of {', '.join(FORMATS)}.")
-    try:
+    with system_errors_told(path):
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as reason:
-        raise InvalidFile(f"{target} cannot be written ({reason.strerror}). Choose another folder.") from None
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidFile(f"{target} cannot be written: no permission. Choose another folder.")
+        if target.is_dir() or not os.access(target.parent, os.W_OK):
+            raise InvalidFile(f"{target} cannot be written: no permission. Choose another folder.")
     return target
 
 
@@ -81,7 +79,7 @@ def finished(figure: "Figure", target: Path | None = None) -> "Figure":
         if isinstance(text, Text) and text not in formulas:
             text.set_parse_math(False)
     if target is not None:
-        with missing_letters_allowed():
+        with missing_letters_allowed(), system_errors_told(target):
             figure.savefig(target)
     return figure
 

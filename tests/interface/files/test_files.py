@@ -1,5 +1,8 @@
 """Counts and policies survive a round trip; what is not theirs is refused; reading never runs anything."""
 
+import os
+import stat
+
 import numpy as np
 import pytest
 
@@ -104,3 +107,28 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     with pytest.raises(sf.InvalidPolicy):
         sf.save_policy(path, np.full((1, 2, 2), 0.4))
     assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_or_a_device_is_never_replaced_by_a_file(tmp_path):
+    """Whoever may write there would take it away from all others: of a device such as /dev/null, too."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(sf.InvalidFile, match="is a device or a pipe, expected the name of a file"):
+            sf.save_policy(tmp_path / name, sf.uniform(1, 1, 1))
+        assert stat.S_ISFIFO((tmp_path / name).stat().st_mode)
+
+
+def test_what_the_system_refuses_is_refused_in_words(tmp_path):
+    world = sf.world("trap")
+    agent = sf.EpsMix(world.problem, world.baseline, 0.1)
+    long = tmp_path / ("a" * 300)
+    for write in (
+        lambda: sf.save_policy(long, sf.uniform(1, 1, 1)),
+        lambda: sf.plot_run(sf.simulate(world, agent, 3, 0), long.with_suffix(".png")),
+        lambda: sf.Ledger(long, agent),
+        lambda: sf.learn("surefoot.worlds.gymnasium:Trap-v0", agent, 3, seed=0, save=long),
+    ):
+        with pytest.raises(sf.InvalidFile, match="cannot be written: File name too long"):
+            write()
