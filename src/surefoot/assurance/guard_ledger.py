@@ -77,7 +77,7 @@ class GuardLedger:
         """Append this plan, unless the coin is shared out as before."""
         if self._closed:
             raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
-        if plan.guard.fingerprint != self.guard.fingerprint:
+        if not isinstance(plan, GuardPlan) or plan.guard.fingerprint != self.guard.fingerprint:
             raise InvalidSetting("This plan was not made by the guard of the ledger. Start a ledger for each guard.")
         if self._last.state is None:
             begun = _begun(plan.state)

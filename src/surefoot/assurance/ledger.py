@@ -97,7 +97,7 @@ class Ledger:
         """Append this plan. The same plan from the same counts is not written twice."""
         if self._closed:
             raise InvalidSetting(f"The ledger {self.path} is closed. Start another one.")
-        grounds = plan.grounds
+        grounds = plan.grounds if isinstance(plan, Plan) else None
         if not isinstance(grounds, SpliceGrounds) or grounds.agent is not self.agent:
             raise InvalidSetting("This plan was not made by the agent of the ledger. Start a ledger for each agent.")
         if self.agent.returns is None and grounds.counts.return_weights.any():

@@ -28,6 +28,10 @@ def save_learner(learner: Learner, path: str | Path) -> None:
     The file is written whole or not at all, and what it says of the ledger is on disk before: after a crash at any
     moment the last file that was written, and the ledger, go on together.
     """
+    if not isinstance(learner, Learner):
+        raise InvalidSetting(
+            f"Expected a learner, as sf.Learner(agent, seed) makes it, found {type(learner).__name__}."
+        )
     if learner.under_way:
         raise InvalidEpisode("An episode is under way: nothing was saved. Call end() or abandon() first.")
     given, after_end = learner.ends
