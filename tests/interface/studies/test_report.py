@@ -314,10 +314,13 @@ def test_missing_trials_and_quick_sizes_are_said(results):
     both = verdict_of(page([fewer, replace(results, study=replace(results.study, name="whole"))]))
     assert "tiny: incomplete: 16 of 18 trials" in both
     quick = replace(results, study=results.study.made_quick())
-    assert "quick: plans in blocks, so that moments are known to 1 % only; 3 trials" in verdict_of(page([quick]))
+    assert "quick: 3 trials." in verdict_of(page([quick]))
+    blocks = "plans in blocks of {} of the episodes so far: a moment is known to {} only"
+    assert blocks.format("1 %", "1 %") in verdict_of(page([quick]))
+    assert blocks.format("5 %", "5 %") in verdict_of(page([results]))  # in full as well
     agents = tuple(replace(one, replan=None) for one in quick.study.agents)
     every = replace(quick, study=replace(quick.study, replan="every episode", agents=agents))
-    assert "quick: 3 trials" in verdict_of(page([every]))
+    assert "plans in blocks" not in verdict_of(page([every]))
 
 
 def test_a_page_can_be_made_before_there_is_a_trial(results):
@@ -690,6 +693,49 @@ def test_agents_are_compared_trial_by_trial(results):
     uneven = page([replace(results, study=replace(results.study, agents=longer))])
     assert "StepMix against BPI-UCBVI" not in uneven
     assert "StepMix against Budget-Exploration" in uneven
+
+
+def small_below(text, row, where):
+    """The small letters in the cells of a row of the table with this caption."""
+    table = next(table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if where in table)
+    line = next(line for line in re.findall("<tr>.*?</tr>", table, re.DOTALL) if f">{row}" in line)
+    return [re.findall("<small>(.*?)</small>", cell) for cell in re.findall("<td.*?</td>", line)]
+
+
+def test_an_interval_of_no_width_is_said_to_be_none(results):
+    """Where all trials leave at the end of the same block that is said. Controls: plans before every episode, and a
+    moment so early that a block is one episode."""
+    cell, other = "trap/stepmix", "trap/budget"
+    same = one_scenario(results)
+    for i in range(3):
+        same = changed(same, cell, i, regret=50.0, off_baseline=400, first_optimistic=15)
+        same = changed(same, other, i, regret=40.0, off_baseline=100)
+
+    def shown(given):
+        text = page([given]).replace("\u00a0", " ")
+        return small_below(text, "StepMix", "The results of"), small_below(text, "StepMix against B", "Agents side")
+
+    blocks = "plans in blocks of 5 %"
+    cells, compared = shown(same)
+    assert cells[2][0] == f"the same in all 3 trials: {blocks}"
+    assert cells[4] == [f"the same in 3 trials: {blocks}"]
+    assert cells[5] == []  # 5 % of 15 episodes are less than one
+    assert compared[0] == compared[2] == [f"the same in all 3 trials: {blocks}"]
+    agents = tuple(replace(one, replan="every episode") for one in same.study.agents)
+    cells, compared = shown(replace(same, study=replace(same.study, agents=agents)))
+    assert cells[2][0] == "the same in all 3 trials"
+    assert cells[4] == []
+    assert compared[0] == compared[2] == ["the same in all 3 trials"]
+    apart = changed(same, cell, 0, regret=51.0, off_baseline=420)
+    cells, compared = shown(apart)
+    assert cells[2][0] == "48.9 to 51.77"  # 50 1/3 +- 4.303 / 3
+    assert cells[4] == ["400 to 420"]
+    assert " to " in compared[0][0]
+    assert blocks not in str(cells + compared)
+    assert cells[3][0] != "the same to these digits"
+    for i in range(3):
+        apart = changed(apart, cell, i, mean_value=0.6 + 1e-9 * i)
+    assert shown(apart)[0][3][0] == "the same to these digits"
 
 
 def test_the_study_can_be_read_back_from_the_page():

@@ -1,7 +1,7 @@
 """Statistics of few trials: intervals for means, exact bounds for shares, and agents compared trial by trial."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -160,6 +160,16 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
     fewer, decided = min(wins, losses), wins + losses
     p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(fewer, decided, 0.5)))  # both sides of a fair coin count
     return Paired(difference, wins, losses, len(one) - decided, p)
+
+
+def span_in_words(known: Interval, show: Callable[[float], str], why_equal: str = "") -> str:
+    """Return the ends of an interval. One of no width is none: all trials are equal, and why is said if it is known."""
+    if known.n == 1:
+        return "one trial: no interval"
+    if known.low == known.high:
+        return f"the same in all {known.n} trials{why_equal}"
+    low, high = show(known.low), show(known.high)
+    return f"{low} to {high}" if low != high else "the same to these digits"
 
 
 def summarise_optional(values: Sequence[int | None]) -> tuple[float | None, int]:

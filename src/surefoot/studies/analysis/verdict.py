@@ -173,9 +173,14 @@ def _caveats(results: Results, rows: Rows) -> list[str]:
     if there < wanted:
         lines.append(f"incomplete: {there:,} of {wanted:,} trials.")
     if study.size == "quick":
-        blocks = all(isinstance(cell.replan, tuple) and cell.replan[0] == "blocks" for cell in study.cells)
-        plans = "plans in blocks, so that moments are known to 1 % only; " if blocks else ""
-        lines.append(f"quick: {plans}{study.trials} {'trial' if study.trials == 1 else 'trials'}.")
+        lines.append(f"quick: {study.trials} {'trial' if study.trials == 1 else 'trials'}.")
+    blocks = {cell.block for cell in study.cells if cell.block is not None}
+    if blocks:
+        share = f"{100 * max(blocks):g} %"
+        lines.append(
+            f"plans in blocks of {share} of the episodes so far: a moment is known to {share} only. Where all trials "
+            "share it, an interval without width, or a narrow band, comes from the blocks."
+        )
     false, certified, trusted = (
         sum(row[key] or 0 for row in rows) for key in ("premise_false", "certified", "on_trust")
     )

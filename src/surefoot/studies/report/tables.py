@@ -8,7 +8,15 @@ from surefoot.agents import AGENTS
 from surefoot.agents.promise import GIVEN_VALUE
 from surefoot.offline.methods import METHODS
 from surefoot.studies.analysis.claims import Verdict
-from surefoot.studies.analysis.stats import Interval, Paired, amount, bound_in_words, count_in_words, paired
+from surefoot.studies.analysis.stats import (
+    Interval,
+    Paired,
+    amount,
+    bound_in_words,
+    count_in_words,
+    paired,
+    span_in_words,
+)
 from surefoot.studies.analysis.summary import Row, on_given_value, promised_runs
 from surefoot.studies.analysis.trials import (
     UNCERTIFIED,
@@ -159,7 +167,7 @@ def agents_table(view: StudyView) -> Table:
     """Return each agent with how it plans and what it promises."""
     rows: list[TableRow] = []
     for agent in view.study.agents:
-        mine = [(cell, row) for cell, row in zip(view.cells, view.rows, strict=True) if row["learner"] == agent.id]
+        mine = [(cell, row) for cell, row in _by_cell(view) if cell.agent is agent]
         trials = [trial for _, row in mine for trial in _trials(view, row)]
         rows.append(
             [
@@ -226,13 +234,18 @@ def results_table(view: StudyView) -> Table:
     )
     groups = []
     for scenario in view.study.scenarios:
-        mine = [row for row in view.rows if row["panel"] == scenario.id]
-        groups.append(RowGroup(mine[0]["panel_title"], [_result(row, somebody_knows) for row in mine]))
+        mine = [(cell, row) for cell, row in _by_cell(view) if cell.scenario is scenario]
+        groups.append(RowGroup(scenario.heading, [_result(cell, row, somebody_knows) for cell, row in mine]))
     below = headings.index("runs ever below the floor")
     return Table(caption, headings, frozenset(range(below - 1, len(headings))) - {below}, groups, frozenset({below}))
 
 
-def _result(row: Row, somebody_knows: bool) -> TableRow:
+def _by_cell(view: StudyView) -> list[tuple[Cell, Row]]:
+    """Return each cell with its row of the summary."""
+    return list(zip(view.cells, view.rows, strict=True))
+
+
+def _result(cell: Cell, row: Row, somebody_knows: bool) -> TableRow:
     trials, wanted = row["trials"], row["trials_wanted"]
     missing = (Note(f"{trials} of {wanted} trials"),) if trials < wanted else ()
     if not trials:
@@ -242,10 +255,10 @@ def _result(row: Row, somebody_knows: bool) -> TableRow:
         *(["yes" if row["told"] else "no"] if somebody_knows else []),
         TableCell(amount(row["violations"]), small=(f"baseline {amount(row['baseline_violations'])}",)),
         TableCell(count_in_words(row["runs_below"], trials, "run"), small=(bound_in_words(row["runs_below"], trials),)),
-        _interval(row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
-        _interval(row, "mean_return", "{:.4f}".format, f"baseline {row['baseline_return']:.4f}"),
-        "has no baseline" if row["no_floor"] else _moment(row, "off_baseline"),
-        _moment(row, "first_optimistic"),
+        _interval(cell, row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
+        _interval(cell, row, "mean_return", "{:.4f}".format, f"baseline {row['baseline_return']:.4f}"),
+        "has no baseline" if row["no_floor"] else _moment(cell, row, "off_baseline"),
+        _moment(cell, row, "first_optimistic"),
     ]
 
 
@@ -275,20 +288,29 @@ def _share(row: Row, key: str) -> str:
     return "" if row[key] == row["trials"] else f" in {row[key]} of {row['trials']} runs"
 
 
-def _interval(row: Row, key: str, show: Callable[[float], str], beside: str) -> TableCell:
-    mean, low, high = row[key], row[f"{key}_low"], row[f"{key}_high"]
-    span = "one trial: no interval" if low is None else f"{show(low)} to {show(high)}"
-    return TableCell(show(mean), small=(span, beside))
+def _interval(cell: Cell, row: Row, key: str, show: Callable[[float], str], beside: str) -> TableCell:
+    known = Interval(row[key], row[f"{key}_low"], row[f"{key}_high"], row["trials"])
+    return TableCell(show(known.mean), small=(span_in_words(known, show, _why_equal(cell, row)), beside))
 
 
-def _moment(row: Row, key: str) -> str | TableCell:
+def _why_equal(cell: Cell, row: Row, key: str = "off_baseline") -> str:
+    """Return why trials agree in a moment, or in what follows from it: it is where a block of several episodes ends."""
+    if cell.block is None or (row[key] or 0.0) * cell.block <= 1.0:
+        return ""
+    return f": plans in blocks of {100 * cell.block:g} %"
+
+
+def _moment(cell: Cell, row: Row, key: str) -> str | TableCell:
     never, trials = row[f"{key}_never"], row["trials"]
     if never == trials:
         return "never"
     low, high = (amount(row[f"{key}_{end}"]) for end in ("earliest", "latest"))
     median = "later than the run" if row[key] is None else amount(row[key])
-    span = (f"{low} to {high}",) if low != high else ()
-    return TableCell(median, small=(*span, *((f"never in {never} of {trials}",) if never else ())))
+    happened, why = trials - never, _why_equal(cell, row, key)
+    span = f"{low} to {high}" if low != high else ""
+    if not span and why and happened > 1:
+        span = f"the same in {happened} trials{why}"
+    return TableCell(median, small=tuple(filter(None, (span, f"never in {never} of {trials}" if never else ""))))
 
 
 def comparisons_table(view: StudyView) -> Table | None:
@@ -296,14 +318,14 @@ def comparisons_table(view: StudyView) -> Table | None:
     agents = view.study.agents
     few = len(agents) <= MOST_TO_PAIR
     pairs = list(combinations(agents, 2)) if few else [(agents[0], other) for other in agents[1:]]
-    rows = {(row["panel"], row["learner"]): row for row in view.rows}
+    cells = {cell.id: (cell, row) for cell, row in _by_cell(view)}
     groups = []
     for scenario in view.study.scenarios:
         lines = [
-            _comparison(view, rows[scenario.id, first.id], rows[scenario.id, second.id]) for first, second in pairs
+            _comparison(view, cells[f"{scenario.id}/{first.id}"], cells[f"{scenario.id}/{second.id}"])
+            for first, second in pairs
         ]
-        title = rows[scenario.id, agents[0].id]["panel_title"]
-        groups.append(RowGroup(title, [line for line in lines if line is not None]))
+        groups.append(RowGroup(scenario.heading, [line for line in lines if line is not None]))
     if not any(group.rows for group in groups):
         return None
     headings = (
@@ -318,23 +340,25 @@ def comparisons_table(view: StudyView) -> Table | None:
     return Table(caption, headings, frozenset({1, 3}), groups)
 
 
-def _comparison(view: StudyView, first: Row, second: Row) -> TableRow | None:
+def _comparison(view: StudyView, one: tuple[Cell, Row], other: tuple[Cell, Row]) -> TableRow | None:
     """Return None where there is nothing to compare: runs of different lengths, or no trial that both have."""
+    (_, first), (_, second) = one, other
     ones, twos = ({trial.trial: trial for trial in _trials(view, row)} for row in (first, second))
     common = sorted(ones.keys() & twos.keys())
     if first["episodes"] != second["episodes"] or not common:
         return None
     mine, its = [ones[i] for i in common], [twos[i] for i in common]
     regret = paired([trial.regret for trial in mine], [trial.regret for trial in its])
+    why_equal = _why_equal(*one) or _why_equal(*other)
     line: list[str | TableCell] = [
         f"{first['label']} against {second['label']}",
-        _difference(regret.difference),
+        _difference(regret.difference, why_equal),
         _wins(regret),
     ]
     if first["no_floor"] or second["no_floor"]:
         return [*line, "–", "one has no baseline"]
     left = paired(_left(mine), _left(its))
-    return [*line, _difference(left.difference), _wins(left)]
+    return [*line, _difference(left.difference, why_equal), _wins(left)]
 
 
 def _left(trials: Sequence[Trial]) -> list[float]:
@@ -342,9 +366,8 @@ def _left(trials: Sequence[Trial]) -> list[float]:
     return [float(trial.episodes if trial.off_baseline is None else trial.off_baseline) for trial in trials]
 
 
-def _difference(interval: Interval) -> TableCell:
-    span = "one trial: no interval" if interval.n == 1 else f"{_signed(interval.low)} to {_signed(interval.high)}"
-    return TableCell(_signed(interval.mean), small=(span,))
+def _difference(known: Interval, why_equal: str) -> TableCell:
+    return TableCell(_signed(known.mean), small=(span_in_words(known, _signed, why_equal),))
 
 
 def _signed(value: float) -> str:

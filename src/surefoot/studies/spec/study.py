@@ -309,6 +309,11 @@ class Cell:
         """What legends call the agent."""
         return self.agent.label or AGENTS[self.agent.agent].name
 
+    @property
+    def block(self) -> float | None:
+        """The share of the episodes so far that is a block, where plans are made in blocks."""
+        return float(self.replan[1]) if isinstance(self.replan, tuple) and self.replan[0] == "blocks" else None
+
     def identity(self) -> dict[str, Any]:
         """Return what decides the numbers: no titles, no labels, and the values that are used, wherever they stood."""
         scenario, agent = asdict(self.scenario), asdict(self.agent)
