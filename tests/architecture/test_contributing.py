@@ -155,7 +155,7 @@ def test_the_recipes_can_be_followed(tmp_path):
     assert found["world"] == [2, pytest.approx(1.2)]
     assert "coins" in found["worlds"]
     assert found["method"] == "The most common action"
-    assert found["claim"] == ["Random actions are worse than the optimum in every trial (ours)", True]
+    assert found["claim"] == ["Random actions are worse than the optimum in every trial", True]
 
 
 def test_without_its_registration_nothing_is_there(tmp_path):

@@ -30,6 +30,7 @@ from surefoot.studies.report.svg import compact, with_shared_letters
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, TITLE, choices_for
+from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, find_studies
 from surefoot.studies.spec.study import parse_study
 
@@ -150,7 +151,7 @@ def test_one_bonus_scaled_by_hand_makes_it_not_certified(results, scaled):
     text = page([scaled])
     assert badges(text) == ["NOT CERTIFIED"]
     assert "StepMix (bonus times 0.5)" in verdict_of(text)
-    assert "<title>NOT CERTIFIED:" in text
+    assert "<title>Agents NOT CERTIFIED:" in text
     assert badges(page([results, scaled])) == ["NOT CERTIFIED"]
     assert "Two scenariosNOT CERTIFIED" in verdict_of(page([results, scaled]))  # said of which study
     assert verdict_of(page([results, scaled])).count("Two scenariosNOT") == 1
@@ -334,24 +335,50 @@ def test_a_page_can_be_made_before_there_is_a_trial(results):
 
 def test_claims_have_words_and_symbols(results):
     verdicts = [
-        Verdict("It is so.", True, "3 of 3"),
-        Verdict("It is not.", False, "0 of 3; or 1 of 3"),
-        Verdict("Who knows?", None, "nothing <here>"),
+        Verdict("It is so", PAPER, True, (2000,), "3 of 3"),
+        Verdict("It is not", PAPER, False, (100, 2000, 5_000_000), "0 of 3; or 1 of 3"),
+        Verdict("Who knows", PAPER, None, (), "nothing <here>"),
     ]
     text = page([analyse(results)._replace(verdicts=verdicts)])
     assert lines_of_claims(text) == [
-        ("✓ holds It is so.", ["3 of 3"]),
-        ("✗ does not hold It is not.", ["0 of 3", "or 1 of 3"]),
-        ("? cannot be judged Who knows?", ["nothing <here>"]),
+        ("✓ holds It is so at K = 2,000", ["3 of 3"]),
+        ("✗ does not hold It is not at K = 100 to 5 million", ["0 of 3", "or 1 of 3"]),
+        ("? cannot be judged Who knows", ["nothing <here>"]),
     ]
-    assert "1 of 3 claims hold, 1 does not, 1 cannot be judged" in verdict_of(text)
+    assert "Claims of the paper: 1 of 3 hold, 1 does not, 1 cannot be judged." in verdict_of(text)
     assert 'id="study-1-claims"' in text
     assert 'id="study-1-claims"' not in page([analyse(results)._replace(verdicts=[])])
 
 
+def test_claims_of_ours_are_not_the_paper_s(results):
+    """Each below a heading that says whose it is; what is ours must not come out if the paper is right."""
+    sources = (OURS, PAPER, DRAFT, OURS, PAPER)
+    verdicts = [Verdict(f"claim {i}", source, True, (), "so") for i, source in enumerate(sources)]
+    text = page([analyse(results)._replace(verdicts=verdicts)])
+    parts = re.split("<h4>", text)[1:]
+    below = {part.partition("</h4>")[0]: re.findall(r"claim \d", part) for part in parts}
+    assert below == {
+        "What must come out if the paper is right": ["claim 1", "claim 4"],
+        "What must come out if drafts of the paper are right, which it leaves out": ["claim 2"],
+        "What we claim, and the paper does not": ["claim 0", "claim 3"],
+    }
+    assert "Claims of the paper: 2 of 2 hold. Claims of its drafts: 1 of 1 holds. Claims of ours: 2" in verdict_of(text)
+    ours = page([analyse(results)._replace(verdicts=verdicts[:1])])
+    assert "if the paper is right" not in ours
+
+
+def test_what_is_certified_is_said_of_agents_and_what_holds_of_claims(results):
+    """Certified agents beside a claim that does not hold: the badge does not speak of the paper."""
+    given = analyse(results)._replace(verdicts=[Verdict("The paper is right", PAPER, False, (2000,), "0 of 3")])
+    for text in (page([given]), page([given, given])):
+        assert re.search(r"^The agents:\s+✓ CERTIFIED$", Reader(text).of_class("badges")[0])
+        assert "Claims of the paper: 0 of 1 holds, 1 does not" in Reader(text).of_class("tallies")[-1]
+        assert "<title>Agents CERTIFIED: " in text
+
+
 def lines_of_claims(text):
     """Each claim's line, and the numbers that are folded below it: closed, and without a script."""
-    found = re.search(r'<ul class="claims">(.*?)\n</ul>\n', text, re.DOTALL)[1]
+    found = "".join(re.findall(r'<ul class="claims">(.*?)\n</ul>\n', text, re.DOTALL))
     claims = []
     for folded in re.findall(r"<details>(.*?)</details>", found, re.DOTALL):
         read = Reader(folded)
@@ -423,7 +450,7 @@ def test_what_users_write_is_shown_and_never_run(results):
     scenarios = tuple(replace(one, title=NASTY) for one in results.study.scenarios)
     study = replace(results.study, title=NASTY, question=NASTY, scenarios=scenarios, agents=agents)
     shown = analyse(replace(results, study=study, versions={NASTY: NASTY}))
-    given = shown._replace(verdicts=[Verdict(NASTY, None, NASTY)])
+    given = shown._replace(verdicts=[Verdict(NASTY, PAPER, None, (), NASTY)])
     for text in (page([given]), page([given, given])):
         read = Reader(text)
         assert read.unclosed == []

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis import table_1, theory
+from surefoot.studies.analysis import compared, table_1, theorem, theory
 from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
 from surefoot.studies.analysis.stats import bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
@@ -28,16 +30,16 @@ from surefoot.studies.analysis.trials import (
     cells_of,
     certificate_is_false,
     common,
-    eta_of,
+    hundredths_in_words,
+    in_hundredths,
     is_flat,
+    is_lower,
     is_optimal,
     is_promised,
     is_uncertified,
-    kind_of,
     label_of,
     later,
     left_at,
-    like,
     median,
     method_of,
     more_of,
@@ -48,13 +50,13 @@ from surefoot.studies.analysis.trials import (
     runs,
     share_of_gap_closed,
     stays_at_first,
-    tightness,
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
-from surefoot.studies.spec.claims import CLAIMS
+from surefoot.studies.spec.claims import CLAIMS, SOURCES
 from surefoot.studies.spec.study import AgentSpec, Scenario
 
+VERDICTS = {True: "holds", False: "does not hold", None: "cannot be judged"}
 FAR = 0.9  # of the gap between baseline and optimum, median over trials: who closed that much has risen to the optimum
 
 
@@ -62,8 +64,18 @@ class Verdict(NamedTuple):
     """A claim, and what the results show of it."""
 
     claim: str  # a sentence
+    source: str  # who says it
     holds: bool | None  # None: these results cannot tell
+    K: tuple[int, ...]  # episodes of the runs that it was judged by; none where they decide nothing
     numbers: str  # what was found, with the numbers
+
+    @property
+    def at_K(self) -> str:
+        """For which K it was judged, in words: what holds for one may not hold for a larger one."""
+        if not self.K:
+            return ""
+        ends = dict.fromkeys((min(self.K), max(self.K)))
+        return f"at K = {' to '.join(map(number, ends))}"
 
 
 class Analysis(NamedTuple):
@@ -79,6 +91,26 @@ def judge(results: Results) -> list[Verdict]:
     return [_verdict(results, name) for name in results.study.claims]
 
 
+def tallies(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how many claims of the paper, of its drafts and of ours hold, do not, and cannot be judged."""
+    return [
+        f"{words}: {_tally([one.holds for one in verdicts if one.source == source])}"
+        for source, words in SOURCES.items()
+        if any(one.source == source for one in verdicts)
+    ]
+
+
+def _tally(all_of_them: Sequence[bool | None]) -> str:
+    holds, fails, unsure = (sum(one is what for one in all_of_them) for what in VERDICTS)
+    n = len(all_of_them)
+    words = [f"{holds} of {n} {'holds' if n == 1 else 'hold'}"]
+    if fails:
+        words.append(f"{fails} {'does' if fails == 1 else 'do'} not")
+    if unsure:
+        words.append(f"{unsure} cannot be judged")
+    return ", ".join(words)
+
+
 def analyse(results: Results) -> Analysis:
     """Summarise the results, and judge the study's claims."""
     return Analysis(results, summary(results), judge(results))
@@ -86,22 +118,28 @@ def analyse(results: Results) -> Analysis:
 
 def _verdict(results: Results, name: str) -> Verdict:
     """Judge one claim."""
-    found = list(JUDGES[name](results))
-    sentence = f"{CLAIMS[name].sentence} ({CLAIMS[name].source})"
+    claim, found = CLAIMS[name], list(JUDGES[name](results))
+    holds, numbers = _together(results, found)
+    K = {trial.episodes for one in found for trial in one.trials}
+    return Verdict(claim.sentence, claim.source, holds, tuple(sorted(K)), numbers)
+
+
+def _together(results: Results, found: Sequence[Found]) -> tuple[bool | None, str]:
+    """Return what scenarios and agents show together, and the numbers of all of them."""
     if not found:
-        return Verdict(sentence, None, "There are no trials here that could tell.")
+        return None, "There are no trials here that could tell."
     numbers = "; ".join(one.numbers for one in found) + "."
     if any(one.holds is False for one in found):
-        return Verdict(sentence, False, numbers)
+        return False, numbers
     if any(one.holds is None for one in found):
-        return Verdict(sentence, None, numbers)
+        return None, numbers
     # What is not refuted is not shown either by a part of the trials, or by one of each.
     if results.missing:
         lacking = "1 trial is" if results.missing == 1 else f"{results.missing:,} trials are"
-        return Verdict(sentence, None, f"{lacking} missing; so far: {numbers}")
+        return None, f"{lacking} missing; so far: {numbers}"
     if results.study.trials == 1:
-        return Verdict(sentence, None, f"one trial of each cannot tell; it says: {numbers}")
-    return Verdict(sentence, True, numbers)
+        return None, f"one trial of each cannot tell; it says: {numbers}"
+    return True, numbers
 
 
 # -- the promise ------------------------------------------------------------------------------------------------------
@@ -132,9 +170,9 @@ def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found |
         return None
     # Who never left cannot break it by exploring; one of them that did is counted among all.
     of_those = bool(left) and all(one in left for one in broken)
-    judged, who = (left, " that left the baseline") if of_those else (everyone, "")
-    k, n = (len({trial.trial for trial in some}) for some in (broken, judged))
-    scenarios = len({trial.panel for trial in judged})
+    those, who = (left, " that left the baseline") if of_those else (everyone, "")
+    k, n = (len({trial.trial for trial in some}) for some in (broken, those))
+    scenarios = len({trial.panel for trial in those})
     where = ""
     if several:
         where = " in 1 scenario" if scenarios == 1 else f" in {scenarios} scenarios"
@@ -147,7 +185,7 @@ def _kept(agent: AgentSpec, everyone: Sequence[Trial], several: bool) -> Found |
         numbers += f", {runs(len(false))} had a baseline below the floor"
     if disproved:
         numbers += f", in {runs(len(disproved))} the log's certificate was false"
-    return Found(not broken and not disproved, numbers)
+    return Found(not broken and not disproved, numbers, those)
 
 
 @judges("optimist-violates")
@@ -155,7 +193,7 @@ def _optimist_violates(results: Results) -> Iterator[Found]:
     for scenario, label, trials in cells_of(results, ("bpi-ucbvi",)):
         mean = statistics.fmean(trial.violations for trial in trials)
         numbers = f"{scenario.heading}: {label} is below the floor in {number(mean)} episodes a run"
-        yield Found(all(trial.violations > 0 for trial in trials), numbers)
+        yield Found(all(trial.violations > 0 for trial in trials), numbers, trials)
 
 
 # -- the shape of learning --------------------------------------------------------------------------------------------
@@ -174,7 +212,18 @@ def _flat_then_rise(results: Results) -> Iterator[Found]:
         elif closed < FAR:
             numbers += f" ({100 * closed:.0f} % of the way)"
         stays = all(is_flat(trial) and stays_at_first(trial) for trial in trials)
-        yield Found(stays and not down and closed >= FAR, numbers)
+        yield Found(stays and not down and closed >= FAR, numbers + _dip(trials), trials)
+
+
+def _dip(trials: Sequence[Trial]) -> str:
+    """Return where the mean return is below the baseline's, above or below the floor: what a rise leaves unsaid."""
+    returns = np.mean([in_hundredths(trial) for trial in trials], axis=0)
+    start, floor = (statistics.fmean(getattr(trial, of) for trial in trials) for of in ("baseline", "floor"))
+    below = is_lower(returns, start)
+    if not below.any():
+        return ""
+    lowest = f"down to {returns.min():.4g} (the floor is {floor:.4g})"
+    return f", below the baseline in {hundredths_in_words(below)}, {lowest}"
 
 
 def _epsmix_and_stepmix(results: Results) -> Iterator[tuple[Scenario, tuple[Trial, ...], tuple[Trial, ...]]]:
@@ -197,7 +246,7 @@ def _epsmix_faster(results: Results) -> Iterator[Found]:
             f"{label_of(eps)} and {label_of(step)}, {scenario.heading}: regret {regret}, optimistic at {optimistic}"
         )
         numbers += but_in(eps, step, optimistic_at)
-        yield both(later(eps, step, optimistic_at), more_of(eps, step, regret_of), numbers)
+        yield both(later(eps, step, optimistic_at), more_of(eps, step, regret_of), numbers, (*eps, *step))
 
 
 @judges("epsmix-sooner")
@@ -205,60 +254,7 @@ def _epsmix_sooner(results: Results) -> Iterator[Found]:
     for scenario, eps, step in _epsmix_and_stepmix(results):
         mine, its = median(eps, left_at), median(step, left_at)
         off = f"{label_of(eps)} {at(mine)}, {label_of(step)} {at(its)}"
-        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}{but_in(eps, step, left_at)}")
-
-
-# -- scenarios compared with each other -------------------------------------------------------------------------------
-
-
-def _compared(results: Results, easier: Scenario, harder: Scenario, agents: Sequence[str]) -> Iterator[Found]:
-    """Judge whether agents leave the baseline later, with more regret, in the harder scenario."""
-    for agent in results.study.agents:
-        if agent.agent not in agents:
-            continue
-        one, other = results.of(easier.id, agent.id), results.of(harder.id, agent.id)
-        if not common(one, other) or one[0].episodes != other[0].episodes:
-            continue
-        off = f"off the baseline at {number(median(one, left_at))} and {number(median(other, left_at))}"
-        regret = f"regret {number(median(one, regret_of))} and {number(median(other, regret_of))}"
-        where = f"{easier.heading} and {harder.heading}"
-        numbers = f"{label_of(one)}, {where}: {off}{but_in(one, other, left_at)}, {regret}"
-        yield both(later(one, other, left_at), more_of(one, other, regret_of), numbers)
-
-
-@judges("higher-floor-delays")
-def _higher_floor_delays(results: Results) -> Iterator[Found]:
-    for easier in results.study.scenarios:
-        for harder in results.study.scenarios:
-            same = like(easier) == like(harder)
-            floors = easier.floor, harder.floor
-            if same and all(isinstance(floor, float) for floor in floors) and floors[0] < floors[1]:  # type: ignore[operator]
-                yield from _compared(results, easier, harder, MIXERS)
-
-
-@judges("better-baseline-helps")
-def _better_baseline_helps(results: Results) -> Iterator[Found]:
-    for better in results.study.scenarios:
-        for worse in results.study.scenarios:
-            etas = eta_of(better), eta_of(worse)
-            same = like(better, but_baseline=True) == like(worse, but_baseline=True) and better.floor == worse.floor
-            if same and better.log is None and etas[0] is not None and etas[1] is not None and etas[0] > etas[1]:
-                yield from _compared(results, better, worse, MIXERS)
-
-
-@judges("tighter-floor-delays")
-def _tighter_floor_delays(results: Results) -> Iterator[Found]:
-    """Compare floors that are shares of the baseline's value, from loose to tight."""
-    shares = [scenario for scenario in results.study.scenarios if isinstance(scenario.floor, tuple)]
-    for looser in sorted(shares, key=tightness):
-        tighter = [
-            scenario
-            for scenario in shares
-            if (like(scenario), kind_of(scenario)) == (like(looser), kind_of(looser))
-            and tightness(scenario) > tightness(looser)
-        ]
-        if tighter:
-            yield from _compared(results, looser, min(tighter, key=tightness), MIXERS)
+        yield Found(later(eps, step, left_at), f"{scenario.heading}: {off}{but_in(eps, step, left_at)}", (*eps, *step))
 
 
 # -- rivals -----------------------------------------------------------------------------------------------------------
@@ -271,7 +267,7 @@ def _dope_leaves_first(results: Results) -> Iterator[Found]:
             cell for cell in cells_of(results, (*MIXERS, "optpess-lp")) if cell.scenario is scenario
         ):
             numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
-            yield Found(later(dope, trials, left_at), numbers)
+            yield Found(later(dope, trials, left_at), numbers, (*dope, *trials))
 
 
 @judges("dope-regrets-more")
@@ -281,18 +277,18 @@ def _dope_regrets_more(results: Results) -> Iterator[Found]:
             if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
                 continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
             numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
-            yield both(True, more_of(trials, dope, regret_of), numbers)
+            yield both(True, more_of(trials, dope, regret_of), numbers, (*dope, *trials))
 
 
 @judges("optpess-stays")
 def _optpess_stays(results: Results) -> Iterator[Found]:
     for scenario, label, trials in cells_of(results, ("optpess-lp",)):
         left = sum(trial.off_baseline is not None for trial in trials)
-        numbers = f"{scenario.heading}: {label} left it in {left} of {len(trials)} runs"
+        numbers = f"{scenario.heading}: {label} left it in {left} of {runs(len(trials))}"
         others = [one for one in results.study.agents if one.agent != "optpess-lp"]
         # That it stays shows nothing where nobody leaves.
         if left or any(trial.off_baseline is not None for one in others for trial in results.of(scenario.id, one.id)):
-            yield Found(left == 0, f"{numbers} of {number(trials[0].episodes)} episodes")
+            yield Found(left == 0, numbers, trials)
 
 
 # -- the drafts -------------------------------------------------------------------------------------------------------
@@ -300,15 +296,37 @@ def _optpess_stays(results: Results) -> Iterator[Found]:
 
 @judges("finite-mixtures")
 def _finite_mixtures(results: Results) -> Iterator[Found]:
+    """Judge how the episodes with h0 > 0 grow from 3K/4 to K, in the run in which most are added."""
     for scenario, label, trials in cells_of(results, ("stepmix",)):
-        late = [trial.curve_by_h[trial.curve_episode >= 0.75 * trial.episodes] for trial in trials]
-        still = max(int(rows[:, 1:].sum()) for rows in late)
+        grown = [_late_mixtures(trial) for trial in trials]
+        most = max(grown, key=lambda one: one.added)
         spent = ", ".join(
             f"h0 = {h}: {number(statistics.fmean(int(trial.by_h[h]) for trial in trials))}"
             for h in range(trials[0].H + 1)
         )
-        numbers = f"{scenario.heading}, {label}: {spent} episodes; {number(still)} with h0 > 0 in the last quarter"
-        yield Found(still == 0, numbers)
+        by = f"{100 * most.added / most.before:.2g} %" if most.before else "from none"
+        numbers = (
+            f"{scenario.heading}, {label}: {spent} episodes; {number(most.added)} with h0 > 0 in the last quarter "
+            f"({by}), in which log^2(K+1) grows by {100 * most.allowed:.2g} %"
+        )
+        yield Found(all(one.added <= one.allowed * one.before for one in grown), numbers, trials)
+
+
+class LateMixtures(NamedTuple):
+    """Episodes with h0 > 0: those before the last quarter of a run, those in it, and by what part they may grow."""
+
+    before: int
+    added: int
+    allowed: float
+
+
+def _late_mixtures(trial: Trial) -> LateMixtures:
+    """Return them by whole bins."""
+    late = trial.curve_episode >= 0.75 * trial.episodes
+    mixed = trial.curve_by_h[:, 1:].sum(axis=1)
+    k = int(trial.curve_episodes[~late].sum())
+    allowed = theorem.growth_of_squared_logarithm(k, trial.episodes)
+    return LateMixtures(int(mixed[~late].sum()), int(mixed[late].sum()), allowed)
 
 
 @judges("mixing-leaves-sooner")
@@ -317,7 +335,7 @@ def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
         for _, other, trials in (cell for cell in cells_of(results, ("stepmix",)) if cell.scenario is scenario):
             off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
             regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
-            yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})")
+            yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})", (*trials, *without))
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
@@ -354,7 +372,7 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
             best = [sum(map(is_optimal, trials)) for trials in (one, other)]
             if any(best):
                 numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)"
-            yield both(when[1] < when[0], more_of(one, other, baseline_of), numbers)
+            yield both(when[1] < when[0], more_of(one, other, baseline_of), numbers, (*one, *other))
 
 
 @judges("log-is-enough")
@@ -367,7 +385,7 @@ def _log_is_enough(results: Results) -> Iterator[Found]:
             numbers = (
                 f"{scenario.heading}, {label}: learnt {worst:.4f} at the least, the log's own policy {wrote[0]:.4f}"
             )
-            yield Found(false == 0 and worst >= wrote[0], numbers)
+            yield Found(false == 0 and worst >= wrote[0], numbers, ())  # of what is learnt before the first episode
 
 
 @judges("fewer-violations-with-more-data")
@@ -387,7 +405,11 @@ def _fewer_violations(results: Results) -> Iterator[Found]:
                 for _, scenario, trials in alike
             )
             falls = all(later <= earlier for earlier, later in pairwise(below)) and below[-1] < below[0]
-            yield Found(falls, f"{label_of(alike[0][2])}, runs below the floor: {shares}")
+            yield Found(
+                falls,
+                f"{label_of(alike[0][2])}, runs below the floor: {shares}",
+                [trial for _, _, trials in alike for trial in trials],
+            )
 
 
 # -- ours -------------------------------------------------------------------------------------------------------------
@@ -403,14 +425,27 @@ def _sharp_leaves_sooner(results: Results) -> Iterator[Found]:
                 mine, its = results.of(scenario.id, sharp.id), results.of(scenario.id, printed.id)
                 if not common(mine, its) or sharp.agent not in MIXERS or any(map(is_uncertified, (*mine, *its))):
                     continue
-                early, late = median(mine, left_at), median(its, left_at)
-                bound = "more than " if math.isinf(late) else ""
-                factor = (its[0].episodes if math.isinf(late) else late) / max(early, 1.0)
-                numbers = f"at {number(early)} instead of {number(late)}, {bound}{factor:,.0f} times sooner"
-                yield Found(later(mine, its, left_at), f"{scenario.heading}, {label_of(mine)} {numbers}")
+                numbers = f"{scenario.heading}, {label_of(mine)} {_how_much_sooner(mine, its)}"
+                yield Found(later(mine, its, left_at), numbers, (*mine, *its))
 
 
-for _name, _function in (*theory.JUDGED.items(), *table_1.JUDGED.items()):
+def _how_much_sooner(mine: Sequence[Trial], its: Sequence[Trial]) -> str:
+    """Return both moments, and how many times sooner one is. Of the first episode, which is 0, there is no such number.
+
+    It is rounded down to two digits: plans in blocks leave no more of a moment.
+    """
+    early, late = median(mine, left_at), median(its, left_at)
+    moments = f"{'from the first episode' if early == 0.0 else at(early)} instead of {at(late)}"
+    lasted = its[0].episodes if math.isinf(late) else late
+    if early < 1.0 or lasted < early:
+        return moments
+    factor = lasted / early
+    unit = 10 ** max(0, math.floor(math.log10(factor)) - 1)
+    bound = "more than " if math.isinf(late) else ""
+    return f"{moments}, {bound}{math.floor(factor / unit) * unit:,} times sooner"
+
+
+for _name, _function in (*compared.JUDGED.items(), *theory.JUDGED.items(), *table_1.JUDGED.items()):
     judges(_name)(_function)
 if CLAIMS.keys() != JUDGES.keys():
     raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")

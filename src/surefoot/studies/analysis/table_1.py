@@ -17,6 +17,7 @@ from surefoot.studies.analysis.trials import (
     cells_of,
     common,
     is_promised,
+    judged,
     label_of,
     left_at,
     median,
@@ -52,7 +53,7 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
             if stated is not None:
                 order = theorem.stated_order(agent.agent, setting_of(cell, trials))
                 numbers += f", Table 1: {stated.order} = {number(order)} (without constants and logarithms)"
-            yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers)
+            yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers, trials)
 
 
 def _sums_fall_below(results: Results) -> Iterator[Found]:
@@ -63,7 +64,7 @@ def _sums_fall_below(results: Results) -> Iterator[Found]:
             below = sum(trial.violations > 0 for trial in left)
             mean = sum(trial.violations for trial in left) / len(left)
             words = f"{label} in {below} of {len(left)} runs, {number(mean)} episodes each on average"
-            yield Found(below == len(left), f"{scenario.heading}: {words}")
+            yield Found(below == len(left), f"{scenario.heading}: {words}", trials)
 
 
 def _table_1_regret(results: Results) -> Iterator[Found]:
@@ -79,8 +80,7 @@ def _table_1_regret(results: Results) -> Iterator[Found]:
 def _less_regret(one: CellTrials, other: CellTrials) -> Found:
     numbers = f"{one.label} {number(median(one.trials, regret_of))}, {other.label} "
     numbers += number(median(other.trials, regret_of))
-    holds = more_of(one.trials, other.trials, regret_of)
-    return Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)")
+    return judged(more_of(one.trials, other.trials, regret_of), numbers, (*one.trials, *other.trials))
 
 
 JUDGED: dict[str, Judge] = {

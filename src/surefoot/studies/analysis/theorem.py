@@ -48,6 +48,12 @@ def most_not_optimistic(it: Setting) -> float:
     return (by_square + by_kappa) * it.H**3 * it.S * it.A
 
 
+def growth_of_squared_logarithm(k: int, K: int) -> float:
+    """Return by what part log^2(K+1), to which Lemma finite bounds |N|, grows from k to K."""
+    ratio = math.log(K + 1) / math.log(k + 1)
+    return ratio * ratio - 1.0
+
+
 def optimistic_regret_bound(it: Setting) -> float:
     """Return what the corollary for floor 0 allows: the theorems' bound without their last term.
 

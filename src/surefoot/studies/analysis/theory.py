@@ -17,13 +17,14 @@ import numpy as np
 
 from surefoot.studies.analysis import theorem
 from surefoot.studies.analysis.judges import MIXERS
-from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law
+from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law, span_in_words
 from surefoot.studies.analysis.trials import (
     FLAT,
     Found,
     Judge,
     cells_of,
     common,
+    judged,
     label_of,
     like,
     median,
@@ -62,6 +63,11 @@ class Series(NamedTuple):
     def known(self) -> bool:
         """Did all of them become optimistic?"""
         return all(math.isfinite(point.waited) for point in self.points)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those of all points."""
+        return tuple(trial for point in self.points for trial in point.trials)
 
     @property
     def fit(self) -> PowerLaw:
@@ -169,14 +175,16 @@ def _at_most(limit: float, known: PowerLaw | Interval) -> bool | None:
     return False if known.low > limit else None
 
 
-def _grows(limit: float, known: PowerLaw | Interval, numbers: str) -> Found:
+def _grows(limit: float, known: PowerLaw | Interval, numbers: str, trials: Sequence[Trial]) -> Found:
     holds = _at_most(limit, known)
-    return Found(holds, numbers if holds is not None else f"{numbers} (the difference to {limit:g} may be chance)")
+    chance = "" if holds is not None else f" (the difference to {limit:g} may be chance)"
+    return Found(holds, f"{numbers}{chance}", trials)
 
 
 def _too_short(series: Series) -> Found:
     never = sum(math.isinf(point.waited) for point in series.points)
-    return Found(None, f"{series.title}, {series.label}: not optimistic by the end in {never} of {len(series.points)}")
+    numbers = f"{series.title}, {series.label}: not optimistic by the end in {never} of {len(series.points)}"
+    return Found(None, numbers, series.trials)
 
 
 def scientific(value: float) -> str:
@@ -213,7 +221,8 @@ def _bounded(
         )
         if empty:
             numbers += f"; the bound is above {words} in {empty} of {len(there)} scenarios, where nothing can break it"
-        yield Found(all(value <= limit for value, limit, _ in found), numbers)
+        trials = [trial for cell, _ in there for trial in results.trials[cell.id]]
+        yield Found(all(value <= limit for value, limit, _ in found), numbers, trials)
 
 
 def _regret_bound(results: Results) -> Iterator[Found]:
@@ -283,7 +292,7 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
             who, all_of_it = f"{cell.scenario.heading}, {label_of(trials)}", median(trials, regret_of)
             exponents = [exponent for trial in trials if (exponent := _exponent(trial)) is not None]
             if any(not len(added(trial).k) for trial in trials):
-                yield Found(None, f"{who}: optimistic too late, or never, to see the regret grow after it")
+                yield Found(None, f"{who}: optimistic too late, or never, to see the regret grow after it", trials)
                 continue
             later = median(trials, lambda trial: added(trial).total)
             if len(exponents) < len(trials):
@@ -291,7 +300,7 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
                     f"{who}: nothing is added after the first optimistic episode in {len(trials) - len(exponents)} of "
                     f"{len(trials)} runs; the additive constant is all of the regret of {number(all_of_it)}"
                 )
-                yield Found(None, numbers)
+                yield Found(None, numbers, trials)
                 continue
             known = mean_interval(exponents)
             numbers = (
@@ -299,13 +308,11 @@ def _regret_root_k(results: Results) -> Iterator[Found]:
                 f"after the first optimistic episode, the rest is the additive constant; exponent {_interval(known)} "
                 f"in K, one fit per run"
             )
-            yield _grows(0.5, known, numbers)
+            yield _grows(0.5, known, numbers, trials)
 
 
 def _interval(known: Interval, show: Callable[[float], str] = "{:.2f}".format) -> str:
-    if math.isnan(known.low):
-        return show(known.mean)
-    return f"{show(known.mean)} ({show(known.low)} to {show(known.high)})"
+    return f"{show(known.mean)} ({span_in_words(known, show)})"
 
 
 def _additive_constant(results: Results) -> Iterator[Found]:
@@ -331,7 +338,8 @@ def _additive_constant(results: Results) -> Iterator[Found]:
             )
             slow = sum(10 * optimistic_at(trial) > K for trial in mine)
             if slow:
-                yield Found(None, f"{numbers}; not optimistic by K/10 in {slow} of {len(mine)} runs, too late to tell")
+                slow_in = f"not optimistic by K/10 in {slow} of {len(mine)} runs, too late to tell"
+                yield Found(None, f"{numbers}; {slow_in}", (*mine, *its))
                 continue
             grew = mean_interval((late - early).tolist())
             waits = median(mine, not_optimistic)
@@ -339,8 +347,7 @@ def _additive_constant(results: Results) -> Iterator[Found]:
                 f", a growth of {_interval(grew, number)}; |N| Delta_0 = {number(waits * it.Delta_0)}, of which the "
                 f"theorem allows {scientific(theorem.most_not_optimistic(it) * it.Delta_0)}"
             )
-            holds = _at_most(SAME * abs(float(early.mean())), grew)
-            yield Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)")
+            yield judged(_at_most(SAME * abs(float(early.mean())), grew), numbers, (*mine, *its))
 
 
 # -- kappa ------------------------------------------------------------------------------------------------------------
@@ -359,7 +366,7 @@ def _waiting_in_kappa(results: Results) -> Iterator[Found]:
         if not series.known:
             yield _too_short(series)
             continue
-        yield _grows(2.0, series.fit, _in_kappa(series))
+        yield _grows(2.0, series.fit, _in_kappa(series), series.trials)
 
 
 def _part(series: Series, keep: Sequence[bool]) -> Series | None:
@@ -374,16 +381,17 @@ def _waiting_between(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
         part = _part(series, [point.setting.kappa >= point.setting.Delta_0 for point in series.points])
         if part is not None:
-            yield _is_between(1.0, 2.0, part.fit, _in_kappa(part))
+            yield _is_between(1.0, 2.0, part)
 
 
-def _is_between(least: float, most: float, fit: PowerLaw, numbers: str) -> Found:
+def _is_between(least: float, most: float, part: Series) -> Found:
     """Judge an exponent by its interval: inside, outside, or across a limit."""
+    fit, numbers = part.fit, _in_kappa(part)
     if least <= fit.low and fit.high <= most:
-        return Found(True, numbers)
+        return Found(True, numbers, part.trials)
     if fit.high < least or fit.low > most:
-        return Found(False, numbers)
-    return Found(None, f"{numbers} (whether it is between {least:g} and {most:g} may be chance)")
+        return Found(False, numbers, part.trials)
+    return Found(None, f"{numbers} (whether it is between {least:g} and {most:g} may be chance)", part.trials)
 
 
 def _waiting_saturates(results: Results) -> Iterator[Found]:
@@ -391,7 +399,7 @@ def _waiting_saturates(results: Results) -> Iterator[Found]:
         part = _part(series, [2.0 * point.setting.kappa <= point.setting.Delta_0 for point in series.points])
         if part is not None:
             waits = [point.waited for point in part.points]
-            yield Found(max(waits) <= (1.0 + SAME) * min(waits), _in_kappa(part))
+            yield Found(max(waits) <= (1.0 + SAME) * min(waits), _in_kappa(part), part.trials)
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------
@@ -423,7 +431,8 @@ def _waiting_in_sizes(results: Results) -> Iterator[Found]:
             both = series.fit_over(lambda point: logarithm(point) * unrolled(point.x))
             numbers += f", with (1 + 3/H)^H as well {both}"
         numbers += f"; Lemma finite has {SIZES[size]:g}; Delta_0 = {_gaps(series, first.x)} at {size} = {first.x:g}, "
-        yield _grows(SIZES[size], fit, f"{numbers}{_gaps(series, last.x)} at {size} = {last.x:g}")
+        numbers += f"{_gaps(series, last.x)} at {size} = {last.x:g}"
+        yield _grows(SIZES[size], fit, numbers, series.trials)
 
 
 def _gaps(series: Series, x: float) -> str:
@@ -451,7 +460,7 @@ def _gamma_zero(results: Results) -> Iterator[Found]:
                 f"{_interval(more, number)} more; the corollary's bound is "
                 f"{scientific(theorem.optimistic_regret_bound(setting_of(cell, mine)))}{_beside(results, agent)}"
             )
-            yield Found(others == 0.0, numbers)
+            yield Found(others == 0.0, numbers, mine)
 
 
 def _beside(results: Results, agent: AgentSpec) -> str:

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from surefoot.agents import AGENTS
+from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import VIOLATION_TOLERANCE
-from surefoot.studies.analysis.stats import paired
+from surefoot.studies.analysis.stats import count_in_words, paired
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import AgentSpec, Scenario
@@ -102,6 +105,7 @@ class Found(NamedTuple):
 
     holds: bool | None  # None: a difference that may be chance
     numbers: str
+    trials: Sequence[Trial]  # whose number of episodes decides it; none where that decides nothing
 
 
 Judge = Callable[[Results], Iterator[Found]]
@@ -220,11 +224,14 @@ def more_of(less: Sequence[Trial], more: Sequence[Trial], of: Callable[[Trial], 
     return False if interval.low >= 0.0 else None
 
 
-def both(certain: bool, likely: bool | None, numbers: str) -> Found:
+def judged(holds: bool | None, numbers: str, trials: Sequence[Trial]) -> Found:
+    """Return what was found; of a difference that may be chance that is said."""
+    return Found(holds, numbers if holds is not None else f"{numbers} (the difference may be chance)", trials)
+
+
+def both(certain: bool, likely: bool | None, numbers: str, trials: Sequence[Trial]) -> Found:
     """Return what two conditions together show. The second may be None: a difference that may be chance."""
-    if not certain or likely is not None:
-        return Found(certain and bool(likely), numbers)
-    return Found(None, f"{numbers} (the difference may be chance)")
+    return judged(likely if certain else False, numbers, trials)
 
 
 def is_optimal(trial: Trial) -> bool:
@@ -281,3 +288,22 @@ def stays_at_first(trial: Trial) -> bool:
 def share_of_gap_closed(trial: Trial) -> float:
     """Return how much of the gap between baseline and optimum a run has closed at its end."""
     return 0.0 if is_optimal(trial) else (at_the_end(trial) - trial.baseline) / (trial.optimum - trial.baseline)
+
+
+def in_hundredths(trial: Trial) -> Floats:
+    """Return the mean return over each hundredth of the episodes: bins are as many as the simulation made."""
+    ends = np.append(0, trial.curve_episode + trial.curve_episodes)
+    sums = np.append(0.0, np.cumsum(trial.curve_mean * trial.curve_episodes))
+    cuts = np.linspace(0.0, trial.episodes, 101)
+    returns: Floats = np.diff(np.interp(cuts, ends, sums)) / np.diff(cuts)
+    return returns
+
+
+def is_lower(returns: Floats, than: Floats | float) -> Bools:
+    """Return which of these returns are lower, by more than rounding."""
+    return returns < than - FLAT * np.maximum(1.0, np.abs(than))
+
+
+def hundredths_in_words(which: Bools) -> str:
+    """Return how many of the hundredths are meant."""
+    return f"{count_in_words(int(which.sum()), len(which), 'hundredth')} of the episodes"

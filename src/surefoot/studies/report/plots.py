@@ -471,7 +471,7 @@ FIGURES: Mapping[str, StudyFigure] = {  # by the name in a study's file
     "by-h": StudyFigure(
         plot_by_h,
         "Episodes so far at each h, mean over trials: h = 0 is the optimistic policy alone, h = H the baseline or a "
-        "mixture with it. The paper's lemma says that the counts of h > 0 stop growing.",
+        "mixture with it. Lemma finite bounds the counts of h > 0 by a constant times log^2(K+1).",
     ),
     "violations": StudyFigure(
         plot_violations,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from surefoot.agents import AGENTS
 from surefoot.base.files import write_whole
 from surefoot.errors import InvalidSetting
-from surefoot.studies.analysis.claims import Analysis, Verdict, analyse
+from surefoot.studies.analysis.claims import VERDICTS, Analysis, Verdict, analyse, tallies
 from surefoot.studies.analysis.summary import promised_runs
 from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
@@ -35,11 +35,17 @@ from surefoot.studies.report.tables import (
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE, choices_for
+from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, packaged
 from surefoot.studies.spec.study import Study
 
 COIN = "every episode's coin-averaged value"  # the scope of a promise that one episode's policy may miss
-HOLDS = {True: ("✓ holds", "holds"), False: ("✗ does not hold", "fails"), None: ("? cannot be judged", "unsure")}
+HOLDS = {True: ("✓", "holds"), False: ("✗", "fails"), None: ("?", "unsure")}  # symbol and class of a claim's verdict
+CLAIMED_BY = {  # the headings of claims, by their source
+    PAPER: "What must come out if the paper is right",
+    DRAFT: "What must come out if drafts of the paper are right, which it leaves out",
+    OURS: "What we claim, and the paper does not",
+}
 SYMBOLS = {CERTIFIED: ("certified", "✓"), UNCERTIFIED: ("uncertified", "✗")}  # kind and symbol of a badge
 COLOURS = {
     "certified": "good",
@@ -102,10 +108,19 @@ class Figure(NamedTuple):
 class JudgedClaim(NamedTuple):
     """A claim in one line, and the numbers that decide it."""
 
-    verdict: str
+    symbol: str
     kind: str  # of the verdict, a class of the style sheet
-    sentence: str  # with who says it
+    words: str
+    sentence: str
+    at_K: str
     numbers: list[str]
+
+
+class ClaimGroup(NamedTuple):
+    """The claims of one source."""
+
+    heading: str
+    claims: list[JudgedClaim]
 
 
 class StudySection(NamedTuple):
@@ -117,9 +132,9 @@ class StudySection(NamedTuple):
     question: str
     badges: list[Badge]
     found: str
-    judged: str
+    tallies: list[str]  # of its claims
     figures: list[Figure]  # the first stands before the claims
-    claims: list[JudgedClaim]
+    claims: list[ClaimGroup]
     glance: Table
     results: Table
     comparisons: Table | None
@@ -168,7 +183,7 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         badges=badges,
         colour=COLOURS[badges[-1].kind],
         meaning_first=verdict.word == UNCERTIFIED,  # what is not certified is said before anything that was found
-        judged=_counted([one for view in views for one in view.verdicts]),
+        tallies=tallies([one for view in views for one in view.verdicts]),
         index=_index(views),
         studies=[_section(view) for view in views],
         after=_after(alone, choices is not None),
@@ -211,11 +226,9 @@ def _section(view: StudyView) -> StudySection:
         question=study.question,
         badges=_badges(verdict),
         found=" ".join(verdict.found),
-        judged=_counted(view.verdicts),
+        tallies=tallies(view.verdicts),
         figures=_figures(view),
-        claims=[
-            JudgedClaim(*HOLDS[one.holds], sentence=one.claim, numbers=one.numbers.split("; ")) for one in view.verdicts
-        ],
+        claims=_claims(view.verdicts),
         glance=_agents_at_a_glance(view),
         results=results_table(view),
         comparisons=comparisons_table(view),
@@ -224,6 +237,19 @@ def _section(view: StudyView) -> StudySection:
         agents=agents_table(view),
         toml=as_toml(study),
     )
+
+
+def _claims(verdicts: Sequence[Verdict]) -> list[ClaimGroup]:
+    """Return the claims by who says them, each in a line."""
+    groups = {
+        heading: [
+            JudgedClaim(*HOLDS[one.holds], VERDICTS[one.holds], one.claim, one.at_K, one.numbers.split("; "))
+            for one in verdicts
+            if one.source == source
+        ]
+        for source, heading in CLAIMED_BY.items()
+    }
+    return [ClaimGroup(heading, claims) for heading, claims in groups.items() if claims]
 
 
 def _agents_at_a_glance(view: StudyView) -> Table:
@@ -260,38 +286,25 @@ def _index(views: Sequence[StudyView]) -> Table:
         if verdict.alarms:
             tags.append(Note(BROKEN, bad=True))
         promised, broken = sum(map(promised_runs, view.rows)), sum(row["broken"] or 0 for row in view.rows)
-        holds = sum(verdict.holds is True for verdict in view.verdicts)
+        claims = tallies(view.verdicts)
         others = [row for row in view.rows if row["no_floor"] or row["not_certified"]]
         below, runs = (sum(row[key] for row in others) for key in ("runs_below", "trials"))
         rows.append(
             [
                 TableCell(view.study.title, tags=tuple(tags), anchor=view.anchor),
-                TableCell(f"{holds} of {len(view.verdicts)}", anchor=f"{view.anchor}-claims") if view.verdicts else "–",
+                TableCell(claims[0], small=tuple(claims[1:]), anchor=f"{view.anchor}-claims") if claims else "–",
                 f"{broken:,} of {promised:,}" if promised else "–",
                 f"{below:,} of {runs:,}" if runs else "–",
             ]
         )
-    headings = ("study", "claims that hold", "promises broken", "others below the floor")
+    headings = ("study", "claims", "promises broken", "others below the floor")
     return Table(
         "The studies. Others are runs that promise no floor, or are NOT CERTIFIED.",
         headings,
-        frozenset({1, 2, 3}),
+        frozenset({2, 3}),
         [RowGroup("", rows)],
+        frozenset({1}),
     )
-
-
-def _counted(verdicts: Sequence[Verdict]) -> str:
-    """Return how many claims hold, how many do not, and how many cannot be judged; nothing where there are none."""
-    if not verdicts:
-        return ""
-    holds, fails, unsure = (sum(verdict.holds is what for verdict in verdicts) for what in (True, False, None))
-    n = len(verdicts)
-    words = [f"{holds} of {n} {plural('claim', n)} {'holds' if n == 1 else 'hold'}"]
-    if fails:
-        words.append(f"{fails} {'does' if fails == 1 else 'do'} not")
-    if unsure:
-        words.append(f"{unsure} cannot be judged")
-    return ", ".join(words)
 
 
 def _choices(views: Sequence[StudyView]) -> Table | None:

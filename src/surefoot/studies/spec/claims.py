@@ -1,13 +1,15 @@
 """The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
 
 To add one, add it here and write the function that judges it, with `@judges("its-name")` above, in analysis/claims.py.
-Those of the theorems and of Table 1 are in tables at the end of analysis/theory.py and analysis/table_1.py.
+Those of scenarios, of the theorems and of Table 1 are in tables at the end of analysis/compared.py, theory.py and
+table_1.py.
 Python refuses to import that file while a claim has no function, or a function no claim.
 """
 
 from typing import NamedTuple
 
 PAPER, DRAFT, OURS = "the paper", "a draft of the paper", "ours"
+SOURCES = {PAPER: "Claims of the paper", DRAFT: "Claims of its drafts", OURS: "Claims of ours"}
 
 
 class Claim(NamedTuple):
@@ -24,7 +26,11 @@ CLAIMS = {
     "epsmix-faster": Claim("EpsMix converges slightly faster than StepMix: less regret, optimistic sooner", PAPER),
     "epsmix-sooner": Claim("EpsMix leaves the baseline slightly sooner than StepMix", OURS),
     "higher-floor-delays": Claim("A higher floor delays both: later off the baseline, more regret", PAPER),
-    "better-baseline-helps": Claim("A better baseline helps: sooner off it, less regret", PAPER),
+    "better-baseline-throughout": Claim(
+        "A better baseline leads to better performance throughout: in no hundredth of the episodes a lower return",
+        PAPER,
+    ),
+    "better-baseline-helps": Claim("A better baseline helps: sooner off it, less regret", OURS),
     "dope-leaves-first": Claim("DOPE leaves the baseline first", PAPER),
     "dope-regrets-more": Claim("DOPE ends with more regret than StepMix and EpsMix", PAPER),
     "optpess-stays": Claim("OptPess-LP stays on the baseline throughout", PAPER),
@@ -33,7 +39,9 @@ CLAIMS = {
     "tighter-floor-delays": Claim(
         "A smaller alpha, a tighter floor, delays StepMix: later off the baseline, more regret", DRAFT
     ),
-    "finite-mixtures": Claim("The episodes that StepMix spends at h0 > 0 stop growing with K", DRAFT),
+    "finite-mixtures": Claim(
+        "The episodes that StepMix spends at h0 > 0 grow at most like log^2(K+1), as Lemma finite allows", DRAFT
+    ),
     "mixing-leaves-sooner": Claim("StepNoMix stays on the baseline for more episodes than StepMix", DRAFT),
     "fewer-violations-with-more-data": Claim(
         "The more offline trajectories, the fewer runs are below the floor", DRAFT
