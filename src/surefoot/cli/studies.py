@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ HEADINGS = {
     "agents": "[[agents]], each:",
 }
 BROKEN = "a promise was broken. See above, and the verdict of the report."
-HOLDS = {True: "holds", False: "DOES NOT HOLD", None: "cannot be judged"}
+NEWS_EVERY = 60.0  # seconds between lines of progress, where there is no terminal
 
 
 def studies(
@@ -98,13 +99,13 @@ def run(
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however long it will take.")] = False,
 ) -> None:
-    """Run studies: one file per trial, then a summary and a report. The number of workers changes no result.
+    """Run studies: one file per trial, then the report. The number of workers changes no result.
 
     It says beforehand how many trials there are, and about how long they take. At a terminal it asks if that is more
-    than ten minutes. Exit code 3: an agent broke its promise.
+    than ten minutes. At the end it says of each study what its agents promise and how many claims hold; the tables are
+    in the report, and `surefoot results DIR` prints them. Exit code 3: an agent broke its promise.
     """
     from surefoot.studies.analysis.claims import analyse
-    from surefoot.studies.analysis.terminal import print_summary
     from surefoot.studies.run.runner import check_workers, run_study, workers_of
     from surefoot.studies.run.store import create, prepare, read_results
     from surefoot.studies.spec.library import GROUPS, find_studies
@@ -126,7 +127,6 @@ def run(
     for folder in folders:
         create(folder)
     known: dict[Path, Analysis] = {}
-    broken: list[str] = []
     for folder in folders:
         study = folder.study
         try:
@@ -137,16 +137,26 @@ def run(
             kept = f"{done} of {len(folder.wanted())} trials"
             warn(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.")
             raise typer.Exit(INTERRUPTED) from None
-        known[folder.path] = found = analyse(read_results(folder.path))
-        broken += print_summary(found.results, found.rows)
-        echo("")
-        for verdict in found.verdicts:
-            say(f"{HOLDS[verdict.holds]}: {verdict.claim}")
-        echo("")
-    echo(f"Results: {target}")
+        known[folder.path] = analyse(read_results(folder.path))
     if with_report:
         _write_report(target, target / REPORT, known)
+    broken = [alarm for found in known.values() for alarm in _tell(found)]
+    echo(f"Results: {target} (as tables: surefoot results {target})")
+    if with_report:
+        echo(f"Report: {target / REPORT}")
     end_by_promises(broken, BROKEN)
+
+
+def _tell(found: "Analysis") -> tuple[str, ...]:
+    """Say in a line what the agents of a study promise, and how many claims hold; return where a promise was broken."""
+    from surefoot.studies.analysis.claims import tallies
+    from surefoot.studies.analysis.verdict import overall_verdict
+
+    verdict = overall_verdict([found.results], [found.rows])
+    said = ". ".join((f"agents {verdict.word}", *tallies(found.verdicts)))
+    for line in (f"{found.results.study.name}: {said}.", *verdict.alarms):
+        echo(line)
+    return verdict.alarms
 
 
 def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
@@ -219,11 +229,14 @@ def _progress(study: "Study") -> "Iterator[Tell]":
             yield show
         return
 
+    last = time.monotonic()
+
     def line(progress: Progress) -> None:
-        tenth = max(1, progress.of // 10)
-        if progress.done and (progress.done % tenth == 0 or progress.done == progress.of):
-            left = _time_left(progress.seconds_left if progress.done < progress.of else None)
-            warn(f"  {progress.done} of {progress.of} trials{left}")
+        nonlocal last
+        if time.monotonic() - last >= NEWS_EVERY:
+            last = time.monotonic()
+            left = _time_left(progress.seconds_left)
+            warn(f"  {study.name}: {progress.done} of {progress.of} trials{left}")
 
     yield line
 
@@ -244,7 +257,9 @@ def report(
     """
     from surefoot.studies.analysis.verdict import overall_verdict
 
-    found = _write_report(folder, out or folder / REPORT, {})
+    place = out or folder / REPORT
+    found = _write_report(folder, place, {})
+    echo(f"Report: {place}")
     verdict = overall_verdict([one.results for one in found], [one.rows for one in found])
     end_by_promises(verdict.alarms, BROKEN)
 
@@ -256,7 +271,7 @@ def _write_report(folder: Path, out: Path, known: "dict[Path, Analysis]") -> "li
     from surefoot.studies.run.store import read_results, study_folders
 
     everything = [known[one] if one in known else analyse(read_results(one)) for one in study_folders(folder)]
-    echo(f"Report: {write_report(everything, out)}")
+    write_report(everything, out)
     return everything
 
 

@@ -1,9 +1,11 @@
 """`surefoot studies`, `run`, `report` and `results`."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 
 from surefoot.cli.main import app, main
 from surefoot.studies.analysis.summary import COLUMNS
-from surefoot.studies.run.store import read_results
+from surefoot.studies.run.store import begin, read_results
 from surefoot.studies.spec.library import GROUPS
 from surefoot.studies.spec.study import parse_study
 
@@ -56,9 +58,14 @@ def folder(tmp_path_factory):
     result = surefoot("run", place / "tiny.toml", "--out", place / "out", "--jobs", 1)
     assert result.exit_code == 0, result.output
     assert "tiny (full): 4 trials, 4 to run" in result.stdout
-    assert f"Results: {place / 'out'}" in result.stdout
-    assert f"Report: {place / 'out' / 'report.html'}" in result.stdout
+    assert result.stdout.splitlines()[-3:] == end_of_a_run(place / "out", "tiny")
     return place / "out"
+
+
+def end_of_a_run(place, *names, said="agents CERTIFIED. Claims of the paper: 1 of 1 holds."):
+    """The last lines that `run` prints: one for each study, then where the results and the page are."""
+    results = f"Results: {place} (as tables: surefoot results {place})"
+    return [*(f"{name}: {said}" for name in names), results, f"Report: {place / 'report.html'}"]
 
 
 def test_the_studies_are_listed_and_described():
@@ -77,7 +84,7 @@ def test_the_studies_are_listed_and_described():
     assert "NOT CERTIFIED" in fields
 
 
-def test_a_run_ends_with_a_summary_a_folder_and_a_report(folder):
+def test_a_run_ends_with_a_folder_and_a_report(folder):
     results = read_results(folder)
     assert results.missing == 0
     page = (folder / "report.html").read_text()
@@ -224,14 +231,44 @@ def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
     assert "holds the results of one study, not of several" in str(several.exception)
 
 
+def test_certified_agents_and_claims_that_hold_are_told_apart(folder, tmp_path):
+    """A run that broke its promise, beside three of BPI-UCBVI and StepMix that are as they were: a claim of the paper
+    does not hold, and the command ends with 3. Control: without it, 0."""
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    again = ("run", tmp_path / "tiny.toml", "--out", tmp_path / "out", "--resume", "--no-report")
+    assert surefoot(*again).exit_code == 0
+    results = read_results(tmp_path / "out")
+    there = begin(tmp_path / "out", results.study, resume=True)
+    there.write(replace(results.of("trap", "stepmix")[1], violations=5))
+    done = surefoot(*again)
+    assert done.exit_code == 3
+    first, alarm, *_ = done.stdout.splitlines()[-4:]
+    assert first == "tiny: agents CERTIFIED. Claims of the paper: 0 of 1 holds, 1 does not."
+    assert alarm == "PROMISE BROKEN in 1 of 2 runs that came with one."
+    assert "a promise was broken" in done.stderr
+
+
+def test_where_there_is_no_terminal_progress_is_a_line_a_minute(folder, tmp_path, monkeypatch):
+    """Of runs of seconds there is none. Control: with one at the start and after every trial there are five."""
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    for name, every, lines in (("none", 60.0, 0), ("all", 0.0, 5)):
+        monkeypatch.setattr("surefoot.cli.studies.NEWS_EVERY", every)
+        done = surefoot("run", tmp_path / "tiny.toml", "--out", tmp_path / name, "--jobs", 1, "--no-report")
+        assert done.stderr.count(" of 4 trials") == lines
+
+
 def test_several_studies_are_one_report(tmp_path):
     for name in ("one", "two"):
         own = STUDY.replace('"tiny"', f'"{name}"').replace("A tiny", f"Study {name},").replace("1500", "100")
         (tmp_path / f"{name}.toml").write_text(own.replace('["return"]', "[]"))
-    done = surefoot(
-        "run", tmp_path / "one.toml", tmp_path / "two.toml", "--quick", "--out", tmp_path / "both", "--jobs", 1
-    )
+    arguments = ("run", tmp_path / "one.toml", tmp_path / "two.toml", "--trials", 2, "--out", tmp_path / "both")
+    done = surefoot(*arguments, "--jobs", 1)
     assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    said = "agents ON TRUST. Claims of the paper: 0 of 1 holds, 1 cannot be judged."  # nobody leaves in 100 episodes
+    assert lines[-4:] == end_of_a_run(tmp_path / "both", "one", "two", said=said)
+    assert len(lines) < 10  # before that, what will be run and how long it takes
     page = (tmp_path / "both" / "report.html").read_text()
     assert "Study one" in page
     assert "Study two" in page
