@@ -14,7 +14,9 @@ import shutil
 from pathlib import Path
 
 from surefoot.studies import judge, read_results
+from surefoot.studies.analysis.claims import VERDICTS
 from surefoot.studies.analysis.summary import summary
+from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
 from surefoot.studies.report.tables import plural
@@ -22,7 +24,7 @@ from surefoot.studies.run.store import study_folders
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE
 
 PAGES = Path(__file__).parents[1] / "docs" / "reproduction"
-WORDS = {True: "holds", False: "**does not hold**", None: "cannot be judged"}
+WORDS = {**VERDICTS, False: f"**{VERDICTS[False]}**"}
 POINTS = 100  # of a curve, in the table that is kept
 
 
@@ -58,7 +60,7 @@ def section(results, folder):
     yield f"{study.question}\n"
     minutes, quick = round(results.seconds / 60), study.size == "quick"
     if quick:
-        yield "**Not in full**: the quick size, with fewer trials and plans in blocks of 1 % of the episodes so far.\n"
+        yield "**Not in full**: the quick size.\n"
     command = f"surefoot run {study.name}{' --quick' if quick else ''}"
     yield (
         f"`{command}`: {len(study.cells)} cells, {study.trials} trials each, {minutes} {plural('minute', minutes)} of "
@@ -68,11 +70,15 @@ def section(results, folder):
     note = folder / "note.txt"
     if note.exists():
         yield f"{note.read_text().strip()}\n"
-    yield "| claim | | numbers |\n|---|---|---|"
+    caveats = [f"- {line}" for line in overall_verdict([results]).caveats]
+    if caveats:
+        yield "\n".join((*caveats, ""))
+    yield "| claim | whose | verdict | numbers |\n|---|---|---|---|"
     for verdict in judge(results):
         claim, numbers = (text.replace("|", chr(92) + "|") for text in (verdict.claim, verdict.numbers))
+        words = f"{WORDS[verdict.holds]} {verdict.at_K}".strip()
         lines = "<br>".join(numbers.split("; "))
-        yield f"| {claim} | {WORDS[verdict.holds]} | <details><summary>unfold</summary>{lines}</details> |"
+        yield f"| {claim} | {verdict.source} | {words} | <details><summary>unfold</summary>{lines}</details> |"
     yield "\n| scenario | agent | violations per run | regret (baseline alone) | off the baseline at | optimistic at |"
     yield "|---|---|---|---|---|---|"
     for row in summary(results):
@@ -125,7 +131,8 @@ def main():
         "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
         "printed, nothing is scaled; seeds, floors and numbers of episodes are in the studies' files. Episodes count "
         "from 0; in the tables moments are medians over trials, regret and violations are means. A claim holds only if "
-        "it holds in every scenario and, of moments, in every trial. A study that is not in full says so below its "
+        "it holds in every scenario and, of moments, in every trial, and for the K that stands beside it: with more "
+        "episodes another verdict may come out. A study that is not in full says so below its "
         "title. Orders of Table 1 are without constants and logarithms. What the paper leaves open is the last section."
     )
     written = sections(page.read_text()) if page.exists() else {}
