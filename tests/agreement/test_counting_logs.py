@@ -53,11 +53,12 @@ def by_hand(rows, seed=0, horizon=None, states=None, actions=None, reward_range=
     rows = [(row[0], row[1] - first, *row[2:]) for row in rows if row[1] - first < H]
     states = states or labels_of([row[2] for row in rows] + [row[5] for row in rows])
     actions = actions or labels_of([row[3] for row in rows])
-    absorbing = len(states) if any(row[6] and row[1] < H - 1 for row in rows) else None
+    low, high = reward_range
+    may_end = H > 1 and low <= 0.0 <= high  # an end at the last step may be the process's own
+    absorbing = len(states) if any(row[6] and (may_end or row[1] < H - 1) for row in rows) else None
     S, A = len(states) + (absorbing is not None), len(actions)
     n, folds = (np.zeros((H, S, A, S), dtype=np.int64) for _ in range(2))
     x_sa, starts, paid = np.zeros((H, S, A), dtype=np.int64), np.zeros(S, dtype=np.int64), defaultdict(list)
-    low, high = reward_range
     histories = defaultdict(list)
     for row in rows:
         histories[row[0]].append(row)

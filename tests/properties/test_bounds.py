@@ -322,18 +322,18 @@ def test_pooled_bounds_hold_in_a_stationary_world(counts_of):
 
 
 def test_pooled_bounds_fail_where_steps_differ(counts_of):
-    """Control: state 0 leads to itself at step 1 and to state 1 at step 2, and only state 0 pays at step 3: worth 0.
+    """Control: state 0 leads to itself at step 1 and to state 1 at step 2, and only state 0 pays at step 4: worth 0.
 
-    Pooled, each lead is followed by half of the visits, and a quarter of the reward is "certified".
+    Pooled, each lead is followed by half of the visits, and an eighth of the reward is "certified".
     """
-    P = np.zeros((3, 2, 1, 2))
-    P[0, 0, 0, 0] = P[1, 0, 0, 1] = P[2, 0, 0, 0] = 1.0
+    P = np.zeros((4, 2, 1, 2))
+    P[[0, 2, 3], 0, 0, 0] = P[1, 0, 0, 1] = 1.0
     P[:, 1, 0, 1] = 1.0
-    r = np.zeros((3, 2, 1))
-    r[2, 0, 0] = 1.0
-    world, only = sf.TabularMDP(P, r), sf.uniform(3, 2, 1)
+    r = np.zeros((4, 2, 1))
+    r[3, 0, 0] = 1.0
+    world, only = sf.TabularMDP(P, r), sf.uniform(4, 2, 1)
     assert sf.policy_value(world, only)[0, 0] == 0.0
     counts = counts_of(world, only, 10**8, seed=0)
     assert sf.StepMix.paper(world.problem, only, 0.0).plan(counts).lower == 0.0
     claims = sf.Problem(r, stationary=True)
-    assert sf.StepMix.paper(claims, only, 0.0, pooled=True).plan(counts.pool()).lower > 0.15
+    assert sf.StepMix.paper(claims, only, 0.0, pooled=True).plan(counts.pool()).lower > 0.1

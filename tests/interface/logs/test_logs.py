@@ -316,9 +316,9 @@ def test_states_and_actions_that_were_not_declared(tmp_path):
 
 def test_a_log_too_large_for_its_counts(tmp_path, monkeypatch):
     path = write(tmp_path / "log.parquet", "SELECT * REPLACE (step = 2 AS terminated) FROM given")
-    assert sf.count_log(path, states=20_000).counts.shape == (3, 20_000, 2)  # only what occurs is counted
+    assert sf.count_log(path, states=20_000).counts.shape == (3, 20_001, 2)  # only what occurs is counted
     monkeypatch.setattr(log_tables, "LARGEST", 2**20)
-    assert_refused(path, r"Counts of \(H = 3, S = 100,000, A = 2\) would take more than", states=100_000)
+    assert_refused(path, r"Counts of \(H = 3, S = 100,001, A = 2\) would take more than", states=100_000)
     with pytest.raises(sf.InvalidSetting, match="expected at most 1000000 steps"):
         sf.count_log(path, horizon=10**10)
 

@@ -359,7 +359,8 @@ def assemble(
     early, (least, most) = ended & (h < H - 1), glance.reward_range
     after_end = 0.0 if glance.after_end is None else glance.after_end
     # An end at the last step may be the process's own: it may come earlier, too.
-    absorbing = bool(early.any() or (ended.any() and least <= after_end <= most))
+    may_end = H > 1 and least <= after_end <= most
+    absorbing = bool(early.any() or (may_end and ended.any()))
     codebook = Codebook(labels, action_labels, absorbing=absorbing, unseen=states is None)
     require_size(H, codebook.S, codebook.A)
     S = codebook.S - codebook.unseen  # the unseen state never occurs
