@@ -22,7 +22,7 @@ from surefoot.base.validation import (
 )
 from surefoot.errors import InvalidModel, InvalidSetting
 
-NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere (docs/migrating.md)."
+NO_CONVERSION = "Floors and values are in the units of your rewards now, everywhere."
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Writes bits.json: what configured runs come to. `python tests/data/kept/write.py` replaces it.
 
-It is written anew only where numbers were meant to change; CHANGELOG.md or the commit says why.
+It is written anew only where numbers were meant to change; the commit says why.
 """
 
 import subprocess
