@@ -11,6 +11,7 @@ from surefoot.cli.logs import (
     Actions,
     AfterEnd,
     Column,
+    Delimiter,
     Horizon,
     Json,
     Range,
@@ -92,6 +93,7 @@ def forecast(
     states: States = None,
     actions: Actions = None,
     after_end: AfterEnd = None,
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Estimate after how many episodes an agent leaves its baseline, by three methods.
@@ -108,6 +110,7 @@ def forecast(
     from surefoot.worlds.registry import FAMILIES
 
     of_log = {"--column": column, "--states": states, "--actions": actions, "--after-end": after_end}
+    of_log |= {"--delimiter": delimiter}
     of_log |= {"--rewards": rewards, "--start": start, "--support": support}
     of_both: dict[str, object] = {
         "--horizon": horizon,
@@ -120,7 +123,7 @@ def forecast(
         grounds = _world(source or "random", size, baseline)
     elif _is_file(source):
         only_for("worlds", f"{source} is a file", {"--set": size})
-        how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB")
+        how = log_options(column, horizon, reward_range, states, actions, after_end, "256MB", delimiter)
         known = {"rewards": rewards, "start": start, "support": support, "stationary": stationary}
         known |= {"unit": unit}
         given = {**of_log, **of_both}
@@ -144,9 +147,9 @@ def forecast(
 
 def _is_file(source: str) -> bool:
     """Is this a log or a file of counts, or meant to be one?"""
-    from surefoot.offline.logs.reading import READERS
+    from surefoot.offline.logs.cells import ENDINGS
 
-    endings = (".npz", *(ending for some in READERS.values() for ending in some))
+    endings = (".npz", *(ending for some in ENDINGS.values() for ending in some))
     return source.lower().endswith(endings) or Path(source).exists()
 
 

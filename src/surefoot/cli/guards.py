@@ -1,24 +1,28 @@
 """The commands about guards: parse, call, print."""
 
-import csv
-import math
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surefoot.cli.console import BAD_DATA, echo, echo_json
+from surefoot.cli.logs import Delimiter
 from surefoot.errors import InvalidLog, InvalidSetting
 
 if TYPE_CHECKING:
     from surefoot.guard import Guard
+    from surefoot.offline.logs.cells import Row
 
 guard = typer.Typer(
     no_args_is_help=True, help="A certified ramp for policies that no table describes: plan one, or replay one."
 )
 
-File = Annotated[Path, typer.Argument(help="CSV with a header. A return that is missing is an empty field.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="CSV, TSV, JSON lines or Parquet, with names of columns. A missing return is an empty field."),
+]
 Low = Annotated[float, typer.Option(help="The lowest return that is possible. It is never inferred from data.")]
 High = Annotated[float, typer.Option(help="The highest return that is possible.")]
 Floor = Annotated[float | None, typer.Option(help="An absolute floor, in the units of the returns.")]
@@ -54,6 +58,7 @@ def plan_ramp(
         str | None, typer.Option(help="The baseline's name in the column `policy`, where the file has one.")
     ] = None,
     unit: Unit = "",
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Forecast how soon a candidate would reach each stage, from past returns of the baseline (column `return`).
@@ -64,7 +69,7 @@ def plan_ramp(
     from surefoot.simulation.figures import plot_ramp
 
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
-    known = made.begin(logged=_past(file, policy)).policies[0]
+    known = made.begin(logged=_past(file, policy, delimiter)).policies[0]
     if not known.heard:
         raise InvalidLog(f"{file} has no return. Expected at least one.")
     ramp = forecast_ramp(made, known.settled, evidence, known.missing)
@@ -101,12 +106,13 @@ def replay(
     stages: Stages = BY_DEFAULT,
     baseline: Annotated[str, typer.Option(help="The baseline's name in the column `policy`.")] = "baseline",
     logged: Annotated[
-        Path | None, typer.Option(help="CSV of the baseline's returns before the first ticket (column `return`).")
+        Path | None, typer.Option(help="A file of the baseline's returns before the first ticket (column `return`).")
     ] = None,
     state: Annotated[
         Path | None, typer.Option(help="A saved state of this very guard (`guard.save`), which the tickets follow.")
     ] = None,
     unit: Unit = "",
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Say what is certified now, from ALL tickets in dispatch order: columns `ticket`, `policy` and `return`.
@@ -114,10 +120,11 @@ def replay(
     A candidate is admitted with its first ticket. Exit code 1: a return is outside the declared range.
     """
     made = _guard(low, high, floor, max_loss, below, delta, stages, unit)
-    before = None if logged is None else _past(logged, None)
+    before = None if logged is None else _past(logged, None, delimiter)
     begun = None if state is None else made.load(state)
     first = 0 if begun is None else begun.tickets.n
-    plan = made.plan(made.replay(_tickets(file, baseline, first), baseline, before, begun))
+    with closing(_tickets(file, baseline, first, delimiter)) as tickets:
+        plan = made.plan(made.replay(tickets, baseline, before, begun))
     if as_json:
         echo_json(
             {
@@ -169,47 +176,26 @@ def _guard(
     return Guard(low=low, high=high, floor=kept, delta=delta, stages=shares, unit=unit)
 
 
-class Row(NamedTuple):
-    """A row of a CSV file."""
+def _return(row: "Row") -> float | None:
+    """Return the return of a row; None where it is missing."""
+    from surefoot.offline.logs.text import PLAINLY, finite_number
 
-    line: int
-    fields: dict[str, str]
-    ret: float | None  # None: it is missing
-
-
-def _rows(file: Path, needed: tuple[str, ...]) -> Iterator[Row]:
-    """Yield the rows of a CSV file."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            table = csv.DictReader(stream)
-            lacking = [name for name in needed if name not in (table.fieldnames or ())]
-            if lacking:
-                raise InvalidLog(f"{file} has no column {lacking[0]!r}. Expected the columns {', '.join(needed)}.")
-            for row in table:
-                yield Row(table.line_num, row, _return(file, table.line_num, row["return"]))
-    except OSError as reason:
-        raise InvalidLog(f"{file} cannot be read: {reason.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as reason:
-        raise InvalidLog(f"{file} is not a CSV file in UTF-8 ({reason}).") from None
-
-
-def _return(file: Path, line: int, text: str | None) -> float | None:
-    if text is None or not text.strip():
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    text = row.cells["return"]
+    value = None if text is None else finite_number(text)
+    if text is not None and value is None:
         expected = "expected a number, or nothing where it is missing"
-        raise InvalidLog(f"{file}, line {line}: the return is {text!r}, {expected}.")
+        raise InvalidLog(f"{row.place}: the return is {text[:60]!r}, {expected}. {PLAINLY}.")
     return value
 
 
-def _past(file: Path, policy: str | None) -> list[float | None]:
+def _past(file: Path, policy: str | None, delimiter: str | None) -> list[float | None]:
     """Return the baseline's returns in a file. One with several policies must say which of them is the baseline."""
-    rows = list(_rows(file, ("return",) if policy is None else ("policy", "return")))
-    names = dict.fromkeys(row.fields["policy"] or "" for row in rows if "policy" in row.fields)
+    from surefoot.offline.logs.cells import rows_of
+
+    needed, also = (("return",), ("policy",)) if policy is None else (("return", "policy"), ())
+    with closing(rows_of(file, needed, also, delimiter)) as rows:
+        found = [(row.cells.get("policy"), _return(row)) for row in rows]
+    names = dict.fromkeys(name or "" for name, _ in found)
     if policy is None and len(names) > 1:
         raise InvalidLog(
             f"{file} has returns of several policies: {', '.join(names)}. Expected those of the baseline alone. Say "
@@ -217,35 +203,49 @@ def _past(file: Path, policy: str | None) -> list[float | None]:
         )
     if policy is not None and policy not in names:
         raise InvalidLog(f"{file} has no return of {policy!r}. Its policies: {', '.join(names) or 'none'}.")
-    return [row.ret for row in rows if policy is None or row.fields["policy"] == policy]
+    return [ret for name, ret in found if policy is None or name == policy]
 
 
-def _tickets(file: Path, baseline: str, first: int) -> Iterator[tuple[str, float | None]]:
+def _tickets(
+    file: Path, baseline: str, first: int, delimiter: str | None
+) -> Generator[tuple[str, float | None], None, None]:
     """Yield whose each ticket is, with its return; refuse a file in which one is left out, the first ones too."""
+    from surefoot.offline.logs.cells import rows_of
+
     names: dict[str, None] = {}
-    for due, row in enumerate(_rows(file, ("ticket", "policy", "return")), first):
-        text, name = ((row.fields[key] or "").strip() for key in ("ticket", "policy"))
-        if not text.isdecimal():
-            raise InvalidLog(f"{file}, line {row.line}: the ticket is {text!r}, expected a whole number, here {due}.")
-        if int(text) < due:
-            raise InvalidLog(
-                f"{file}, line {row.line}: ticket {int(text)} comes twice, or too late: expected {due}. A ticket has "
-                "one row, in the order in which tickets were drawn."
-            )
-        if int(text) > due:
-            raise InvalidLog(
-                f"{file}, line {row.line}: the ticket is {int(text)}, expected {due}. A ticket that was drawn is never "
-                "left out: give it a row with an empty return, in the order in which tickets were drawn, the first of "
-                f"which is {first}."
-            )
-        if not name or (name == "baseline" != baseline):
-            taken = f": with --baseline {baseline} no other policy may be called baseline" if name else ""
-            expected = f"the name of a policy{taken}"
-            raise InvalidLog(f"{file}, line {row.line}: the policy is {name!r}, expected {expected}.")
-        names.setdefault(name)
-        yield name, row.ret
+    with closing(rows_of(file, ("ticket", "policy", "return"), (), delimiter)) as rows:
+        for due, row in enumerate(rows, first):
+            _require_ticket(row, due, first)
+            name = row.cells["policy"] or ""
+            if not name or name != name.strip() or (name == "baseline" != baseline):
+                expected = "the name of a policy, without spaces around it"
+                if name == "baseline":
+                    expected += f": with --baseline {baseline} no other policy may be called baseline"
+                raise InvalidLog(f"{row.place}: the policy is {name[:60]!r}, expected {expected}.")
+            names.setdefault(name)
+            yield name, _return(row)
     if baseline not in names and not first:
         raise InvalidLog(
             f"{file} has no ticket of the baseline, {baseline!r}. Its policies: {', '.join(names) or 'none'}. Say "
             "which of them is the baseline with --baseline."
+        )
+
+
+def _require_ticket(row: "Row", due: int, first: int) -> None:
+    """Refuse a row whose ticket is not the one that is due."""
+    from surefoot.offline.logs.text import whole_number
+
+    text = row.cells["ticket"] or ""
+    ticket = whole_number(text)
+    if ticket is None or ticket < 0:
+        raise InvalidLog(f"{row.place}: the ticket is {text[:60]!r}, expected a whole number, here {due}.")
+    if ticket < due:
+        raise InvalidLog(
+            f"{row.place}: ticket {ticket} comes twice, or too late: expected {due}. A ticket has one row, in the "
+            "order in which tickets were drawn."
+        )
+    if ticket > due:
+        raise InvalidLog(
+            f"{row.place}: the ticket is {ticket}, expected {due}. A ticket that was drawn is never left out: give it "
+            f"a row with an empty return, in the order in which tickets were drawn, the first of which is {first}."
         )

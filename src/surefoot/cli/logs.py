@@ -12,7 +12,8 @@ from surefoot.errors import InvalidSetting
 logs = typer.Typer(no_args_is_help=True, help="Check, count, write and convert logs of past episodes.")
 
 Log = Annotated[
-    list[str], typer.Argument(metavar="LOG...", help="Parquet, CSV or JSON: one file, several files, or a glob.")
+    list[str],
+    typer.Argument(metavar="LOG...", help="Parquet, CSV, TSV or JSON lines: one file, several files, or a glob."),
 ]
 Column = Annotated[
     list[str] | None,
@@ -56,6 +57,10 @@ Support = Annotated[
 ]
 Stationary = Annotated[bool, typer.Option("--stationary", help="Neither dynamics nor rewards depend on the step.")]
 Unit = Annotated[str, typer.Option(help="What rewards are counted in, such as EUR, for people.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="What separates the fields of a CSV: , ; | or tab. Default: a comma; for .tsv a tab."),
+]
 Memory = Annotated[str, typer.Option(help="The memory that may be used before temporary files are written.")]
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
@@ -70,12 +75,13 @@ def logs_check(
     actions: Actions = None,
     after_end: AfterEnd = None,
     memory: Memory = "256MB",
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Check every episode of a log, and print its size, coverage and errors. Exit code 1: the log is unusable."""
     from surefoot.offline import check_log
 
-    found = check_log(log, **log_options(column, horizon, reward_range, states, actions, after_end, memory))
+    found = check_log(log, **log_options(column, horizon, reward_range, states, actions, after_end, memory, delimiter))
     if as_json:
         echo_json(found.as_json())
     else:
@@ -97,6 +103,7 @@ def logs_count(
     actions: Actions = None,
     after_end: AfterEnd = None,
     memory: Memory = "256MB",
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Count how often each next state followed each state and action, and write the counts."""
@@ -104,7 +111,9 @@ def logs_count(
     from surefoot.offline import count_log
 
     require_new(out, force)
-    found = count_log(log, seed=seed, **log_options(column, horizon, reward_range, states, actions, after_end, memory))
+    found = count_log(
+        log, seed=seed, **log_options(column, horizon, reward_range, states, actions, after_end, memory, delimiter)
+    )
     found.save(out)
     if as_json:
         shape = {"H": found.H, "S": found.S, "A": found.A, "coverage": found.coverage}
@@ -158,11 +167,12 @@ def logs_to_minari(
     log: Log,
     dataset: Annotated[str, typer.Option(help="The name of the new dataset, such as mine/offers-v0.")],
     column: Column = None,
+    delimiter: Delimiter = None,
 ) -> None:
     """Write a log with integer states and actions as a local Minari dataset (hdf5)."""
     from surefoot.offline import to_minari
 
-    to_minari(log, dataset, columns=_columns(column))
+    to_minari(log, dataset, columns=_columns(column), delimiter=delimiter)
     echo(f"Minari dataset: {dataset}")
 
 
@@ -194,6 +204,7 @@ def baseline(
     actions: Actions = None,
     after_end: AfterEnd = None,
     memory: Memory = "256MB",
+    delimiter: Delimiter = None,
     as_json: Json = False,
 ) -> None:
     """Learn a policy from a log, and certify its value. Exit code 3: the floor is not certified.
@@ -209,16 +220,18 @@ def baseline(
     if len(log) == 1 and log[0].endswith(".npz"):
         given: dict[str, object] = {"--column": column, "--horizon": horizon, "--reward-range": reward_range}
         given |= {"--states": states, "--actions": actions, "--seed": seed or None, "--after-end": after_end}
+        given |= {"--delimiter": delimiter}
         only_for("logs", f"{log[0]} was counted before, without it", given)
         counted, returns = LogCounts.load(log[0]), None
     else:
-        how = log_options(column, horizon, reward_range, states, actions, after_end, memory)
+        how = log_options(column, horizon, reward_range, states, actions, after_end, memory, delimiter)
         checked = check_log(log, seed=seed, **how)
         if checked.counted is None:
             warn(str(checked))
             raise typer.Exit(BAD_DATA)
         counted = checked.counted
-        returns = log_returns(log, columns=how["columns"], horizon=horizon, after_end=after_end or 0.0, memory=memory)
+        same = {name: how[name] for name in ("columns", "horizon", "memory", "delimiter")}
+        returns = log_returns(log, after_end=after_end or 0.0, **same)
     first = parse_labels(start) if isinstance(counted.codebook.states[0], int) else start
     problem = counted.problem(rewards, start=first, support=support, stationary=stationary, unit=unit)
     if floor is not None:
@@ -264,6 +277,7 @@ def log_options(
     actions: str | None,
     after_end: float | None,
     memory: str,
+    delimiter: str | None,
 ) -> dict[str, Any]:
     """Return the options that `check`, `count` and `baseline` share, as `count_log` takes them."""
     return {
@@ -274,6 +288,7 @@ def log_options(
         "actions": parse_labels(actions),
         "after_end": after_end,
         "memory": memory,
+        "delimiter": delimiter,
     }
 
 

@@ -88,10 +88,13 @@ def test_a_range_that_is_false_is_an_alarm(tmp_path):
     ("text", "words"),
     [
         ("ticket,policy,return\n0,a,1\n2,a,1\n", "never left out"),
-        ("ticket,policy,return\n0,a,1\n0,a,1\n", "line 3: ticket 0 comes twice"),
-        ("ticket,policy,return\n0,a,1\n1,a,1\n2,a,1\n1,a,1\n", "line 5: ticket 1 comes twice, or too late: expected 3"),
-        ("ticket,policy,return\n0,a,1\n3,a,1\n", "line 3: the ticket is 3, expected 1"),
-        ("ticket,policy,return\n0,,1\n", "line 2: the policy is ''"),
+        ("ticket,policy,return\n0,a,1\n0,a,1\n", "rows.csv, row 2: ticket 0 comes twice"),
+        (
+            "ticket,policy,return\n0,a,1\n1,a,1\n2,a,1\n1,a,1\n",
+            "rows.csv, row 4: ticket 1 comes twice, or too late: expected 3",
+        ),
+        ("ticket,policy,return\n0,a,1\n3,a,1\n", "rows.csv, row 2: the ticket is 3, expected 1"),
+        ("ticket,policy,return\n0,,1\n", "rows.csv, row 1: the policy is ''"),
         ("ticket,policy,return\n0,old,1\n1,c,1\n", "Its policies: old, c. Say which"),
         ("ticket,policy,return\nx,a,1\n", "a whole number"),
         ("ticket,policy,return\n7,a,1\n8,a,1\n", "expected 0"),
@@ -162,8 +165,8 @@ def test_settings_that_are_refused(tmp_path):
     ):
         assert words in str(told("plan", file, *RANGE, *more).exception)
     assert told("plan", file).exit_code == 2  # the range is never inferred
-    assert "cannot be read" in str(told("plan", str(tmp_path / "none.csv"), *RANGE).exception)
-    (tmp_path / "empty.csv").write_text("return\n\n")
+    assert "does not exist" in str(told("plan", str(tmp_path / "none.csv"), *RANGE).exception)
+    (tmp_path / "empty.csv").write_text("return\n")
     assert "no return" in str(told("plan", str(tmp_path / "empty.csv"), *RANGE).exception)
     (tmp_path / "bytes.csv").write_bytes(b"return\n\xff\xfe\n")
     assert "UTF-8" in str(told("plan", str(tmp_path / "bytes.csv"), *RANGE).exception)

@@ -151,14 +151,14 @@ def test_the_command_prints_them_all_and_ends_with_1(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("sep", [",", ";"])
 def test_rows_with_another_number_of_fields_are_one_fault_and_the_others_are_found(tmp_path, sep):
-    """DuckDB reads no such file. Line 21 is row 20, below the header; its episode is in no other finding."""
+    """`count_log` refuses such a file. Line 21 is row 20, below the header; its episode is in no other finding."""
     rows = [f"{e},{h},a,x,1.0,a".split(",") for e in range(20) for h in range(3)]
     rows[19].append("17")
     rows[30].pop()
     rows[40][4] = "lots"
     path = tmp_path / "log.csv"
     path.write_text("\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n")
-    report = sf.check_log(path, reward_range=(0, 1))
+    report = sf.check_log(path, reward_range=(0, 1), delimiter=sep)
     assert [(found.what, found.count, found.rows) for found in report.errors] == [
         ("fields", 2, (20, 31)),
         ("word", 1, (41,)),
@@ -166,14 +166,15 @@ def test_rows_with_another_number_of_fields_are_one_fault_and_the_others_are_fou
     text = report.errors[0].text
     assert f"than the 6 of the header: line 21 of {path} has 7." in text
     both = sf.check_log(
-        [path, path.with_name("other.csv").write_text(path.read_text()) and path.with_name("other.csv")]
+        [path, path.with_name("other.csv").write_text(path.read_text()) and path.with_name("other.csv")],
+        delimiter=sep,
     )
     assert both.errors[0].rows == ("log.csv 20", "log.csv 31", "other.csv 20", "other.csv 31")
     assert "surefoot-" not in str(report) + str(both)  # no name of a copy
     rows[19].pop(), rows[30].append("a")
     rows[40][4] = "1.0"
     path.write_text("\n".join(sep.join(row) for row in [HEAD.strip().split(",")[:-1], *rows]) + "\n")
-    assert sf.check_log(path, reward_range=(0, 1)).usable  # control
+    assert sf.check_log(path, reward_range=(0, 1), delimiter=sep).usable  # control
 
 
 def test_what_is_advised_agrees_with_what_is_presumed(tmp_path):

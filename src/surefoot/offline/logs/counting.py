@@ -14,12 +14,13 @@ from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
 from surefoot.base.validation import LONGEST, REWARD_UNITS, require_integer, require_number
 from surefoot.errors import InvalidLog, InvalidSetting
+from surefoot.offline.logs.cells import MEMORY, Paths
 from surefoot.offline.logs.checking import first_problem
 from surefoot.offline.logs.codebook import Codebook, Declared, coded
 from surefoot.offline.logs.folds import keys_of, mixed_in_sql
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.logs.log_tables import Sums, require_size
-from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log
+from surefoot.offline.logs.reading import OpenLog, open_log
 from surefoot.task.units import Units
 
 TEXT_IDS = (0, 2**52 - 1)  # the range of the numbers that stand for ids that are text
@@ -39,8 +40,9 @@ def count_log(
     after_end: float | None = None,
     memory: str = MEMORY,
     threads: int | None = None,
+    delimiter: str | None = None,
 ) -> LogCounts:
-    """Count a log: Parquet, CSV or JSON; one file, several files, or a glob.
+    """Count a log: Parquet, CSV, TSV or JSON lines; one file, several files, or a glob.
 
     - seed: of the split into H folds (`surefoot.offline.logs.folds` says which episode goes where)
     - columns: the names of the columns in the log, as in {"state": "segment"}
@@ -53,12 +55,14 @@ def count_log(
       certified: the rewards that were seen are not all that are possible.
     - after_end: what is paid at each step after an early end. Default: nothing, which the range must then contain.
     - memory: what DuckDB may use before it writes to a temporary folder
+    - delimiter: what separates the fields of a CSV: ",", ";", "|" or a tab. Default: what the ending says, a comma for
+      .csv, a tab for .tsv
 
     An episode that ended early must say so in the column terminated; it spends the remaining steps in an absorbing
     state. Steps may be numbered from 1. Totals that do not add up raise InvalidLog, which names the episodes with
     errors. Only totals are checked here: `check_log` looks at every episode.
     """
-    with open_log(paths, columns, memory, threads) as log:
+    with open_log(paths, columns, memory, threads, delimiter) as log:
         source, glance = glanced(log, horizon, reward_range, after_end)
         return counted(source, glance, seed, states, actions)
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from surefoot.base.sql import quote_name, quote_text
+from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidLog
+from surefoot.offline.logs.cells import MEMORY, Files, Paths, Raw, connected, find_files, readable
 from surefoot.offline.logs.checking import (
     Finding,
     LogReport,
@@ -30,20 +31,8 @@ from surefoot.offline.logs.checking import (
 )
 from surefoot.offline.logs.codebook import Declared, coded
 from surefoot.offline.logs.counting import counted, declared_units, glanced, require_horizon
-from surefoot.offline.logs.fields import finding_of, with_equal_fields
-from surefoot.offline.logs.reading import (
-    COLUMNS,
-    FLAGS,
-    MEMORY,
-    OpenLog,
-    Paths,
-    column_names,
-    connected,
-    files_as_patterns,
-    open_log,
-    readable,
-    require_columns,
-)
+from surefoot.offline.logs.reading import COLUMNS, FLAGS, OpenLog, column_names, open_log, open_rows
+from surefoot.offline.logs.text import is_number, is_truth, is_whole
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,26 +41,31 @@ LABELS = ("episode", "state", "action", "next_state")
 FIRST = 5  # rows of a fault that are named
 FAR = 10**12  # rows of one file, at most
 MOST_UNKNOWN = 100  # labels that were not declared, whose rows are looked for
-WHOLE = "try_cast({0} AS BIGINT)::VARCHAR = {0}"
-TRUTH = "lower({0}) IN ('true', 'false')"
-READS = {  # when a value that is written can be read
-    "step": WHOLE,
-    "reward": "try_cast({0} AS DOUBLE) IS NOT NULL",
-    "terminated": f"({TRUTH} OR try_cast({{0}} AS BIGINT) IS NOT NULL)",
-    "truncated": f"({TRUTH} OR try_cast({{0}} AS BIGINT) IS NOT NULL)",
+
+
+def is_flag(column: str) -> str:
+    """Write the test in SQL of whether a text is true, false or a whole number."""
+    return f"({is_truth(column)} OR {is_whole(column)})"
+
+
+READS = {"step": is_whole, "reward": is_number, "terminated": is_flag, "truncated": is_flag}  # what can be read
+EXPECTED = {
+    "step": "a whole number",
+    "reward": "a number such as 1250.75",
+    "terminated": "true or false",
+    "truncated": "true or false",
 }
-EXPECTED = {"step": "a whole number", "reward": "a number", "terminated": "true or false", "truncated": "true or false"}
 
 
 class Written(NamedTuple):
     """A log as it is written, opened: `log` has the columns of every log, and the number of each row."""
 
     log: OpenLog
-    files: list[str]
+    files: Files
+    raw: Raw
     kinds: Mapping[str, str]  # of each label: "whole", "truth", "number" (not all of them are whole), or "text"
     mixed: bool  # are states whole numbers in one of state and next_state, and not all in the other?
     unlike: Mapping[str, bool]  # is there no value in the whole column that can be read as it should?
-    emptied: bool = False  # are rows without any value those that had not the fields of the header?
 
 
 class Asked(NamedTuple):
@@ -83,19 +77,16 @@ class Asked(NamedTuple):
     actions: Declared
     reward_range: tuple[float, float] | None
     memory: str
+    delimiter: str | None
 
 
-def all_faults(paths: Paths, asked: Asked, called: str = "") -> LogReport:
-    """Return every kind of fault that is found in the rows of a log, each with its number and its first rows.
-
-    `called`: what the log is called of which this is a copy, whose torn rows have no values.
-    """
-    with _as_written(paths, asked.columns, asked.memory) as written:
-        if called:
-            written = written._replace(log=replace(written.log, where=called), emptied=True)  # noqa: PLW2901
+def all_faults(paths: Paths, asked: Asked) -> LogReport:
+    """Return every kind of fault that is found in the rows of a log, each with its number and its first rows."""
+    with _as_written(paths, asked) as written:
         log = written.log
         rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
         found = [
+            *_torn(written),
             *_missing(written),
             *_words(written),
             *_mixed(written),
@@ -108,55 +99,28 @@ def all_faults(paths: Paths, asked: Asked, called: str = "") -> LogReport:
 
 
 @contextmanager
-def _as_written(paths: Paths, columns: Mapping[str, str] | None, memory: str) -> Iterator[Written]:
-    """Open a log with every value as text, in the order of its rows."""
-    files, patterns, reader, where = files_as_patterns(paths)
-    names = column_names(columns)
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(memory, spill) as con:
-        con.execute("SET preserve_insertion_order = true")
-        with readable(where):
-            _rows_in_order(con, reader, patterns, Path(spill))
-            there = {str(name).lower(): str(name) for name in con.sql("FROM raw").columns}
-            require_columns(where, names, {name: "" for name in there.values()})
-            held = {name: there[called.lower()] for name, called in names.items() if called.lower() in there}
-            wide = ", ".join(f"nullif({quote_name(called)}::VARCHAR, '') AS {name}_w" for name, called in held.items())
-            listed = f"[{', '.join(quote_text(file) for file in files)}]"
-            row = f"coalesce(list_position({listed}, filename) - 1, 0)::BIGINT * {FAR} + number"
-            con.execute(f"CREATE VIEW words AS SELECT {wide}, {row} AS row FROM raw")
+def _as_written(paths: Paths, asked: Asked) -> Iterator[Written]:
+    """Open a log with every value as text, in the order of its rows. Torn rows have no values."""
+    files, names = find_files(paths, asked.delimiter), column_names(asked.columns)
+    with tempfile.TemporaryDirectory(prefix="surefoot-") as spill, connected(asked.memory, spill) as con:
+        with readable(files.where):
+            raw = open_rows(con, files, names, Path(spill), all_faults=True)
+            held = list(raw.kinds)
+            wide = ", ".join(f"{name}::VARCHAR AS {name}_w" for name in held)
+            con.execute(f"CREATE VIEW words AS SELECT {wide}, file * {FAR} + row AS row FROM raw")
             kinds, mixed, unlike = _kinds(con, held)
             con.execute(f"CREATE VIEW log AS SELECT {', '.join(_read(held, kinds))}, row FROM words")
         text = frozenset(name for name in LABELS[:3] if kinds[name] == "text")
         flags = frozenset(flag for flag in FLAGS if flag in held)
-        yield Written(OpenLog(con, where, text, flags), files, kinds, mixed, unlike)
+        yield Written(OpenLog(con, files.where, text, flags), files, raw, kinds, mixed, unlike)
 
 
-def _rows_in_order(con: "duckdb.DuckDBPyConnection", reader: str, patterns: Any, folder: Path) -> None:
-    """Make the view `raw`: the columns, the name of the file, and the number of the row in it, from 1."""
-    if reader == "read_parquet":
-        relation = con.read_parquet(patterns, union_by_name=True, filename=True, file_row_number=True)
-        relation.create_view("raw_files")
-        numbered = "SELECT * EXCLUDE (file_row_number), file_row_number + 1 AS number"
-        con.execute(f"CREATE VIEW raw AS {numbered} FROM raw_files")
-        return
-    if reader == "read_csv":
-        con.read_csv(patterns, union_by_name=True, all_varchar=True, filename=True).create_view("raw_files")
-    else:
-        con.read_json(patterns, union_by_name=True, filename=True).create_view("raw_files")
-    path = quote_text(folder / "rows.parquet")
-    con.execute(f"COPY (FROM raw_files) TO {path} (FORMAT PARQUET)")
-    con.execute(
-        "CREATE VIEW raw AS SELECT * EXCLUDE (file_row_number), "
-        "file_row_number - min(file_row_number) OVER (PARTITION BY filename) + 1 AS number "
-        f"FROM read_parquet({path}, file_row_number = true)"
-    )
-
-
-def _kinds(con: "duckdb.DuckDBPyConnection", held: Mapping[str, str]) -> tuple[dict[str, str], bool, dict[str, bool]]:
+def _kinds(con: "duckdb.DuckDBPyConnection", held: Sequence[str]) -> tuple[dict[str, str], bool, dict[str, bool]]:
     """Return of what kind labels are, whether states are of two kinds, and which columns are of another kind whole."""
     asked = []
     for name in held:
-        tests = (READS.get(name, WHOLE), TRUTH, READS["reward"])
-        asked += [f"count({name}_w)", *(f"count(*) FILTER ({test.format(f'{name}_w')})" for test in tests)]
+        tests = (READS.get(name, is_whole), is_truth, is_number)
+        asked += [f"count({name}_w)", *(f"count(*) FILTER ({test(f'{name}_w')})" for test in tests)]
     answer = con.execute(f"SELECT {', '.join(asked)} FROM words").fetchone()
     assert answer is not None
     counts = {name: answer[4 * i : 4 * i + 4] for i, name in enumerate(held)}
@@ -171,7 +135,7 @@ def _kinds(con: "duckdb.DuckDBPyConnection", held: Mapping[str, str]) -> tuple[d
     return kinds, mixed, {name: counts[name][0] > 0 == counts[name][1] for name in READS if name in held}
 
 
-def _read(held: Mapping[str, str], kinds: Mapping[str, str]) -> list[str]:
+def _read(held: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
     """Return the columns of `log`: what is written, and what can be read of it."""
     truth = "CASE WHEN try_cast({0} AS BOOLEAN) THEN 1 WHEN NOT try_cast({0} AS BOOLEAN) THEN 0 END::BIGINT"
     by_kind = {"whole": "try_cast({0} AS BIGINT)", "truth": truth, "number": "try_cast({0} AS DOUBLE)", "text": "{0}"}
@@ -184,8 +148,8 @@ def _read(held: Mapping[str, str], kinds: Mapping[str, str]) -> list[str]:
     # An episode that has ended needs no next state.
     after = f"CASE WHEN {ends} THEN coalesce({after}, {here}) ELSE {after} END" if "terminated" in held else after
     parts.append(f"{after} AS next_state")
-    parts.append(f"CASE WHEN {WHOLE.format('step_w')} THEN try_cast(step_w AS BIGINT) END AS step")
-    parts.append("try_cast(reward_w AS DOUBLE) AS reward")
+    parts.append(f"CASE WHEN {is_whole('step_w')} THEN try_cast(step_w AS BIGINT) END AS step")
+    parts.append(f"CASE WHEN {is_number('reward_w')} THEN try_cast(reward_w AS DOUBLE) END AS reward")
     parts += [f"{ends if 'terminated' in held else 'false'} AS terminated"]
     parts += [f"{cut if 'truncated' in held else 'false'} AS truncated"]
     return parts
@@ -211,15 +175,31 @@ def _found(written: Written, rows: str, faults: Sequence[Fault], final: int = 0)
 def _first_rows(written: Written, rows: str, test: str) -> tuple[int | str, ...]:
     """Return the first rows that meet a test, by their numbers; of several files with their names."""
     (some,) = written.log.row(f"SELECT min(row, {FIRST}) FILTER ({test}) FROM {rows}")
-    places = [(Path(written.files[row // FAR]).name, int(row % FAR)) for row in some or ()]
-    return tuple(f"{file} {row}" if len(written.files) > 1 else row for file, row in places)
+    return _named_rows(written.files, [(row // FAR, row % FAR) for row in some or ()])
+
+
+def _named_rows(files: Files, places: Sequence[tuple[int, int]]) -> tuple[int | str, ...]:
+    """Return rows by their numbers, of several files with their names."""
+    several = len(files.names) > 1
+    return tuple(f"{Path(files.names[file]).name} {row}" if several else int(row) for file, row in places)
+
+
+def _torn(written: Written) -> Iterator[Finding]:
+    """Find rows of a CSV that have not the fields of the header."""
+    torn, some = written.raw.torn, written.raw.first_torn[:FIRST]
+    if torn:
+        file, first = some[0]
+        where = f"line {first.line} of {written.files.names[file]} has {first.fields}"
+        text = described("fields", torn, "", name=f"{first.expected} of the header: {where}")
+        rows = _named_rows(written.files, [(i, each.row) for i, each in some])
+        yield Finding("error", "fields", text, count=torn, rows=rows)
 
 
 def _missing(written: Written) -> Iterator[Finding]:
     """Find values that are missing. An episode that has ended needs no next state."""
     tests = {name: f"{name}_w IS NULL" for name in (*COLUMNS, *FLAGS) if name in COLUMNS or name in written.log.flags}
     tests["next_state"] += " AND NOT coalesce(terminated, false)"
-    if written.emptied:
+    if written.raw.torn:
         some = " OR ".join(f"{name}_w IS NOT NULL" for name in tests)
         tests = {name: f"{test} AND ({some})" for name, test in tests.items()}
     return _found(written, "log", [Fault("missing", test, name) for name, test in tests.items()])
@@ -228,7 +208,7 @@ def _missing(written: Written) -> Iterator[Finding]:
 def _words(written: Written) -> Iterator[Finding]:
     """Find values that are written, and cannot be read. A column of which none can is of another kind, row by row."""
     for name in (name for name, unlike in written.unlike.items() if not unlike):
-        test = f"{name}_w IS NOT NULL AND NOT coalesce({READS[name].format(f'{name}_w')}, false)"
+        test = f"{name}_w IS NOT NULL AND NOT {READS[name](f'{name}_w')}"
         for finding in _found(written, "log", [Fault("word", test, f"{name} that is not {EXPECTED[name]}")]):
             yield _with_example(written, finding, f"{name}_w", test)
 
@@ -238,7 +218,7 @@ def _mixed(written: Written) -> Iterator[Finding]:
     if written.mixed:
         for name in ("state", "next_state"):
             word = f"{name}_w"
-            test = f"{word} IS NOT NULL AND NOT coalesce({WHOLE.format(word)}, false)"
+            test = f"{word} IS NOT NULL AND NOT {is_whole(word)}"
             what = f"{name} that is not a whole number, as states are elsewhere"
             for finding in _found(written, "log", [Fault("word", test, what)]):
                 yield _with_example(written, finding, word, test)
@@ -300,26 +280,6 @@ def _chains(written: Written, horizon: int | None) -> Iterator[Finding]:
     yield from _found(written, in_order(final, whole), faults, final)
 
 
-def _beside_torn_rows(paths: Paths, asked: Asked, refused: InvalidLog) -> LogReport | None:
-    """Return the faults of a CSV of which some rows have not the fields of the header: these, and those of the others.
-
-    None: it is another kind of file, or no row is like that.
-    """
-    files, _, reader, where = files_as_patterns(paths)
-    if reader != "read_csv":
-        return None
-    with tempfile.TemporaryDirectory(prefix="surefoot-") as folder:
-        copies, torn = with_equal_fields(files, column_names(asked.columns).values(), Path(folder))
-        if not torn:
-            return None
-        first = finding_of(torn, len(files) > 1)
-        try:
-            others = all_faults(copies, asked, where)
-        except InvalidLog:
-            return LogReport(where, 0, 0, (first,)).with_error(str(refused))
-    return replace(others, findings=(first, *others.findings))
-
-
 def check_log(
     paths: Paths,
     *,
@@ -332,6 +292,7 @@ def check_log(
     after_end: float | None = None,
     memory: str = MEMORY,
     threads: int | None = None,
+    delimiter: str | None = None,
 ) -> LogReport:
     """Look at every episode of a log: is it complete, does each state follow from the one before, what is missing?
 
@@ -343,7 +304,7 @@ def check_log(
     refused: InvalidLog | None = None
     report = None
     try:
-        with open_log(paths, columns, memory, threads) as log:
+        with open_log(paths, columns, memory, threads, delimiter) as log:
             report = audit(log, steps)
             if report.usable:
                 source, glance = glanced(log, horizon, reward_range, after_end)
@@ -351,12 +312,12 @@ def check_log(
     except InvalidLog as refusal:
         refused = refusal
         report = None if report is None else report.with_error(str(refusal))
-    asked = Asked(columns, steps, states, actions, reward_range, memory)
+    asked = Asked(columns, steps, states, actions, reward_range, memory, delimiter)
     every: LogReport | None
     try:
         every = all_faults(paths, asked)
-    except InvalidLog as refusal:  # not even its values can be read one by one
-        every = _beside_torn_rows(paths, asked, refusal)
+    except InvalidLog:  # not even its values can be read one by one
+        every = None
     if every is not None and every.findings:
         unlike = refused is not None and report is None and not any(found.what == "word" for found in every.errors)
         unlike = unlike and not any(found.what == "fields" for found in every.errors)

@@ -6,8 +6,9 @@ import numpy as np
 
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import require_number
+from surefoot.offline.logs.cells import MEMORY, Paths
 from surefoot.offline.logs.counting import glanced, rows_of
-from surefoot.offline.logs.reading import MEMORY, Paths, open_log
+from surefoot.offline.logs.reading import open_log
 
 
 def log_returns(
@@ -17,14 +18,15 @@ def log_returns(
     horizon: int | None = None,
     after_end: float = 0.0,
     memory: str = MEMORY,
+    delimiter: str | None = None,
 ) -> Floats:
     """Return what each episode of a log was paid in all, in the log's units; in any order.
 
-    `horizon` and `after_end` are those of `count_log`: a longer episode is cut, and after an early end `after_end` is
-    paid at each remaining step. `agent.with_logged_returns` makes them evidence of the baseline that wrote the log.
+    The arguments are those of `count_log`: a longer episode is cut, and after an early end `after_end` is paid at each
+    remaining step. `agent.with_logged_returns` makes them evidence of the baseline that wrote the log.
     """
     paid_after = require_number("after_end", after_end, "the reward of each step after an early end")
-    with open_log(paths, columns, memory, None) as log:
+    with open_log(paths, columns, memory, None, delimiter) as log:
         _, glance = glanced(log, horizon, None, None)
         found = log.ask(f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {rows_of(glance)} GROUP BY id, episode")
     return np.asarray(found["paid"] + paid_after * (glance.H - found["steps"]), dtype=np.float64)

@@ -23,8 +23,9 @@ from surefoot.base.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_jso
 from surefoot.base.sql import quote_text
 from surefoot.base.validation import require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
+from surefoot.offline.logs.cells import MEMORY, Paths, readable
 from surefoot.offline.logs.checking import audit
-from surefoot.offline.logs.reading import MEMORY, OpenLog, Paths, open_log, readable
+from surefoot.offline.logs.reading import OpenLog, open_log
 from surefoot.offline.logs.writing import copy_out, require_log_place
 
 if TYPE_CHECKING:
@@ -77,10 +78,11 @@ def to_minari(
     author: str | None = None,
     memory: str = MEMORY,
     threads: int | None = None,
+    delimiter: str | None = None,
 ) -> Path:
     """Write a log as a local Minari dataset (hdf5) for `minari.load_dataset(dataset_id)`, and return its folder.
 
-    - log, columns, memory, threads: as in `count_log`. States and actions must be whole numbers.
+    - log, columns, memory, threads, delimiter: as in `count_log`. States and actions must be whole numbers.
     - dataset_id: such as "shop/discounts-v0"; no dataset of this name may exist.
     - states, actions: how many there are (0, 1, 2, ...). Default: up to the largest number in the log.
 
@@ -89,7 +91,7 @@ def to_minari(
     """
     with _extra():
         target = _place(dataset_id)
-        with open_log(log, columns, memory, threads) as opened:
+        with open_log(log, columns, memory, threads, delimiter) as opened:
             _require_whole(opened)
             spaces = _spaces(opened, states, actions)
             about = {"dataset_id": dataset_id}
