@@ -1,0 +1,354 @@
+"""What a file says is read, or the file is refused: nothing is guessed, left out, or taken for something else.
+
+Each test has the reader that guesses beside it, and a truth that is known: what it made of the same file was false.
+"""
+
+import csv
+import json
+import random
+import re
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import surefoot as sf
+from surefoot.cli.main import app
+from surefoot.offline.logs.cells import rows_of
+
+HEAD = "episode,step,state,action,reward,next_state"
+
+
+def written(path, *lines, newline="\n"):
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(newline.join((*lines, "")).encode())
+    return path
+
+
+def guessed(path, made):
+    """What DuckDB's detection makes of a file, with the types of a log, as Parquet."""
+    typed = "* REPLACE (step::BIGINT AS step, reward::DOUBLE AS reward)"
+    duckdb.sql(f"COPY (SELECT {typed} FROM read_csv('{path}', all_varchar = true)) TO '{made}'")
+    return made
+
+
+def short_log(*rows):
+    return [HEAD, *(rows or ("a,0,s,mail,0.5,s", "b,0,s,mail,1.5,s", "c,0,s,none,0,s"))]
+
+
+BOTH = (sf.count_log, sf.check_log)
+
+
+def refusal(path, words, **arguments):
+    for call in BOTH:
+        with pytest.raises(sf.InvalidLog, match=words):
+            call(path, **arguments)
+
+
+# ---------------------------------------------------------------- comments
+
+
+def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
+    """600 customers: 440 paid 2, 160 paid nothing, and their ids begin with #. A visit is worth 0.7 x 2 = 1.4."""
+    ids = [f"{'#' if (i * 160) % 600 < 160 else ''}{i}" for i in range(600)]
+    path = written(tmp_path / "log.csv", HEAD, *(f"{i},0,s,go,{0 if i[0] == '#' else 2},s" for i in ids))
+    declared = {"states": ["s", "t"], "reward_range": (0, 2)}
+
+    def certified(log):
+        return sf.clone(log.counts, log.problem(start="s"), 0.05).lower
+
+    log = sf.count_log(path, **declared)
+    assert (log.episodes, log.rows) == (600, 600)
+    assert 1.2 < certified(log) < 1.4
+    assert sf.log_returns(path).sum() == 880.0
+    wrong = sf.count_log(guessed(path, tmp_path / "guessed.parquet"), **declared)  # the control
+    assert wrong.episodes == 440
+    assert certified(wrong) == pytest.approx(1.965, abs=0.001)
+    assert certified(wrong) > 1.4
+
+
+# ---------------------------------------------------------------- delimiters
+
+
+@pytest.mark.parametrize(
+    ("ending", "sign", "declared"),
+    [("csv", ",", None), ("tsv", "\t", None), ("csv", ";", ";"), ("csv", "|", "|"), ("csv", "\t", "tab")],
+)
+def test_the_delimiter_is_declared(tmp_path, ending, sign, declared):
+    path = written(tmp_path / f"log.{ending}", *(line.replace(",", sign) for line in short_log()))
+    assert sf.count_log(path, delimiter=declared).episodes == 3
+    assert sf.check_log(path, delimiter=declared).usable
+    assert len(sf.log_returns(path, delimiter=declared)) == 3
+    if declared is not None:
+        said = re.escape(repr(declared))
+        refusal(path, rf"Are fields separated by {said}\? Declare it: delimiter={said}, or --delimiter {said}")
+        shown = CliRunner().invoke(app, ["logs", "check", str(path), "--delimiter", declared])
+        assert shown.exit_code == 0 and "3 episodes" in shown.output
+
+
+def test_delimiters_that_are_refused(tmp_path):
+    path = written(tmp_path / "log.csv", *short_log())
+    for strange in ("", "::", "a", '"', "\n", "tabs"):
+        with pytest.raises(sf.InvalidSetting, match=r"delimiter is .*, expected what separates the fields of a CSV"):
+            sf.count_log(path, delimiter=strange)
+    (tmp_path / "log.jsonl").write_text("{}\n")
+    with pytest.raises(sf.InvalidSetting, match=r"delimiter is for CSV: .*log\.jsonl has another format"):
+        sf.count_log(tmp_path / "log.jsonl", delimiter=",")
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    "value", ["0,83", "1,250", "1_000", "1 000", "1'000", " 1", "1 ", "1e", "0x10", "١", "--1", "1.2.3"]
+)
+def test_a_number_is_written_plainly_or_the_log_is_refused(tmp_path, value):
+    path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", f'b,0,s,go,"{value}",s'))
+    with pytest.raises(
+        sf.InvalidLog, match=r"log\.csv, row 2: column 'reward' \(reward\) is .*, expected numbers"
+    ) as told:
+        sf.count_log(path)
+    assert repr(value) in str(told.value) and "Write numbers with a decimal point" in str(told.value)
+    (found,) = sf.check_log(path).errors
+    assert (found.what, found.rows) == ("word", (2,)) and repr(value) in found.text
+    assert sf.count_log(written(path, *short_log("a,0,s,go,1,s", "b,0,s,go,-1.25e1,s"))).mean_return == -5.75  # control
+
+
+def test_a_decimal_comma_in_a_log_without_quotes_is_a_row_with_a_field_too_many(tmp_path):
+    path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", "b,0,s,go,0,83,s"))
+    with pytest.raises(sf.InvalidLog, match=r"log\.csv, row 2 \(line 3\) has 7 fields, expected 6, as in the header"):
+        sf.count_log(path)
+    (found,) = sf.check_log(path).errors
+    assert (found.what, found.rows) == ("fields", (2,))
+
+
+def replayed(path, *options):
+    given = ["guard", "replay", str(path), "--low", "0", "--high", "1", "--max-loss", "0.1", "--json", *options]
+    return CliRunner().invoke(app, given)
+
+
+def tickets(draw, comma):
+    """The baseline pays 0.99. The candidate pays 1 in three cases of five: 61 % of that, where 90 % are promised."""
+    rows = []
+    for ticket in range(1500):
+        name = "new" if ticket >= 300 and ticket % 2 else "baseline"
+        paid = f"0{comma}99" if name == "baseline" else f"{int(draw.random() < 0.6)}{comma}0"
+        rows.append((ticket, name, paid))
+    return rows
+
+
+def test_a_guard_refuses_decimal_commas(tmp_path):
+    """The wrong rule takes what is before the comma: the baseline pays 0, and 90 % of it are soon certified."""
+    path = tmp_path / "tickets.csv"
+    head = "ticket,policy,return"
+    commas = tickets(random.Random(1), ",")
+    for lines, words in (
+        ([f"{n},{name},{paid}" for n, name, paid in commas], r"row 1 \(line 2\) has 4 fields, expected 3"),
+        ([f'{n},{name},"{paid}"' for n, name, paid in commas], r"row 1: the return is '0,99', expected a number"),
+    ):
+        done = replayed(written(path, head, *lines))
+        with pytest.raises(sf.InvalidLog, match=words):
+            raise done.exception
+    europe = written(path, head.replace(",", ";"), *(f"{n};{name};{paid}" for n, name, paid in commas))
+    assert "Declare it: delimiter=';', or --delimiter ';'" in str(replayed(europe).exception)
+    assert "the return is '0,99'" in str(replayed(europe, "--delimiter", ";").exception)
+    points = written(path, head, *(f"{n},{name},{paid}" for n, name, paid in tickets(random.Random(1), ".")))
+    assert json.loads(replayed(points).output)["certified_share"]["new"] < 0.5
+    cut = written(path, head, *(f"{n},{name},{paid.partition(',')[0]}" for n, name, paid in commas))  # the control
+    assert json.loads(replayed(cut).output)["certified_share"]["new"] == 1.0
+
+
+def test_a_ticket_of_many_digits_is_refused(tmp_path):
+    for digits in ("9" * 5000, "00", "+0", "0.0", "1e0", "٠"):
+        done = replayed(written(tmp_path / "tickets.csv", "ticket,policy,return", f"{digits},baseline,1"))
+        assert isinstance(done.exception, sf.InvalidLog), digits
+        assert "row 1: the ticket is" in str(done.exception) and len(str(done.exception)) < 400
+    with pytest.raises(ValueError, match="digits"):  # the control
+        int("9" * 5000)
+    assert replayed(written(tmp_path / "tickets.csv", "ticket,policy,return", "0,baseline,1")).exit_code == 0
+
+
+# ---------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_the_name_of_a_folder_is_no_column(tmp_path, ending):
+    plain = written(tmp_path / "log.csv", *short_log())
+    path = tmp_path / "action=discount" / f"log.{ending}"
+    path.parent.mkdir()
+    form = {"csv": "CSV, HEADER", "jsonl": "JSON", "parquet": "PARQUET"}[ending]
+    duckdb.sql(f"COPY (FROM '{plain}') TO '{path}' (FORMAT {form})")
+    assert sf.count_log(path).codebook.actions == ("mail", "none")
+    assert sf.check_log(path).counted.codebook.actions == ("mail", "none")
+    assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {"discount"}  # the control
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    words = "columns that are called 'state', in upper or lower case. Expected each name once"
+    for second in ("state", "State", "STATE"):
+        path = written(tmp_path / "log.csv", f"{HEAD},{second}", "a,0,s,go,1,s,t", "b,0,s,go,1,s,t")
+        refusal(path, words)
+    assert {row["state"] for row in csv.DictReader(path.read_text().replace("STATE", "state").splitlines())} == {"t"}
+    line = '{"episode":1,"step":0,"state":0,"action":0,"reward":1,"next_state":0,"State":1}'
+    refusal(written(tmp_path / "log.jsonl", line.replace("State", "x"), line), "line 2: the key 'state' is there twice")
+    assert json.loads(line.replace("State", "state"))["state"] == 1  # the controls take the last one
+
+
+def test_a_column_that_is_twice_in_parquet_is_refused(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    arrays = [pyarrow.array(["a", "b"]), *(pyarrow.array([0, 0]) for _ in range(6))]
+    nested = pyarrow.array([{"state": 1, "x": [{"state": 2}]}] * 2)  # what is inside another column is none
+    table = pyarrow.Table.from_arrays([nested, *arrays], names=["about", *HEAD.split(","), "state"])
+    parquet.write_table(table, tmp_path / "log.parquet")
+    refusal(tmp_path / "log.parquet", r"log\.parquet has 2 columns that are called 'state'")
+    assert "state_1" in duckdb.read_parquet(str(tmp_path / "log.parquet")).columns  # the control
+    parquet.write_table(table.select(range(7)), tmp_path / "log.parquet")
+    assert sf.count_log(tmp_path / "log.parquet").episodes == 2
+
+
+# ---------------------------------------------------------------- lines
+
+
+REFUSED = {  # what stands for the second row, and what is said of it
+    "surplus": ("b,0,s,go,1,s,", r"row 2 \(line 3\) has 7 fields, expected 6"),
+    "missing": ("b,0,s,go,1", r"row 2 \(line 3\) has 5 fields, expected 6"),
+    "empty": ("", r"row 2 \(line 3\) has 0 fields, expected 6"),
+    "blank": ("   ", r"row 2 \(line 3\) has 1 fields, expected 6"),
+    "quotes inside": ('b,0,s"x",go,1,s', "line 3: there is a quote within a field"),
+    "text after": ('b,0,"s"x,go,1,s', "line 3: there is a quote within a field"),
+    "space after": ('b,0,"s" ,go,1,s', "line 3: there is a quote within a field"),
+    "space before": ('b,0, "s",go,1,s', "line 3: there is a quote within a field"),
+    "open": ('b,0,"s,go,1,s', "line 3: a quote opens there that nothing closes"),
+    "return": ("b,0,s\r,go,1,s", "line 3: a carriage return or a newline is out of place"),
+    "two returns": ("b,0,s,go,1,s\r\r", "line 3: a carriage return or a newline is out of place"),
+    "other end": ("b,0,s,go,1,s\r", "line 3: a carriage return or a newline is out of place"),
+    "nul": ("b,0,s\0,go,1,s", "line 3: there is a NUL"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_lines_that_are_no_rows_are_refused(tmp_path, what):
+    line, words = REFUSED[what]
+    path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", line, "c,0,s,go,1,s", "d,0,s,go,1,s"))
+    with pytest.raises(sf.InvalidLog, match=rf"log\.csv, {words}"):
+        sf.count_log(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"a,0,s\xff,go,1,s\n", "a,0,s,go,1,é\n".encode("latin-1"), b"a,0,\xed\xa0\x80,go,1,s\n"]
+)
+def test_text_is_utf_8(tmp_path, content):
+    (tmp_path / "log.csv").write_bytes(HEAD.encode() + b"\nz,0,s,go,1,s\n" + content)
+    refusal(tmp_path / "log.csv", r"log\.csv, line 3 is not in UTF-8\. Write the file in UTF-8")
+    (tmp_path / "log.csv").write_text("\n".join(short_log()), encoding="utf-16")
+    refusal(tmp_path / "log.csv", r"log\.csv, line 1 is not in UTF-8")
+
+
+TAKEN = {
+    "with a mark of UTF-8": b"\xef\xbb\xbf" + "\n".join(short_log()).encode(),
+    "with both signs at ends of lines": "\r\n".join((*short_log(), "")).encode(),
+    "without a last newline": "\n".join(short_log()).encode(),
+    "in quotes": "\n".join('"' + line.replace(",", '","') + '"' for line in short_log()).encode(),
+}
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_texts_that_say_the_same(tmp_path, what):
+    (tmp_path / "log.csv").write_bytes(TAKEN[what])
+    log = sf.count_log(tmp_path / "log.csv")
+    assert log.counts == sf.count_log(written(tmp_path / "plain.csv", *short_log())).counts
+    assert log.codebook.actions == ("mail", "none") and log.mean_return == pytest.approx(2 / 3)
+
+
+def test_a_label_may_hold_whatever_is_in_quotes(tmp_path):
+    labels = ["#", "a,b", 'a "b"', "two\nlines", "two\r\nlines", " s ", "\ufeff", "NULL", "01"]
+    with (tmp_path / "log.csv").open("w", newline="") as stream:
+        made = csv.writer(stream, lineterminator="\n")
+        made.writerow(HEAD.split(","))
+        made.writerows([i, 0, label, "go", 1, label] for i, label in enumerate(labels))
+    log = sf.count_log(tmp_path / "log.csv", states="as logged")
+    assert log.codebook.states == tuple(sorted(labels)) and log.episodes == len(labels)
+
+
+def test_a_single_column_keeps_its_missing_values(tmp_path):
+    """A return that is missing counts as the worst one, so none may be lost: a line with nothing on it is refused."""
+    for text, found in (('1\n""\n0.5\n', ["1", None, "0.5"]), ("1\n\n0.5\n", None), ("1\n0.5\n\n", None)):
+        path = tmp_path / "past.csv"
+        path.write_text(f"return\n{text}")
+        if found is None:
+            with pytest.raises(sf.InvalidLog, match=r"has 0 fields, expected 1"):
+                list(rows_of(path, ("return",), (), None))
+            assert len(list(csv.DictReader(path.read_text().splitlines()))) == 2  # the control skips it
+        else:
+            assert [row.cells["return"] for row in rows_of(path, ("return",), (), None)] == found
+
+
+def test_a_row_longer_than_a_reader_can_take_is_refused(tmp_path):
+    for cell in ('"' + "x" * 2_000_000 + '"', '"' + "x\n" * 500_000 + '"', '"' + "x\n" * 500_000):
+        path = written(tmp_path / "log.csv", *short_log(), f"b,0,{cell},go,1,s")
+        refusal(path, r"log\.csv, line 5.*500,000 characters")
+    path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", f"b,0,{'x' * 400_000},go,1,s"))
+    assert [len(label) for label in sf.count_log(path, states="as logged").codebook.states] == [1, 400_000]
+
+
+def test_a_file_of_many_blocks_is_read_whole(tmp_path):
+    """Rows of 12 MB with newlines in quotes, so that some lie across the ends of what is read at a time."""
+    draw = random.Random(0)
+    cells = [f"{i}" + draw.choice(("", "\n", '"', ",", "é")) * draw.choice((1, 30)) for i in range(400_000)]
+    with (tmp_path / "past.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([["a", "b"], *([cell, "x"] for cell in cells)])
+    assert [row.cells["a"] for row in rows_of(tmp_path / "past.csv", ("a",), (), None)] == cells
+
+
+# ---------------------------------------------------------------- JSON lines
+
+
+JSON = '{"episode":1,"step":0,"state":"s","action":"go","reward":1,"next_state":"s"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "line 2: Expecting value"),
+        (JSON + JSON, "line 2: Extra data"),
+        (JSON.replace("1,", "NaN,"), "line 2: NaN is no JSON"),
+        (JSON[:-1] + ",}", "line 2: "),
+        (f"[{JSON}]", "line 2 is "),
+        ("7", "line 2 is '7'"),
+        ("# no", "line 2: Expecting value"),
+        ("[" * 100_000, "line 2: "),
+        (JSON.replace("1", "9" * 5000, 1).replace('"s"', '"\xff"'), ""),
+    ],
+)
+def test_lines_that_are_no_objects_are_refused(tmp_path, line, words):
+    path = tmp_path / "log.jsonl"
+    path.write_text(f"{JSON}\n{line}\n", encoding="utf-8")
+    if words:
+        refusal(path, rf"log\.jsonl, {words}.*Expected one JSON object on each line")
+        with pytest.raises(sf.InvalidLog):
+            list(rows_of(path, ("reward",), (), None))
+    else:  # the control: a number of any length is text
+        first, second = rows_of(path, ("episode", "state"), (), None)
+        assert first.cells == {"episode": "1", "state": "s"} and second.cells == {
+            "episode": "9" * 5000,
+            "state": "\xff",
+        }
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "jsonl", "json.gz", "parquet"])
+def test_a_guard_reads_every_format_alike(tmp_path, ending):
+    rows = [(0, "baseline", 1), (1, "new", 0.25), (2, "baseline", None)]
+    table = ", ".join(f"({n}, '{name}', {'NULL' if paid is None else paid})" for n, name, paid in rows)
+    form = {"csv": "CSV, HEADER", "tsv": "CSV, HEADER, DELIMITER '\t'", "json": "JSON", "jsonl": "JSON"}
+    chosen = form.get(ending.removesuffix(".gz"), "PARQUET") + (", COMPRESSION gzip" if ".gz" in ending else "")
+    path = tmp_path / f"tickets.{ending}"
+    typed = f'(VALUES {table}) AS t(ticket, policy, "return")'
+    duckdb.sql(f"COPY (SELECT * FROM {typed} ORDER BY ticket) TO '{path}' (FORMAT {chosen})")
+    found = [row.cells for row in rows_of(path, ("ticket", "policy", "return"), (), None)]
+    assert [(cells["ticket"], cells["policy"]) for cells in found] == [
+        ("0", "baseline"),
+        ("1", "new"),
+        ("2", "baseline"),
+    ]
+    assert [cells["return"] and float(cells["return"]) for cells in found] == [1.0, 0.25, None]
+    assert json.loads(replayed(path).output)["open"] == 1
