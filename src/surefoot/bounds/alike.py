@@ -1,0 +1,113 @@
+"""Are the steps that share counts alike? A sequential test, at a level of its own.
+
+Split the steps into two groups, m: the first c against the others, or one step against the others. For each pair z
+and each successor i (i or not), of n visits of z
+
+    E_z = mean over m, i of  KT(group 1) KT(group 2) / [p^n_i (1-p)^(n - n_i)],     p = n_i/n over both groups,
+    KT(k of n) = B(k + 1/2, n - k + 1/2) / B(1/2, 1/2),
+    W   = 1/2 prod_z (1 - 1/Z + E_z/Z) + 1/2 prod_z (1/2 + E_z/2),                  Z pairs, visited or not.
+
+KT is a mixture of likelihoods that is fixed beforehand: divided by the likelihood of the one p that is true where steps
+are alike, it is a martingale in the visits of z. The denominator is the largest likelihood, so E_z is below that; and
+it is so whatever chose the visits, because those of another pair, or of another step, do not change it. So P(W >=
+1/ALPHA at some time) <= ALPHA. "End" is a successor like the others. (To pair visits of two steps and bet on their
+difference is no test: whoever sees the first outcome may leave the second one out.)
+
+Sums of rewards in [0, 1] take the place of n_i (the coin's counts: each factor of a likelihood is convex in the reward,
+so its mean is at most that of a coin). Where rewards are learnt, half of E_z is theirs. A next state of step H is never
+counted in rows that steps share; the reward of step H is.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.base.arrays import Bools, Floats
+from surefoot.base.validation import REWARD_UNITS
+from surefoot.numerics import kernels
+from surefoot.task.by_step import StepCounts
+from surefoot.task.problem import Problem
+from surefoot.task.steps import added_steps
+
+ALPHA = 0.01  # of its own: no part of delta
+ADVICE = (
+    "Do not pool: give the agent pooled=False (a log: count it without --stationary); or, if you can say what changes "
+    "with the step, put that into the state, and pool again."
+)
+
+
+class Unlike(NamedTuple):
+    """The split of a pair's steps that speaks most against their being alike."""
+
+    pair: int  # s*A + a
+    successor: int | None  # None: it is the reward that differs
+    steps: range  # of the one group
+    k: float  # how often the successor followed there, or what was paid in all, rescaled
+    n: int  # visits
+    other_k: float  # the same at the other steps
+    other_n: int
+
+    def text(self, problem: Problem) -> str:
+        """Return what was seen, with the names that people gave; steps count from 1."""
+        names, (s, a) = problem.names, divmod(self.pair, problem.A)
+        added = added_steps(problem)
+        first, last = self.steps[0] + 1 - added, self.steps[-1] + 1 - added
+        at = f"step {last}" if len(self.steps) == 1 else f"steps {first} to {last}"
+        who = f"Action {names.action(a)} in state {names.state(s)}"
+        if self.successor is None:
+            amounts = (k / n for k, n in ((self.k, self.n), (self.other_k, self.other_n)))
+            here, there = (problem.units.amount(float(problem.units.step_to_user(np.array(x)))) for x in amounts)
+            return (
+                f"{who} paid {here} on average of {self.n:,} times at {at}, and {there} of {self.other_n:,} at others"
+            )
+        return (
+            f"{who} led to state {names.state(self.successor)} {self.k:,.0f} of {self.n:,} times at {at}, and "
+            f"{self.other_k:,.0f} of {self.other_n:,} times at the other steps"
+        )
+
+
+def log_wealth(steps: StepCounts, problem: Problem) -> float:
+    """Return log W. Of pairs that were not seen since the last time, the evidence is not computed again."""
+    H, Z = steps.n_visits.shape
+    paid = np.zeros((H, Z)) if steps.x_paid is None else steps.x_paid / REWARD_UNITS
+    learnt = _learnt(steps, problem)
+    scratch = np.zeros((2, H))
+    kernels.refresh_log_evidence(steps.n_next, steps.n_visits, paid, learnt, steps.changed, steps.log_E, scratch)
+    return float(kernels.log_wealth(steps.log_E))
+
+
+def unlike(steps: StepCounts, problem: Problem) -> Unlike | None:
+    """Return the pair that speaks most against its steps being alike, if W >= 1/ALPHA; else None."""
+    if log_wealth(steps, problem) < -math.log(ALPHA):
+        return None
+    z = int(steps.log_E.argmax())
+    return max(_splits_of(steps, z, bool(_learnt(steps, problem)[z])), key=_log_E)
+
+
+def _learnt(steps: StepCounts, problem: Problem) -> Bools:
+    """Return the pairs whose reward is unknown at every step."""
+    unknown = problem.unknown.all(axis=0).ravel()
+    return unknown if steps.x_paid is not None else np.zeros_like(unknown)
+
+
+def _splits_of(steps: StepCounts, z: int, learnt: bool) -> Iterator[Unlike]:
+    """Yield all splits of this pair's steps, for each of its successors, and for its reward where that is learnt."""
+    _, _, S = steps.n_next.shape
+    n = steps.n_visits[:, z]
+    outcomes: list[tuple[int | None, Floats]] = [(i, steps.n_next[:, z, i].astype(np.float64)) for i in range(S)]
+    if learnt and steps.x_paid is not None:
+        outcomes.append((None, steps.x_paid[:, z] / REWARD_UNITS))
+    for i, k in outcomes:
+        T = len(k)
+        all_k, all_n = float(k.sum()), int(n[:T].sum())
+        for group in (*(range(c) for c in range(1, T)), *(range(h, h + 1) for h in range(T))):
+            one_k, one_n = float(k[group].sum()), int(n[group].sum())
+            yield Unlike(z, i, group, one_k, one_n, all_k - one_k, all_n - one_n)
+
+
+def _log_E(split: Unlike) -> float:
+    """Return log of KT(group 1) KT(group 2) over the largest likelihood."""
+    all_n = float(split.n + split.other_n)
+    return float(kernels.log_against(split.k, float(split.n), split.k + split.other_k, all_n))
