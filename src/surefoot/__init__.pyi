@@ -25,6 +25,7 @@ from .assurance.guard_ledger import GuardLedger as GuardLedger
 from .assurance.history import History as History
 from .assurance.ledger import Ledger as Ledger
 from .assurance.ledger import check_ledger as check_ledger
+from .assurance.premises import Contradiction as Contradiction
 from .assurance.watchdog import Alarm as Alarm
 from .assurance.watchdog import Watch as Watch
 from .assurance.watchdog import Watchdog as Watchdog

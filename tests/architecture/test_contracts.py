@@ -46,9 +46,11 @@ ALLOWED = {  # who may import which third-party library: a new pair is a decisio
     "numba": {"numerics.kernels"},
     "numpy": {
         "agents",
+        "assurance.declared_rewards",
         "assurance.guard_ledger",
         "assurance.history",
         "assurance.ledger",
+        "assurance.premises",
         "assurance.records",
         "assurance.watchdog",
         "base",
@@ -336,7 +338,8 @@ def test_two_files_of_one_folder_that_import_each_other_are_refused(copy):
 def test_the_verifier_imports_the_standard_library_alone(copy, verifier):
     """Each of our packages is refused by its contract; a library, and a new file beside it, by the table."""
     ours = {f"surefoot.{package}" for layer in LAYERS for package in layer if package != "assurance"}
-    ours |= {f"surefoot.assurance.{name}" for name in ("guard_ledger", "ledger", "records", "watchdog")} | {"surefoot"}
+    beside = ("declared_rewards", "guard_ledger", "ledger", "premises", "records", "watchdog")
+    ours |= {f"surefoot.assurance.{name}" for name in beside} | {"surefoot"}
     libraries = ALLOWED.keys() | NOWHERE
     plant(copy, "assurance.new_file", "import os")
     planted = sorted({*ours, *libraries, "surefoot.assurance.new_file"})

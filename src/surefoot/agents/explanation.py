@@ -324,7 +324,7 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     if problem.knows_support:
         used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
         lines.append(f"  the mask of possible next states{used}")
-    lines += _premises_about_data(agent)
+    lines += _premises_about_data(agent, grounds.counts)
     if not problem.one_start:
         known = "known" if problem.start is not None else "unknown but fixed"
         lines.append(f"  first states are drawn independently from one distribution, {known}")
@@ -362,7 +362,7 @@ def _premises_about_counts(counts: Counts) -> list[str]:
     return lines
 
 
-def _premises_about_data(agent: Planner) -> list[str]:
+def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
     """Return the premises about how data were collected and what rewards are."""
     problem = agent.problem
     range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
@@ -375,8 +375,14 @@ def _premises_about_data(agent: Planner) -> list[str]:
         lines.append(f"  every reward lies in {range_} and has a fixed mean for its pair")
     if _declared_rewards(problem):
         by_next = ", by next state," if problem.pays_by_next else ""
-        lines.append(f"  the known rewards of each state and action{by_next} are as declared")
+        lines.append(f"  the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}")
     return lines
+
+
+def _unlike_table(counts: Counts) -> str:
+    """Return how many rewards were not those of the table, which may hold means."""
+    differ = counts.unlike_table
+    return f" ({differ:,} rewards observed were others: it may hold means)" if differ else ""
 
 
 def _declared_rewards(problem: Problem) -> bool:

@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable
 
+from surefoot.assurance.premises import Contradiction
 from surefoot.assurance.watchdog import Alarm
 from surefoot.errors import InvalidSetting
 
-OnAlarm = Callable[[Alarm | str], None]
+OnAlarm = Callable[[Alarm | Contradiction | str], None]
 
 
 def require_on_alarm(given: object) -> None:
@@ -15,8 +16,8 @@ def require_on_alarm(given: object) -> None:
         raise InvalidSetting(f"on_alarm is {given!r}, expected a function of the alarm, or None.")
 
 
-def tell_alarm(alarm: Alarm, on_alarm: OnAlarm | None = None, following: int | None = None) -> None:
-    """Say in the log "surefoot" that a watchdog raised an alarm, and how many episodes follow; then call `on_alarm`."""
+def tell_alarm(alarm: Alarm | Contradiction, on_alarm: OnAlarm | None = None, following: int | None = None) -> None:
+    """Say in the log "surefoot" that an alarm was raised, and how many episodes follow; then call `on_alarm`."""
     tell(alarm.sentence(what_follows(following)), alarm, on_alarm)
 
 
@@ -26,7 +27,7 @@ def tell_range_alarm(reason: str, on_alarm: OnAlarm | None, following: int) -> N
     tell(f"The guard raised an ALARM: {found}, and {what_follows(following)}.", reason, on_alarm)
 
 
-def tell(sentence: str, alarm: Alarm | str, on_alarm: OnAlarm | None) -> None:
+def tell(sentence: str, alarm: Alarm | Contradiction | str, on_alarm: OnAlarm | None) -> None:
     """Write one line. No handler is set up here: Python prints warnings on standard error unless told otherwise."""
     logging.getLogger("surefoot").warning("%s", sentence)
     if on_alarm is not None:

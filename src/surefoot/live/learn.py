@@ -10,6 +10,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, adapted
 from surefoot.assurance.ledger import require_floor_agent
+from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watchdog
 from surefoot.base.arrays import Floats
 from surefoot.base.files import require_place
@@ -78,6 +79,10 @@ def learn(
     first); and `run.alarm` says why. Episodes are still counted, as the record of what happened: begin again without
     them.
 
+    Rewards that are observed where the problem knows them are held against its table, at an alpha of 0.01 of their own:
+    if the table holds their means, that raises an alarm with at most this probability. Single rewards that differ
+    prove nothing; `print(run)` says how many there were.
+
     A reward outside the declared range, an unknown state, or an episode cut before the horizon ends the call with an
     error; the episode under way is not counted. Continuing after an error is sound because the same episode is played
     again from the same seeds. An environment that does not obey its seed and fails because of what came out selects its
@@ -104,13 +109,20 @@ def learn(
     # Bins of the curve grow with the episodes that were played, not with those that are asked for: a run may go on.
     tally = new_tally(setup, begun, CURVE_POINTS)
     with only_writer(None if save is None else require_place(save)):
-        state = file.begin(State(begun, tally, watch=None if watchdog is None else watchdog.on(agent)), resume)
+        watch = None if watchdog is None else watchdog.on(agent)
+        state = file.begin(State(begun, tally, Premises.of(mine), watch=watch), resume)
         if ledger is not None or state.remembered is not None:
             # Another run's ledger is never continued, which would cut it: only the one that the file remembers.
             after = state.counts.episodes if state.former or state.remembered is not None else None
             state.ledger = ledger_to_write(ledger, state.remembered, require_floor_agent(agent), after)
         learner = Learner(
-            agent, seed, state.counts, absorbing_state=where.absorbing_state, ledger=state.ledger, watchdog=state.watch
+            agent,
+            seed,
+            state.counts,
+            absorbing_state=where.absorbing_state,
+            ledger=state.ledger,
+            watchdog=state.watch,
+            premises=state.premises,
         )
         learner.source = source
         return _play(where, setup, learner, state, file, progress, on_alarm)
@@ -250,9 +262,9 @@ def _play(
 ) -> Run:
     """Play, enter and save episode after episode, and close the account."""
     problem, values = where.problem, ExactValues(setup)
-    raised: list[Alarm] = []  # in the episode that is being entered: told once it is
+    raised: list[Alarm | Contradiction] = []  # in the episode that is being entered: told once it is
 
-    def tell(alarm: Alarm) -> None:
+    def tell(alarm: Alarm | Contradiction) -> None:
         if state.complete:
             tell_alarm(alarm, on_alarm, setup.episodes - state.tally.done)
         else:
@@ -276,7 +288,7 @@ def _play(
                 add_episode(state.tally, values.of(plan.policy) if known else Measured(observed, observed), plan, level)
                 episode = learner.end()
                 state.history.add(earned, bool(episode.baseline), plan)
-                state.watch = learner.watch
+                state.watch, state.premises = learner.watch, learner.premises
                 state.earned += earned
                 state.complete = True
                 report(done + 1)
@@ -297,6 +309,6 @@ def _play(
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
         mean_return=state.earned / state.tally.done if state.tally.done else None,
-        alarm=None if state.watch is None else state.watch.alarm,
+        alarm=learner.alarm,
         history=state.history.record(),
     )

@@ -14,6 +14,7 @@ from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
 from surefoot.assurance.ledger import Ledger
+from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
@@ -58,6 +59,7 @@ class Learner:
         after_end: float | None = None,
         rest: int | None = None,
         on_alarm: OnAlarm | None = None,
+        premises: Premises | None = None,
     ) -> None:
         """With saved `counts` it continues after the episodes they hold, unless `episodes` says otherwise.
 
@@ -69,10 +71,12 @@ class Learner:
         Where the problem has an unseen state (of a log whose states were not declared), an episode that gets there
         stays there to its last step, whatever is observed afterwards: what is proved is proved for that.
 
-        A `watchdog` looks at the return of every episode that ends. After an alarm (`learner.watch.alarm`) the baseline
-        alone is played, permanently; episodes are still counted, as the record of what happened. The alarm is a warning
-        in the log "surefoot", and `on_alarm(alarm)` is called once the episode is counted (or, where the watch that was
-        given had raised it before, at the first `begin`). `save_learner` keeps counts, watch and ledger in one.
+        A `watchdog` looks at the return of every episode that ends; and where the problem knows rewards, those that are
+        observed are held against its table, at an alpha of 0.01 of their own. After an alarm of either (`alarm`) the
+        baseline alone is played, permanently; episodes are still counted, as the record of what happened. The alarm is
+        a warning in the log "surefoot", and `on_alarm(alarm)` is called once the episode is counted (or, where the
+        state that was given had raised it before, at the first `begin`). `save_learner` keeps counts, watch, ledger
+        and `premises`, what was seen of the table, in one.
         """
         self.agent = agent
         self._agent = adapted(agent)
@@ -93,12 +97,12 @@ class Learner:
         self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
-        if self.watch is not None and self.watch.alarmed:
-            self._mark_alarm(self.watch)  # counts of an earlier version do not say so
-        else:
+        self.premises = Premises.of(self._agent) if premises is None else premises
+        if self.alarm is None:
             require_no_alarm(self.counts)
+        self._mark_alarm()
         require_on_alarm(on_alarm)
-        self.tell: Callable[[Alarm], None] = partial(tell_alarm, on_alarm=on_alarm)
+        self.tell: Callable[[Alarm | Contradiction], None] = partial(tell_alarm, on_alarm=on_alarm)
         self._told = False  # was it told that there is an alarm?
         self.plan: Plan | None = None
         self._states: list[int] = []
@@ -112,7 +116,8 @@ class Learner:
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
         self._refused = False  # was an outcome of this episode refused?
-        self.unlike_table = 0  # rewards observed, by this learner, that were not those that the problem knows
+        self._unlike_table = 0  # rewards observed in this episode that were not those that the problem knows
+        self._beyond_table = 0.0  # what they are more in all, rescaled
         self._lock = threading.RLock()
         self._replaced = False  # was it a reward, in place of which no other may be given?
 
@@ -121,8 +126,16 @@ class Learner:
     def __repr__(self) -> str:
         alarm = "ALARM, only the baseline is played: " if self.counts.alarm else ""
         under_way = f", step {self.step} of one more" if self._pi is not None else ""
-        unlike = f", {self.unlike_table:,} rewards observed were not those of the table" if self.unlike_table else ""
+        differ = self.counts.unlike_table
+        unlike = f", {differ:,} rewards observed were not those of the table" if differ else ""
         return f"Learner({alarm}{self.agent!r}, seed={self.seed}, {self.episodes} episodes played{under_way}{unlike})"
+
+    @property
+    def alarm(self) -> Alarm | Contradiction | None:
+        """Why the baseline alone is played: the alarm that was raised first; None while there is none."""
+        if self.premises.alarm is not None:
+            return self.premises.alarm
+        return None if self.watch is None else self.watch.alarm
 
     @property
     def under_way(self) -> bool:
@@ -165,6 +178,7 @@ class Learner:
         drawn = self.plan.draw_unchecked(self._stream.coin())
         self._pi, self._baseline = self._checked(drawn.policy), self._agent.whose(drawn.baseline)
         self._states, self._actions, self._rewards = [], [], []
+        self._unlike_table, self._beyond_table = 0, 0.0
         if problem.one_start:
             self._states.append(problem.s1)
         self._over = False
@@ -215,9 +229,11 @@ class Learner:
         then.alarm = ""  # as it was before
         return frozen(self._plan_from(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
 
-    def _mark_alarm(self, watch: Watch) -> None:
-        """Mark the counts: whoever plans from them is told, and plays the baseline."""
-        self.counts.alarm = str(watch.alarm)
+    def _mark_alarm(self) -> None:
+        """Mark the counts where there is an alarm: whoever plans from them is told, and plays the baseline."""
+        if self.alarm is not None and not self.counts.alarm:
+            self.counts.planned = self.counts.copy()
+            self.counts.alarm = str(self.alarm)
 
     def _replan(self) -> Plan:
         """Return a plan from these counts, which remember it."""
@@ -294,8 +310,9 @@ class Learner:
     ) -> None:
         """Take the outcome. `terminated` ends the episode; `truncated` before the last step is refused.
 
-        A reward that the problem knows is not read; one that is another is counted in `unlike_table`, which `repr`
-        shows. (Where the table holds means of random rewards, most are.)
+        A reward that the problem knows is no evidence of a value. One that is another is counted in
+        `counts.unlike_table`, which `repr` and `explain` show, and is held against the table. (Where the table holds
+        means of random rewards, most are others.)
 
         A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
         reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
@@ -360,11 +377,12 @@ class Learner:
             )
         if not self._replaced:
             self._unmark()
+        following = self._ends_in if terminated and self._ends_in is not None else s
         if reward is not None:
-            self.unlike_table += self._unlike_table(float(reward), s)
+            self._hold_against_table(float(reward), following)
         self._over = self._over or terminated
         self._rewards.append(problem.units.low if reward is None else float(reward))
-        self._states.append(self._ends_in if terminated and self._ends_in is not None else s)
+        self._states.append(following)
 
     @property
     def _unseen(self) -> bool:
@@ -382,15 +400,16 @@ class Learner:
         """Is the reward of the pair just played unknown?"""
         return bool(self._agent.problem.reward_unknown(self.step, self.state, self._actions[-1]))
 
-    def _unlike_table(self, reward: float, s_next: int) -> bool:
-        """Is the reward of the pair just played known, and another than this one (or more, if it is a lower bound)?"""
+    def _hold_against_table(self, reward: float, s_next: int) -> None:
+        """Enter by how much this reward is more than the problem knows; where that is a lower bound, more is fine."""
         problem, pair = self._agent.problem, (self.step, self.state, self._actions[-1])
         if self._reward_unknown() or self._unseen:
-            return False
+            return
         units = problem.units
         lowest = 0.0 if units.steps and self.step < problem.H - units.steps else units.low  # a first step pays nothing
-        below = lowest + units.scale * float(problem.reward_of(*pair, s_next)) - reward
-        return (below if problem.rewards_at_least else abs(below)) > 1e-9 * units.scale
+        beyond = (reward - lowest) / units.scale - float(problem.reward_of(*pair, s_next))
+        self._beyond_table += beyond
+        self._unlike_table += (-beyond if problem.rewards_at_least else abs(beyond)) > 1e-9
 
     @property
     def over(self) -> bool:
@@ -406,10 +425,9 @@ class Learner:
 
     def _tell_alarm(self) -> None:
         """Tell of an alarm, once. Whatever comes of that, the episode is counted."""
-        alarm = None if self._told or self.watch is None else self.watch.alarm
-        if alarm is not None:
+        if self.alarm is not None and not self._told:
             self._told = True
-            self.tell(alarm)
+            self.tell(self.alarm)
 
     def _end(self) -> Episode:
         """Count the episode."""
@@ -433,15 +451,14 @@ class Learner:
             self.plan.entry if self.plan is not None else None,
         )
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
+        premises = self.premises if self.counts.alarm else self.premises.after(self._beyond_table)
         self._pi = None  # first, so that nothing can make it count twice
         self._refused = False  # a mark stays
         self.counts.add(episode, number=(self.source, self.episodes))
+        self.counts.unlike_table += self._unlike_table
         self.episodes += 1
-        if watch is not None and self.watch is not None:
-            if watch.alarmed and not self.watch.alarmed:
-                self.counts.planned = self.counts.copy()
-                self._mark_alarm(watch)
-            self.watch = watch
+        self.watch, self.premises = watch, premises
+        self._mark_alarm()
         return episode
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""A learner in one file: its counts, its watch and its place in its ledger, written together, whole or not at all."""
+"""A learner in one file, whole or not at all: counts, watch, what it saw of premises, and its place in its ledger."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, adapted
 from surefoot.assurance.ledger import require_floor_agent
+from surefoot.assurance.premises import Premises
 from surefoot.assurance.watchdog import Watchdog
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile, InvalidSetting
@@ -17,7 +18,7 @@ from surefoot.live.saved_state import RunIdentity, begun_before
 from surefoot.task.counts import Counts
 
 KIND = "learner"
-NUMBERS = ("episodes", "unlike_table", "absorbing_state")  # the last: -1, none was given
+NUMBERS = ("episodes", "absorbing_state")  # the last: -1, none was given
 WATCH = ("watch_about", "watch_state")
 NEEDED = ("learner_of", "seed", "numbers", "after_end", "counts_n_sas")
 
@@ -36,7 +37,7 @@ def save_learner(learner: Learner, path: str | Path) -> None:
         raise InvalidEpisode("An episode is under way: nothing was saved. Call end() or abandon() first.")
     given, after_end = learner.ends
     alpha = None if learner.watch is None else learner.watch.bet.alpha
-    numbers = [learner.episodes, learner.unlike_table, -1 if given is None else given]
+    numbers = [learner.episodes, -1 if given is None else given]
     identity = _identity(learner.agent, learner.seed, alpha)
     assert identity is not None
     about = {
@@ -47,7 +48,9 @@ def save_learner(learner: Learner, path: str | Path) -> None:
     }
     counts = {f"counts_{name}": array for name, array in learner.counts.arrays().items()}
     watch: dict[str, Any] = {} if learner.watch is None else dict(learner.watch.arrays())
-    write_arrays(path, KIND, {**counts, **watch, **ledger_arrays(learner.ledger, path), **about})
+    write_arrays(
+        path, KIND, {**counts, **watch, **learner.premises.arrays(), **ledger_arrays(learner.ledger, path), **about}
+    )
 
 
 def load_learner(
@@ -63,7 +66,7 @@ def load_learner(
     damaged = f"{path}: its content is not as it was written: the file is damaged. Restore a copy."
     numbers, after_end, seed = arrays["numbers"], arrays["after_end"], _seed(str(arrays["seed"]))
     shapes = (numbers.shape, numbers.dtype.kind, after_end.shape, after_end.dtype.kind)
-    if shapes != ((len(NUMBERS),), "i", (), "f") or seed is None or min(numbers[:2]) < 0:
+    if shapes != ((len(NUMBERS),), "i", (), "f") or seed is None or numbers[0] < 0:
         raise InvalidFile(damaged)
     watched = "watch_about" in arrays
     alpha = float(arrays["watch_about"][0]) if watched and arrays["watch_about"].shape == (4,) else None
@@ -76,7 +79,7 @@ def load_learner(
             f"{path} belongs to another learner: the agent, its problem, floor, delta or settings differ. Give the "
             "agent that it was saved with."
         )
-    episodes, unlike, given = numbers.tolist()
+    episodes, given = numbers.tolist()
     try:
         mine = {name.removeprefix("counts_"): array for name, array in arrays.items() if name.startswith("counts_")}
         counts = Counts.from_arrays(path, mine)
@@ -89,7 +92,7 @@ def load_learner(
     written = None
     if ledger is not None or known is not None:
         written = ledger_to_write(ledger, known, require_floor_agent(agent), counts.episodes)
-    learner = Learner(
+    return Learner(
         agent,
         seed,
         counts,
@@ -99,9 +102,8 @@ def load_learner(
         watch,
         after_end=None if np.isnan(after_end) else float(after_end),
         on_alarm=on_alarm,
+        premises=Premises.of(adapted(agent)).restored(path, arrays),
     )
-    learner.unlike_table = unlike
-    return learner
 
 
 def _seed(text: str) -> int | None:

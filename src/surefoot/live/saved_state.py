@@ -25,6 +25,7 @@ from surefoot.agents.rivals.reward_free_safe import RewardFreeSafeRL
 from surefoot.agents.rivals.ucbvi import UCBVI
 from surefoot.assurance.history import Groups
 from surefoot.assurance.ledger import Ledger
+from surefoot.assurance.premises import Premises
 from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
@@ -163,6 +164,7 @@ class State:
 
     counts: Counts
     tally: "kernels.Tally"
+    premises: Premises
     earned: float = 0.0  # sum of observed returns, in the environment's units
     watch: Watch | None = None  # what a watchdog has seen
     history: Groups = field(default_factory=Groups)  # what was observed, for people
@@ -180,7 +182,7 @@ class State:
         counts = {f"counts_{name}": array for name, array in self.counts.arrays(claims=False).items()}
         watch = {} if self.watch is None else self.watch.arrays()
         kept = ledger_arrays(self.ledger, path)  # on disk before the state that remembers it
-        beside = {**watch, **self.history.arrays(), **kept, **about}
+        beside = {**watch, **self.premises.arrays(), **self.history.arrays(), **kept, **about}
         write_arrays(path, "learning", {**arrays, **counts, **beside})
 
     def load(self, path: str | Path, run: RunIdentity) -> "State":
@@ -232,7 +234,10 @@ class State:
             history = Groups.from_arrays(arrays, done)
         except ValueError as reason:
             raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
-        return State(counts, tally, float(earned), watch, history, remembered=remembered(path, arrays), former=former)
+        premises = self.premises.restored(path, arrays)
+        return State(
+            counts, tally, premises, float(earned), watch, history, remembered=remembered(path, arrays), former=former
+        )
 
     def _tally_from(self, path: str | Path, arrays: dict[str, AnyArray], run: RunIdentity) -> "kernels.Tally":
         """Return the tally in this file; of earlier versions it has all bins of the number of episodes."""

@@ -10,6 +10,7 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import SOURCES, Plan, Source
 from surefoot.agents.promise import Promise
 from surefoot.assurance.history import History
+from surefoot.assurance.premises import Contradiction
 from surefoot.assurance.watchdog import Alarm
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
@@ -117,7 +118,7 @@ class Run(FrozenRecord):
     baseline_cost: float | None = None
     max_cost: float | None = None  # the largest exact cost of a policy played
     trace: Trace | None = None  # where checkpoints were asked for
-    alarm: Alarm | None = None  # why a watchdog raised an alarm: the baseline alone was played from then on
+    alarm: Alarm | Contradiction | None = None  # why an alarm was raised: the baseline alone was played from then on
     relative_floor: BaselineFloor | None = None  # where the floor is measured from a value that nobody knows
     history: History | None = None  # what was observed, where episodes were played in a live environment
 
@@ -170,7 +171,7 @@ class Run(FrozenRecord):
         earned = ""
         if self.mean_return is not None and self.optimum is None:
             earned = f"{self.units.amount(float(f'{self.mean_return:.6g}'))} per episode, "
-        numbers = f"{self.episodes} episodes, {earned}{violations}, regret={regret}"
+        numbers = f"{self.episodes} episodes, {earned}{violations}, regret={regret}{self._unlike_table}"
         footnote = f" ({self.promise.footnote})" if self.promise.footnote else ""
         return f"Run({self._alarm_first}{self.agent}{knows}, {numbers}, {self.promise}{self.so_far}{footnote})"
 
@@ -179,6 +180,11 @@ class Run(FrozenRecord):
         """What must be said beside a promise of which nothing was used yet; else nothing."""
         played = self.first_mixture is None and self.first_optimistic is None
         return "; so far the baseline alone was played" if played and self.promise.kind == "certified" else ""
+
+    @property
+    def _unlike_table(self) -> str:
+        differ = self.counts.unlike_table
+        return f", {differ:,} rewards observed were not those of the table" if differ else ""
 
     @property
     def _alarm_first(self) -> str:
@@ -223,7 +229,7 @@ def run_from(
     interrupted: bool,
     mean_return: float | None = None,
     trace: Trace | None = None,
-    alarm: Alarm | None = None,
+    alarm: Alarm | Contradiction | None = None,
     history: History | None = None,
 ) -> Run:
     """Close the account, in the user's units. Without an optimum there was no true model to measure by.

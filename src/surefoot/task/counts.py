@@ -53,6 +53,7 @@ OPTIONAL = (
         "ranges",
         "refused",
         "alarm",
+        "unlike_table",
         "return_weights",
         "return_range",
     ),
@@ -293,6 +294,7 @@ class Counts(CountTables):
         both.account_of = accounts[0] if accounts else self.account_of
         both.basis, both.alarm = None, self.alarm or other.alarm
         both.logged |= other.logged
+        both.unlike_table += other.unlike_table
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:
@@ -370,7 +372,7 @@ class Counts(CountTables):
             arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
             arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
-        marks = {"refused": self.refused, "alarm": self.alarm}
+        marks = {"refused": self.refused, "alarm": self.alarm, "unlike_table": self.unlike_table}
         arrays |= {name: np.asarray(mark) for name, mark in marks.items() if mark}
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
@@ -398,7 +400,15 @@ class Counts(CountTables):
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
         kinds = {"H": "i", "s1": "i", "episodes": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
-        kinds |= {"refused": "i", "alarm": "U", "origin": "U", "ranges": "U", "logged_returns": "i", "last_toss": "U"}
+        kinds |= {
+            "refused": "i",
+            "unlike_table": "i",
+            "alarm": "U",
+            "origin": "U",
+            "ranges": "U",
+            "logged_returns": "i",
+            "last_toss": "U",
+        }
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
                 meaning = "text" if kind == "U" else "one whole number"
@@ -455,6 +465,8 @@ class Counts(CountTables):
         """Read what a file says that its counts are evidence about. An earlier version says nothing: unclaimed."""
         try:
             self.refused = require_integer("refused", int(arrays.get("refused", np.int64(0))), 0, InvalidFile)
+            unlike = int(arrays.get("unlike_table", np.int64(0)))
+            self.unlike_table = require_integer("unlike_table", unlike, 0, InvalidFile)
             if "origin" in arrays:
                 self.origin = Origin.from_text(str(arrays["origin"]))
             self.ranges = ranges_from(str(arrays["ranges"])) if "ranges" in arrays else ()

@@ -76,10 +76,10 @@ def require_claimed(counts: Counts) -> None:
 
 
 def require_no_alarm(counts: Counts) -> None:
-    """Refuse to begin with counts over which a watchdog raised an alarm: a premise of what they prove is false."""
+    """Refuse to begin with counts over which an alarm was raised: a premise of what they prove is false."""
     if counts.alarm:
         raise InvalidCounts(
-            f"A watchdog raised an alarm over these counts: what was certified from them is void. Begin without them. "
+            f"An alarm was raised over these counts: what was certified from them is void. Begin without them. "
             f"({counts.alarm})"
         )
 

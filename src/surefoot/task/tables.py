@@ -49,7 +49,7 @@ class CountTables:
     __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes", "last_toss",
                  "logged", "logged_returns", "n_start", "origin", "planned", "played", "pooled", "ranges",
                  "refused", "return_range", "return_weights", "returns_of", "s1", "stream", "transitions",
-                 "x_sa", "z_sa")  # fmt: skip
+                 "unlike_table", "x_sa", "z_sa")  # fmt: skip
     transitions: Transitions  # how often each next state followed each pair; of shared rows, without the last step
     played: Ints  # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on it
     episodes: int  # how many episodes are counted
@@ -71,7 +71,8 @@ class CountTables:
     s1: int | None  # where episodes start; None: unknown
     origin: Origin | None  # what they are evidence about; None: unclaimed
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
-    alarm: str  # why a watchdog raised an alarm over them: nothing of them is certified any more; "": it raised none
+    alarm: str  # why an alarm was raised over them: nothing of them is certified any more; "": none was
+    unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
     refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
     last_toss: list[str]  # of a coin, by any plan from this very object (Plan.draw). Not copied, saved once COUNTED
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
@@ -174,6 +175,7 @@ class CountTables:
         self.logged = require_bool("logged", logged)
         self.planned, self.stream, self.last_toss = None, STREAM, []
         self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
+        self.unlike_table = 0
         if problem is not None:
             self._claim(problem)
 
@@ -334,6 +336,8 @@ class CountTables:
         They hold sums of rewards if, and only if, the problem does not know all rewards.
         """
         mine = self.copy()
+        if self.origin is not None and self.origin.differing(problem.origin, SUMS):
+            mine.unlike_table = 0  # it was another table
         mine.adopt(problem)
         mine.stream = STREAM
         mine.s1 = problem.s1 if problem.one_start else None
@@ -379,6 +383,7 @@ class CountTables:
         """
         kept = self.forget_returns()
         kept.drop_rewards()
+        kept.unlike_table = 0
         kept.origin = None if self.origin is None else self.origin.without(*SUMS)
         return kept
 
@@ -413,6 +418,7 @@ class CountTables:
         same.pooled = self.pooled
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
         same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
+        same.unlike_table = self.unlike_table
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
         return same
 

@@ -568,7 +568,7 @@ def test_rewards_that_contradict_the_table_are_counted_and_shown():
             for _ in range(2):
                 learner.observe(0, pays[learner.act(0)])
             learner.end()
-        assert learner.unlike_table == unlike
+        assert learner.counts.unlike_table == unlike
         assert ("20 rewards observed were not those of the table" in repr(learner)) == bool(unlike)
 
 
@@ -578,7 +578,7 @@ def test_a_first_step_that_pays_nothing_is_like_its_table():
     learner.begin()
     learner.act()
     learner.observe(0, 0.0)
-    assert learner.unlike_table == 0
+    assert learner.counts.unlike_table == 0
 
 
 def test_a_table_of_means_that_a_log_contradicts_is_refused(tmp_path):

@@ -272,8 +272,8 @@ def test_rewards_are_those_observed_where_they_are_unknown():
 
     assert learnt(Half(), agent(known=blind), 250).alarm is not None
     assert learnt(Coin(), agent(known=blind), 250).alarm is None  # control
-    # Where the problem knows what a state pays, that is what is summed: that the table is true stays a premise.
-    assert learnt(Half(), agent(), 250).alarm is None
+    # Where the problem knows what a state pays, that is what is summed: that the table is false is another alarm.
+    assert isinstance(learnt(Half(), agent(), 250).alarm, sf.Contradiction)
 
 
 def test_the_range_of_returns_is_that_of_the_problem():

@@ -507,11 +507,12 @@ def _agent() -> sf.StepMix:
 
 def _learning() -> tuple[object, object]:
     """A run before its first episode, and what it is recognised by."""
+    from surefoot.assurance.premises import Premises
     from surefoot.live.saved_state import RunIdentity, State
     from surefoot.numerics import kernels
 
     agent, none = _agent(), sf.Counts.zeros(_problem())
-    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES))
+    state = State(none, kernels.empty_tally(agent.problem.H, EPISODES, EPISODES), Premises.of(agent))
     return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
 
 

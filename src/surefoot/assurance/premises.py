@@ -1,0 +1,90 @@
+"""Premises that data can contradict, beside the floor that a watchdog looks at: each has a test with its own alpha.
+
+A contradiction is an alarm like a watchdog's: the baseline alone is played from then on.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from surefoot.agents.base import CountingAgent
+from surefoot.assurance import declared_rewards
+from surefoot.assurance.declared_rewards import TableWatch
+from surefoot.base.arrays import AnyArray
+from surefoot.errors import InvalidFile
+
+FALSE_TABLE = "the declared table of rewards is not what the process pays on average"
+ABOUT_TABLE = "Correct the table; or leave it out, and learn the rewards."
+
+
+class Contradiction(NamedTuple):
+    """The reason for an alarm: a premise that data contradict."""
+
+    episodes: int  # how many were seen
+    alpha: float
+    found: str  # a clause
+    premise: str  # what is false, a clause
+    advice: str
+
+    def __str__(self) -> str:
+        return (
+            f"ALARM after {self.episodes:,} episodes: {self.premise}. {self.found[0].upper()}{self.found[1:]}. If the "
+            f"premise were true, the probability of ever seeing so much against it would be at most {self.alpha:g}. "
+            f"Only the baseline is played from now on. {self.advice} Start again without these counts."
+        )
+
+    def sentence(self, follows: str) -> str:
+        """Return one sentence for a log; `follows` is what is played from now on."""
+        return (
+            f"A premise was contradicted, an ALARM after {self.episodes:,} episodes: {self.premise} ({self.found}; "
+            f"alpha = {self.alpha:g}), and {follows}."
+        )
+
+    @property
+    def label(self) -> str:
+        """A short text to print beside a promise."""
+        return f"resting on a false premise: {self.premise} (alarm after {self.episodes:,} episodes)"
+
+
+@dataclass(frozen=True)
+class Premises:
+    """What was seen of these premises after some episodes."""
+
+    table: TableWatch | None  # None: no reward was declared, or no floor is promised that rests on it
+    alarm: Contradiction | None = None  # the first one; after it no further episode is looked at
+
+    @classmethod
+    def of(cls, agent: CountingAgent) -> "Premises":
+        """Begin to look at what this agent's promise rests on."""
+        return cls(None if agent.floor is None else TableWatch.on(agent.problem))
+
+    def after(self, D: float) -> "Premises":
+        """Return the state after an episode that paid D more than the table, rescaled."""
+        if self.table is None or self.alarm is not None:
+            return self
+        table, alarm = self.table.after(D), None
+        if table.contradicted:
+            alarm = Contradiction(table.episodes, declared_rewards.ALPHA, table.found, FALSE_TABLE, ABOUT_TABLE)
+        return replace(self, table=table, alarm=alarm)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return the state, as it is stored in a file."""
+        table: dict[str, AnyArray] = {} if self.table is None else dict(self.table.arrays())
+        return table if self.alarm is None else {**table, "contradiction": np.asarray(json.dumps(self.alarm))}
+
+    def restored(self, path: str | Path, arrays: dict[str, AnyArray]) -> "Premises":
+        """Return the state that `arrays` stored; this one is of no episodes."""
+        table = self.table
+        if table is not None:
+            table = table.restored(path, arrays.get("table_watch", np.zeros(0)))
+        if "contradiction" not in arrays:
+            return Premises(table)
+        try:
+            episodes, alpha, *texts = json.loads(str(arrays["contradiction"]))
+            found, premise, advice = map(str, texts)
+            return Premises(table, Contradiction(int(episodes), float(alpha), found, premise, advice))
+        except (TypeError, ValueError):
+            raise InvalidFile(f"{path}: contradiction is not as it was written. Restore a copy.") from None

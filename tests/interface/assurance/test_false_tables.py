@@ -1,0 +1,165 @@
+"""Rewards that contradict the declared table of rewards: shown one by one, and an alarm when they do so on average.
+
+An environment paid 0.017 an episode where 3.90 was certified, and nothing was said. Seeds are fixed: no test here fails
+by chance. How often the check errs is in statistical/test_declared_rewards.py.
+"""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+import surefoot as sf
+
+H = 4
+TABLE = np.array([[0.95, 0.975]])
+
+
+class Shop(gymnasium.Env):
+    """One state; action a pays a coin of mean `pays[a]` (or just that, where nothing is random)."""
+
+    observation_space, action_space = Discrete(1), Discrete(2)
+
+    def __init__(self, pays, random=False):
+        self.pays, self.random = pays, random
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        mean = self.pays[action]
+        return 0, float(self.np_random.random() < mean) if self.random else mean, False, False, {}
+
+
+def agent(table=TABLE, **settings):
+    problem = sf.from_gymnasium(Shop(table[0]), horizon=H, rewards=table, reward_range=(0, 1), start=0, **settings)
+    return sf.EpsMix(problem, sf.embed_policy(problem, np.full((1, 2), 0.5)), 0.5)
+
+
+def learnt(env, mine=None, episodes=60, **settings):
+    return sf.learn(env, agent() if mine is None else mine, episodes, seed=0, **settings)
+
+
+def test_an_environment_that_pays_nothing_of_what_its_table_says(caplog):
+    """0.017 an episode, where the table says 3.9: an alarm within 13 episodes, and the baseline alone from then on."""
+    heard = []
+    run = learnt(Shop([0.004, 0.0045]), on_alarm=heard.append)
+    assert run.alarm.episodes <= 13 and heard == [run.alarm]
+    assert run.mean_return == pytest.approx(0.017, abs=5e-4)
+    for text in (str(run.alarm), repr(run)):
+        assert "the declared table of rewards is not what the process pays on average" in text
+        assert "An episode paid 3.8" in text and "less on average than the declared table" in text
+        assert "Correct the table; or leave it out" in text
+    assert "240 rewards observed were not those of the table" in repr(run)
+    (line,) = (text for record in caplog.records if "ALARM" in (text := record.getMessage()))
+    assert line.startswith("A premise was contradicted, an ALARM after") and line.count(". ") == 0
+    assert run.counts.alarm == str(run.alarm)
+    assert run.promise.alarm and not run.promise.certified
+    with pytest.raises(sf.InvalidCounts, match="An alarm was raised over these counts"):
+        learnt(Shop([0.95, 0.975]), counts=run.counts)
+    last = sf.Learner(agent(), 0, sf.Counts.zeros(agent().problem))
+    assert last.alarm is None  # a learner without these counts begins anew
+    plan = agent().plan(run.counts)
+    assert plan.source == "baseline" and plan.explain().startswith("ALARM")
+
+
+def test_control_an_environment_that_pays_its_table():
+    run = learnt(Shop(TABLE[0]), episodes=300)
+    assert run.alarm is None and run.counts.unlike_table == 0 and "not those of the table" not in repr(run)
+
+
+def test_a_table_of_means_is_shown_and_not_contradicted():
+    """Every single reward differs, which proves nothing; the plan says how many did."""
+    table = np.array([[0.4, 0.6]])
+    run = learnt(Shop(table[0], random=True), agent(table), 300)
+    assert run.alarm is None and run.counts.unlike_table == 300 * H
+    assert "1,200 rewards observed were not those of the table" in repr(run)
+    explained = agent(table).plan(run.counts).explain()
+    assert "are as declared (1,200 rewards observed were others: it may hold means)" in explained
+    # Control: the same of a process that pays a tenth less; the actions of the table swapped.
+    assert learnt(Shop(table[0] - 0.1, random=True), agent(table), 300).alarm is not None
+
+
+def test_gymnasiums_own_table_of_means():
+    """CliffWalkingSlippery has six pairs that pay differently on their way to the same next state: a table by next
+    state holds their means. Single rewards differ, and there is no alarm."""
+    world = sf.from_gymnasium("CliffWalkingSlippery-v1", horizon=12)
+    mine = sf.EpsMix(world.problem, sf.uniform(12, world.S, world.A), world.problem.units.to_user(0.0), pooled=True)
+    run = sf.learn("CliffWalkingSlippery-v1", mine, 150, seed=0)
+    assert run.alarm is None and run.counts.unlike_table > 50
+
+
+class Ending(gymnasium.Env):
+    """Action 1 wins 5 and ends, or loses 1, with the same chance; what it pays is seen by where it leads alone."""
+
+    observation_space, action_space = Discrete(1), Discrete(2)
+    P = {0: {0: [(1.0, 0, 0.0, False)], 1: [(0.5, 0, 5.0, True), (0.5, 0, -1.0, False)]}}  # noqa: RUF012
+    initial_state_distrib = np.array([1.0])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        outcomes = self.P[0][action]
+        _, s, reward, over = outcomes[int(self.np_random.random() < 0.5) % len(outcomes)]
+        return s, reward, over, False, {}
+
+
+def test_what_is_paid_at_an_end_is_that_of_the_absorbing_state():
+    """By next state the table says 5 of the end, and -1 of going on, though the environment shows state 0 for both."""
+    world = sf.from_gymnasium(Ending(), horizon=4)
+    run = sf.learn(Ending(), sf.StepMix(world.problem, sf.uniform(4, world.S, 2), -2.0), 100, seed=0)
+    assert run.counts.unlike_table == 0 and run.alarm is None
+
+
+def test_where_lower_bounds_are_declared_more_is_fine():
+    problem = sf.Problem(np.array([[0.5, 0.5]]), 0, H, rewards_at_least=True)
+    mine = sf.EpsMix(problem, np.full((H, 1, 2), 0.5), 0.5)
+    for paid, alarmed in ((0.9, False), (0.1, True)):
+        learner = sf.Learner(mine, seed=0)
+        for _ in range(60):
+            learner.begin()
+            for _ in range(H):
+                learner.act(0)
+                learner.observe(0, paid)
+            learner.end()
+        assert (learner.alarm is not None) == alarmed
+        assert learner.counts.unlike_table == (60 * H if alarmed else 0)
+
+
+def test_without_a_floor_nothing_is_promised_and_nothing_is_held_against_the_table():
+    problem = sf.from_gymnasium(Shop(TABLE[0]), horizon=H, rewards=TABLE, reward_range=(0, 1), start=0)
+    run = sf.learn(Shop([0.0, 0.0]), sf.BPIUCBVI(problem), 60, seed=0)
+    assert run.alarm is None and run.counts.unlike_table == 60 * H  # but it is said
+
+
+def test_a_run_that_is_resumed_remembers(tmp_path):
+    """Before the alarm and after it: to the bits of the run that was never stopped."""
+    env, path, whole = Shop([0.7, 0.75], random=True), tmp_path / "run.npz", tmp_path / "whole.npz"
+    run = learnt(env, episodes=60, save=whole)
+    at = run.alarm.episodes
+    assert 5 < at < 50
+    for some in (at - 3, at + 5, 60):
+        again = learnt(env, episodes=some, save=path, resume=True)
+        assert (again.alarm is None) == (some < at)
+    assert again.alarm == run.alarm and path.read_bytes() == whole.read_bytes()
+
+
+def test_a_learner_that_is_saved_remembers(tmp_path):
+    mine, path, alarms = agent(), tmp_path / "learner.npz", []
+    learner = sf.Learner(mine, seed=0)
+    for _ in range(60):
+        learner.begin()
+        for _ in range(H):
+            learner.act(0)
+            learner.observe(0, 0.5)
+        learner.end()
+        sf.save_learner(learner, path)
+        learner = sf.load_learner(path, mine)
+        alarms.append(learner.alarm)
+    at = alarms[-1].episodes
+    assert 10 < at < 60 and alarms == [None] * (at - 1) + [alarms[-1]] * (61 - at)
+    assert learner.counts.unlike_table == 60 * H
+    assert repr(learner).startswith("Learner(ALARM")
