@@ -15,6 +15,7 @@ from scaling import A, H, world_of
 from table import Row, at_most, plain
 
 import surefoot as sf
+from surefoot.assurance.premises import Premises
 
 WORLDS = (  # tables up to 64 states, lists above
     ("random", {"S": 1, "A": 4, "H": 1}),
@@ -45,6 +46,14 @@ STEP_SIZES, MOST_GROWTH_OF_A_STEP = (100, 1_000, 10_000, 100_000), 3.0  # memory
 ALIKE_EPISODES = 2_000
 MOST_FOR_DOPE = 10  # states: its linear programs take minutes above
 MOST_SHARE = 0.5
+MOST_FOR_CHECKS, CHECKED_EPISODES, CHECKED_RUNS = 1.1, 200, 6
+CHECKED = (
+    ("random", {"S": 5, "A": 5, "H": 3, "stationary": True}),
+    ("offers", {}),
+    ("river-swim", {}),
+    WORLDS[6],
+    WORLDS[8],
+)
 AT_LEAST = 100  # episodes, and those of some plans: at first plans are made most often
 TAXI_EPISODES, TAXI_SECONDS = 10_000, 120.0
 SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
@@ -56,6 +65,7 @@ def time_of_live_episodes() -> list[Row]:
         *itertools.chain(*(shares(sf.world(name, **settings), name, others) for name, settings in SMALL_WORLDS)),
         *itertools.chain(*(shares(told(*sizes), "", masked) for sizes in TOLD_SIZES)),
         *steps_of_a_learner(),
+        *what_checks_take(),
         *plans_that_change_nothing(),
         *simulated(),
         taxi(),
@@ -139,6 +149,11 @@ def others(world: sf.TabularMDP) -> dict:
     return agents
 
 
+def paid(world: sf.TabularMDP, h: int, s: int, a: int, s_next: int) -> float:
+    """The reward in the world's own units, as a process would pay it: held against the table, it is that."""
+    return float(world.problem.units.step_to_user(np.array(world.mean_reward(h, s, a, s_next))))
+
+
 def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, float, int, int]:
     """Seconds of planning and of acting, and how many plans and episodes there were: from the second plan on, for so
     many episodes and until the next plan, so that each plan is seen with all the episodes that follow it. An episode
@@ -165,7 +180,7 @@ def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, 
             a = learner.act()
             acting += time.perf_counter() - started
             s_next = world.draw_next(h, s, a, rng)
-            x = float(world.mean_reward(h, s, a, s_next))
+            x = paid(world, h, s, a, s_next)
             started = time.perf_counter()
             learner.observe(s_next, x)
             acting += time.perf_counter() - started
@@ -196,6 +211,50 @@ def steps_of_a_learner() -> list[Row]:
     ]
 
 
+def what_checks_take() -> list[Row]:
+    """An episode, its plans included, with the checks of premises in one without: by turns, in seconds of this
+    process. Steps that share counts are kept apart and compared, and rewards are held against the table."""
+    rows = []
+    for name, settings in CHECKED:
+        world = sf.world(name, **settings)
+        agent = splices(world)["EpsMix"]
+        episode_seconds(world, agent, 5, checked=True)  # compiles
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        for checked in (True, False) * CHECKED_RUNS:
+            seconds[checked].append(episode_seconds(world, agent, CHECKED_EPISODES, checked))
+        best = {checked: min(some) for checked, some in seconds.items()}
+        note = f"{1e6 * best[True]:.0f} us, without checks {1e6 * best[False]:.0f} us"
+        where = f"({world.S:,}, {world.A}, {world.H}) {name}"
+        rows.append(
+            at_most(
+                "an episode with its checks in one without", where, best[True] / best[False], "", MOST_FOR_CHECKS, note
+            )
+        )
+    return rows
+
+
+def episode_seconds(world: sf.TabularMDP, agent: sf.Agent, episodes: int, checked: bool) -> float:
+    learner, rng, total = sf.Learner(agent, seed=1), np.random.default_rng(0), 0.0
+    if not checked:
+        learner.counts.steps, learner.premises = None, Premises(None)
+    for _ in range(episodes):
+        started = time.process_time()
+        learner.begin()
+        total += time.process_time() - started
+        for h in range(world.H):
+            s, started = learner.state, time.process_time()
+            a = learner.act()
+            total += time.process_time() - started
+            s_next = world.draw_next(h, s, a, rng)
+            x, started = paid(world, h, s, a, s_next), time.process_time()
+            learner.observe(s_next, x)
+            total += time.process_time() - started
+        started = time.process_time()
+        learner.end()
+        total += time.process_time() - started
+    return total / episodes
+
+
 def plans_that_change_nothing() -> list[Row]:
     """Whether a plan will come out different is known only by making it: the share of those that do not."""
     rows = []
@@ -220,7 +279,7 @@ def plans_of(world: sf.TabularMDP, agent: sf.Agent) -> Iterator[sf.Plan]:
             s = world.s1 if h == 0 else learner.state
             a = learner.act()
             s_next = world.draw_next(h, s, a, rng)
-            learner.observe(s_next, float(world.mean_reward(h, s, a, s_next)))
+            learner.observe(s_next, paid(world, h, s, a, s_next))
         learner.end()
 
 

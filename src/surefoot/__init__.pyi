@@ -46,6 +46,7 @@ from .errors import InvalidPolicy as InvalidPolicy
 from .errors import InvalidSetting as InvalidSetting
 from .errors import InvalidStudy as InvalidStudy
 from .errors import MissingExtra as MissingExtra
+from .errors import PremiseContradicted as PremiseContradicted
 from .errors import SolverTrouble as SolverTrouble
 from .errors import SurefootError as SurefootError
 from .guard import Guard as Guard

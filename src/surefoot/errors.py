@@ -17,6 +17,10 @@ class InvalidCounts(SurefootError):
     """Numbers that are not counts, or counts that belong to another problem."""
 
 
+class PremiseContradicted(InvalidCounts):
+    """Counts that contradict what must be true for them to prove anything."""
+
+
 class InvalidEpisode(SurefootError):
     """An episode of the wrong length, or with states or actions that do not exist."""
 

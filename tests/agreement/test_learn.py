@@ -671,11 +671,11 @@ def drive(learner, env, episodes):
 def test_the_shell_and_learn_play_the_same(name):
     env, _, agent = EVERYWHERE[name]()
     rest = env.observation_space.n if name != "trap" else None
-    learner = sf.Learner(agent, seed=3, rest=rest)
+    learner = sf.Learner(agent, seed=3, absorbing_state=rest)
     drive(learner, env, 40)
     assert learner.counts == sf.learn(env, agent, 40, seed=3).counts
     assert learner.episodes == 40
-    other = sf.Learner(agent, seed=4, rest=rest)
+    other = sf.Learner(agent, seed=4, absorbing_state=rest)
     drive(other, env, 40)
     assert other.counts != learner.counts  # control: another seed, another history
 
@@ -685,22 +685,26 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
     """From saved counts and the number of episodes alone."""
     env, _, agent = EVERYWHERE[name]()
     rest = env.observation_space.n if name != "trap" else None
-    whole = sf.Learner(agent, seed=3, rest=rest)
+    whole = sf.Learner(agent, seed=3, absorbing_state=rest)
     drive(whole, env, 40)
-    first = sf.Learner(agent, seed=3, rest=rest)
+    first = sf.Learner(agent, seed=3, absorbing_state=rest)
     drive(first, env, 15)
     first.counts.save(tmp_path / "counts.npz")
-    second = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=15, rest=rest)
+    second = sf.Learner(
+        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=15, absorbing_state=rest
+    )
     drive(second, env, 25)
     assert second.counts == whole.counts
     assert second.episodes == whole.episodes == 40
-    counted = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), rest=rest)
+    counted = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), absorbing_state=rest)
     drive(counted, env, 25)
     assert counted.counts == whole.counts  # the counts say how many episodes they hold
-    wrong = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=0, rest=rest)
+    wrong = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=0, absorbing_state=rest)
     with pytest.raises(sf.InvalidCounts, match=r"Episodes 0 to 0 .* already"):  # control: the number matters
         wrong.begin()
-    other = sf.Learner(agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=100, rest=rest)
+    other = sf.Learner(
+        agent, seed=3, counts=sf.Counts.load(tmp_path / "counts.npz"), episodes=100, absorbing_state=rest
+    )
     drive(other, env, 25)
     assert other.counts != whole.counts
 
@@ -709,7 +713,7 @@ def test_a_learner_that_goes_on_acts_as_if_it_had_never_stopped(name, tmp_path):
 def learner():
     """In the walk: state 0 or 1, rest 2, start 3; H = 5."""
     _, _, agent = walk()
-    return sf.Learner(agent, seed=0, rest=2)
+    return sf.Learner(agent, seed=0, absorbing_state=2)
 
 
 def test_the_shell_says_what_comes_next(learner):
@@ -813,7 +817,7 @@ def test_an_end_is_spent_at_rest(learner):
 
 def test_an_early_end_needs_an_absorbing_state():
     _, _, agent = walk()
-    assert sf.Learner(agent, seed=0).rest == agent.problem.absorbing_state == 2  # the mask says so
+    assert sf.Learner(agent, seed=0).absorbing_state == agent.problem.absorbing_state == 2  # the mask says so
     learner = sf.Learner(replace(agent, problem=agent.problem.forget(support=True)), seed=0)
     learner.begin()
     learner.act()

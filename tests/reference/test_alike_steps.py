@@ -71,7 +71,7 @@ def steps_of(n_next, S, A, paid=None):
     H = len(n_next) + 1
     n_visits = np.zeros((H, S * A), dtype=np.int64)
     n_visits[:-1] = n_next.sum(axis=2)
-    return StepCounts(n_next, n_visits, paid)
+    return StepCounts.of(n_next, n_visits, paid)
 
 
 # ---- the code is the formula
@@ -89,19 +89,25 @@ def test_w_is_the_formula(S, A, T):
         assert math.exp(log_wealth(steps_of(n_next, S, A), problem_of(S, A, T + 1))) == pytest.approx(float(exact))
 
 
-def test_what_changed_is_computed_again_and_nothing_else():
-    """Episode after episode, W is that of the whole table; a pair that was not seen is not looked at."""
+def test_it_counts_each_step_but_no_next_state_of_the_last():
+    """Episode after episode, as a table that is counted plainly; a copy is one of its own."""
     rng, S, A, H = np.random.default_rng(2), 3, 2, 4
-    steps = StepCounts.zeros(H, S, A, rewards=False)
+    steps, table = StepCounts.zeros(H, S, A, rewards=True), np.zeros((H - 1, S * A, S), dtype=np.int64)
+    visits, paid = np.zeros((2, H, S * A), dtype=np.int64)
+    before = steps.copy()
     for _ in range(25):
-        states, actions = rng.integers(0, S, H + 1), rng.integers(0, A, H)
-        steps.add(states[:-1] * A + actions, states[1:], None)
-        fresh = StepCounts(steps.n_next, steps.n_visits, None)
-        assert log_wealth(steps, problem_of(S, A, H)) == log_wealth(fresh, problem_of(S, A, H))
-        assert not steps.changed.any()
-    steps.log_E[0] = 50.0
-    assert log_wealth(steps, problem_of(S, A, H)) > 40.0  # kept as it was
-    assert (steps.n_visits.sum(axis=1) == 25).all() and (steps.n_next.sum(axis=(1, 2)) == 25).all()
+        states, actions, x = rng.integers(0, S, H + 1), rng.integers(0, A, H), rng.integers(0, 9, H)
+        pairs = states[:-1] * A + actions
+        steps.add(pairs, states[1:], x)
+        for h in range(H):
+            visits[h, pairs[h]] += 1
+            paid[h, pairs[h]] += x[h]
+            if h < H - 1:
+                table[h, pairs[h], states[h + 1]] += 1
+    assert (steps.table == table).all() and (steps.n_visits == visits).all() and (steps.x_paid == paid).all()
+    assert before.total == 0 and not before.n_next
+    both = steps.merged(steps.copy())
+    assert (both.table == 2 * table).all() and (both.x_paid == 2 * paid).all() and steps.merged(None) is None
 
 
 def test_rewards_take_the_place_of_a_successor():
@@ -180,7 +186,7 @@ def test_it_names_the_pair_the_successor_and_the_steps():
     found = unlike(steps_of(n_next, S, A), problem_of(S, A, H))
     assert (found.pair, found.steps) == (3, range(2)) and found.successor in (0, 1)
     text = found.text(problem_of(S, A, H))
-    assert "Action 1 in state 1 led to state" in text and "at steps 1 to 2, and" in text and "of 408 times" in text
+    assert "Action 1 in state 1 led to state" in text and "of 408 visits at steps 1 to 2, and in" in text
     assert unlike(steps_of(np.tile(n_next[:1], (H - 1, 1, 1)), S, A), problem_of(S, A, H)) is None
     # One step against the others, and the reward.
     paid = np.zeros((H, S * A), dtype=np.int64)
@@ -190,7 +196,7 @@ def test_it_names_the_pair_the_successor_and_the_steps():
     paid[2, 2] = 0
     found = unlike(steps, problem_of(S, A, H, np.ones((S, A), dtype=bool)))
     assert (found.pair, found.steps, found.successor) == (2, range(2, 3), None)
-    assert f"Action 0 in state 1 paid 0 on average of {steps.n_visits[2, 2]} times at step 3" in found.text(
+    assert f"Action 0 in state 1 paid 0 on average of {steps.n_visits[2, 2]} visits at step 3" in found.text(
         problem_of(S, A, H)
     )
 

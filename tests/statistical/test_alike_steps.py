@@ -28,21 +28,25 @@ def alarm_at(P, episodes, rng):
     """
     T, states, actions, _ = P.shape
     problem = sf.Problem(np.zeros((states, actions)), 0, T + 1, stationary=True)
-    steps, cumulative, done = StepCounts.zeros(T + 1, states, actions, rewards=False), P.cumsum(axis=-1), 0
+    table, cumulative, done = np.zeros((T, states * actions, states), dtype=np.int64), P.cumsum(axis=-1), 0
     while done < episodes:
         block = min(max(1, done // 100), episodes - done)
         s = np.zeros(block, dtype=np.int64)
         for h in range(T):
             a = rng.integers(actions, size=block)
             after = (rng.random(block)[:, None] > cumulative[h, s, a]).sum(axis=1).clip(max=states - 1)
-            np.add.at(steps.n_next, (h, s * actions + a, after), 1)
-            np.add.at(steps.n_visits, (h, s * actions + a), 1)
-            steps.changed[s * actions + a] = True
+            np.add.at(table, (h, s * actions + a, after), 1)
             s = after
         done += block
-        if log_wealth(steps, problem) >= -math.log(ALPHA):
+        if log_wealth(kept(table), problem) >= -math.log(ALPHA):
             return done
     return math.inf
+
+
+def kept(table):
+    """What a learner would have kept of these steps and one more, in which nothing was played."""
+    n_visits = np.vstack([table.sum(axis=2), np.zeros((1, table.shape[1]), dtype=np.int64)])
+    return StepCounts.of(table, n_visits, None)
 
 
 def moving(share, rng, T=6):
@@ -94,25 +98,18 @@ def visited(rng, p=0.5, visits=400):
     """A visitor of two steps that are alike: having seen 0 at the first, it leaves the second one out. Return the
     largest log W, and the largest log capital of pairs with a stake of 1/2."""
     problem = sf.Problem(np.zeros((2, 1)), 0, 3, stationary=True)
-    steps = StepCounts.zeros(3, 2, 1, rewards=False)
-    ours, paired = -math.inf, 0.0
-    capital = 0.0
-    while steps.n_visits.sum() < visits:
+    table = np.zeros((2, 2, 2), dtype=np.int64)
+    ours, paired, capital = -math.inf, 0.0, 0.0
+    while table.sum() < visits:
         x = int(rng.random() < p)
-        see(steps, 0, x)
-        ours = max(ours, log_wealth(steps, problem))
+        table[0, 0, x] += 1
+        ours = max(ours, log_wealth(kept(table), problem))
         if x == 1:
             y = int(rng.random() < p)
-            see(steps, 1, y)
+            table[1, 0, y] += 1
             capital += math.log1p(0.5 * (x - y))
-            ours, paired = max(ours, log_wealth(steps, problem)), max(paired, capital)
+            ours, paired = max(ours, log_wealth(kept(table), problem)), max(paired, capital)
     return ours, paired
-
-
-def see(steps, h, outcome):
-    steps.n_next[h, 0, outcome] += 1
-    steps.n_visits[h, 0] += 1
-    steps.changed[0] = True
 
 
 def test_visits_that_depend_on_what_was_seen(is_above):

@@ -17,6 +17,7 @@ from surefoot.agents.work import PlanWork
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
+from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidSetting
 from surefoot.task.counts import Counts, require_stationary
 from surefoot.task.episode import BaselineLabel
@@ -221,6 +222,7 @@ class CountingAgent(FrozenRecord, ABC):
         self.check_counts(given)
         require_claimed(given)
         require_no_alarm(given)
+        require_alike(given.steps, self.problem)
         self.require_claimed_account(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)

@@ -17,6 +17,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import OUTSIDE
 from surefoot.base.validation import at_least, at_most
 from surefoot.bounds import KL, Bounds, Certificate
+from surefoot.bounds.alike import ALPHA
 from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
@@ -320,7 +321,7 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
     lines = ["Taken on trust, checked by nobody:"]
     lines.append("  the same state and action (and step) always have the same transition probabilities")
     if agent.pooled:
-        lines.append("  the dynamics do not depend on the step (counts are pooled)")
+        lines.append(f"  the dynamics do not depend on the step (counts are pooled{_alike(problem, grounds.counts)})")
     if problem.knows_support:
         used = "" if isinstance(agent.bounds, KL) else " (not used by these bounds)"
         lines.append(f"  the mask of possible next states{used}")
@@ -377,6 +378,13 @@ def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
         by_next = ", by next state," if problem.pays_by_next else ""
         lines.append(f"  the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}")
     return lines
+
+
+def _alike(problem: Problem, counts: Counts) -> str:
+    """Return whether the steps that share counts are compared with each other."""
+    if problem.H == 1:
+        return ""
+    return "; not checked" if counts.steps is None else f"; compared as they come, at alpha = {ALPHA:g}"
 
 
 def _unlike_table(counts: Counts) -> str:

@@ -21,12 +21,13 @@ import numpy as np
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.errors import InvalidFile
 from surefoot.task.problem import Problem
+from surefoot.task.steps import added_steps
 from surefoot.task.units import Units
 
 ALPHA = 0.01  # of its own: no part of delta
 LARGEST_STAKE, STAKES = 0.9, 12  # in parts of the most that can be lost; each stake is half of the one before
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
-MARGIN = 1e-8  # times H: more than the rounding errors of D
+MARGIN = 1e-8  # times H: more than the rounding errors of D, 1e-9 of the range at each step being left out of it
 STATE = ("episodes", "total")  # the order in a file; log_wealth follows
 
 
@@ -36,6 +37,7 @@ class TableBet(NamedTuple):
     sign: Floats  # (2 or 1, 1) s
     stake: Floats  # (2 or 1, J) lambda
     margin: float
+    nothing: Floats  # what an episode adds to the logarithms that paid just what the table says
 
     @classmethod
     def on(cls, problem: Problem) -> "TableBet":
@@ -44,7 +46,14 @@ class TableBet(NamedTuple):
         at_most = {-1.0: H * (1.0 - float(paid.min())), 1.0: H * float(paid.max())}  # what each side can lose
         sides = (-1.0,) if problem.rewards_at_least else (-1.0, 1.0)
         loss = np.array([[max(at_most[s], LEAST_LOSS * H)] for s in sides])
-        return cls(np.array(sides)[:, None], LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES), MARGIN * H)
+        stake, margin = LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES), MARGIN * H
+        return cls(np.array(sides)[:, None], stake, margin, np.log1p(-stake * margin))
+
+
+def beyond_table(problem: Problem, h: int, s: int, a: int, s_next: int, reward: float) -> float:
+    """Return by how much a reward in the user's units is more than the table says, rescaled."""
+    lowest = 0.0 if h < added_steps(problem) else problem.units.low  # an added step pays nothing
+    return (reward - lowest) / problem.units.scale - float(problem.reward_of(h, s, a, s_next))
 
 
 def _known(problem: Problem) -> Floats:
@@ -75,8 +84,8 @@ class TableWatch:
     def after(self, D: float) -> "TableWatch":
         """Return the state after an episode that paid D more than the table, rescaled."""
         bet = self.bet
-        log_wealth = self.log_wealth + np.log1p(bet.stake * (bet.sign * D - bet.margin))
-        return replace(self, log_wealth=log_wealth, episodes=self.episodes + 1, total=self.total + D)
+        won = bet.nothing if D == 0.0 else np.log1p(bet.stake * (bet.sign * D - bet.margin))
+        return TableWatch(bet, self.units, self.log_wealth + won, self.episodes + 1, self.total + D)
 
     @property
     def contradicted(self) -> bool:

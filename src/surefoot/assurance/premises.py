@@ -4,7 +4,7 @@ A contradiction is an alarm like a watchdog's: the baseline alone is played from
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,10 @@ from surefoot.agents.base import CountingAgent
 from surefoot.assurance import declared_rewards
 from surefoot.assurance.declared_rewards import TableWatch
 from surefoot.base.arrays import AnyArray
+from surefoot.bounds import alike
 from surefoot.errors import InvalidFile
+from surefoot.task.counts import Counts
+from surefoot.task.problem import Problem
 
 FALSE_TABLE = "the declared table of rewards is not what the process pays on average"
 ABOUT_TABLE = "Correct the table; or leave it out, and learn the rewards."
@@ -54,6 +57,7 @@ class Premises:
     """What was seen of these premises after some episodes."""
 
     table: TableWatch | None  # None: no reward was declared, or no floor is promised that rests on it
+    episodes: int = 0
     alarm: Contradiction | None = None  # the first one; after it no further episode is looked at
 
     @classmethod
@@ -61,18 +65,24 @@ class Premises:
         """Begin to look at what this agent's promise rests on."""
         return cls(None if agent.floor is None else TableWatch.on(agent.problem))
 
-    def after(self, D: float) -> "Premises":
-        """Return the state after an episode that paid D more than the table, rescaled."""
-        if self.table is None or self.alarm is not None:
+    def after(self, D: float, counts: Counts, problem: Problem) -> "Premises":
+        """Return the state after an episode that paid D more than the table, rescaled, and is among these counts."""
+        if self.alarm is not None:
             return self
-        table, alarm = self.table.after(D), None
-        if table.contradicted:
-            alarm = Contradiction(table.episodes, declared_rewards.ALPHA, table.found, FALSE_TABLE, ABOUT_TABLE)
-        return replace(self, table=table, alarm=alarm)
+        episodes, alarm = self.episodes + 1, None
+        table = None if self.table is None else self.table.after(D)
+        if table is not None and D != 0.0 and table.contradicted:
+            alarm = Contradiction(episodes, declared_rewards.ALPHA, table.found, FALSE_TABLE, ABOUT_TABLE)
+        elif counts.steps is not None and alike.is_due(counts.episodes, counts.steps):
+            found = alike.unlike(counts.steps, problem)
+            if found is not None:
+                alarm = Contradiction(episodes, alike.ALPHA, found.text(problem), alike.FALSE_STEPS, alike.ADVICE)
+        return Premises(table, episodes, alarm)
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the state, as it is stored in a file."""
-        table: dict[str, AnyArray] = {} if self.table is None else dict(self.table.arrays())
+        table: dict[str, AnyArray] = {"premises": np.asarray(self.episodes)}
+        table |= {} if self.table is None else self.table.arrays()
         return table if self.alarm is None else {**table, "contradiction": np.asarray(json.dumps(self.alarm))}
 
     def restored(self, path: str | Path, arrays: dict[str, AnyArray]) -> "Premises":
@@ -80,11 +90,14 @@ class Premises:
         table = self.table
         if table is not None:
             table = table.restored(path, arrays.get("table_watch", np.zeros(0)))
+        counted = arrays.get("premises", np.zeros(0))
+        if counted.shape != () or counted.dtype.kind != "i" or counted < 0:
+            raise InvalidFile(f"{path}: premises is not as it was written. The file is damaged: restore a copy.")
         if "contradiction" not in arrays:
-            return Premises(table)
+            return Premises(table, int(counted))
         try:
             episodes, alpha, *texts = json.loads(str(arrays["contradiction"]))
             found, premise, advice = map(str, texts)
-            return Premises(table, Contradiction(int(episodes), float(alpha), found, premise, advice))
+            return Premises(table, int(counted), Contradiction(int(episodes), float(alpha), found, premise, advice))
         except (TypeError, ValueError):
             raise InvalidFile(f"{path}: contradiction is not as it was written. Restore a copy.") from None

@@ -26,12 +26,15 @@ import numpy as np
 
 from surefoot.base.arrays import Bools, Floats
 from surefoot.base.validation import REWARD_UNITS
+from surefoot.errors import PremiseContradicted
 from surefoot.numerics import kernels
 from surefoot.task.by_step import StepCounts
 from surefoot.task.problem import Problem
 from surefoot.task.steps import added_steps
 
 ALPHA = 0.01  # of its own: no part of delta
+LEAST_WAIT, EPISODE_WORK = 5, 30  # episodes between looks: so many, and one for each 30 next states of pairs (S*A*S)
+FALSE_STEPS = "steps that share counts are not alike"
 ADVICE = (
     "Do not pool: give the agent pooled=False (a log: count it without --stationary); or, if you can say what changes "
     "with the step, put that into the state, and pool again."
@@ -60,43 +63,66 @@ class Unlike(NamedTuple):
             amounts = (k / n for k, n in ((self.k, self.n), (self.other_k, self.other_n)))
             here, there = (problem.units.amount(float(problem.units.step_to_user(np.array(x)))) for x in amounts)
             return (
-                f"{who} paid {here} on average of {self.n:,} times at {at}, and {there} of {self.other_n:,} at others"
+                f"{who} paid {here} on average of {self.n:,} visits at {at}, and {there} of {self.other_n:,} at others"
             )
         return (
-            f"{who} led to state {names.state(self.successor)} {self.k:,.0f} of {self.n:,} times at {at}, and "
-            f"{self.other_k:,.0f} of {self.other_n:,} times at the other steps"
+            f"{who} led to state {names.state(self.successor)} in {self.k:,.0f} of {self.n:,} visits at {at}, and in "
+            f"{self.other_k:,.0f} of {self.other_n:,} at the other steps"
         )
 
 
 def log_wealth(steps: StepCounts, problem: Problem) -> float:
-    """Return log W. Of pairs that were not seen since the last time, the evidence is not computed again."""
-    H, Z = steps.n_visits.shape
-    paid = np.zeros((H, Z)) if steps.x_paid is None else steps.x_paid / REWARD_UNITS
-    learnt = _learnt(steps, problem)
-    scratch = np.zeros((2, H))
-    kernels.refresh_log_evidence(steps.n_next, steps.n_visits, paid, learnt, steps.changed, steps.log_E, scratch)
-    return float(kernels.log_wealth(steps.log_E))
+    """Return log W."""
+    return float(kernels.log_wealth(_log_evidence(steps, problem)))
 
 
 def unlike(steps: StepCounts, problem: Problem) -> Unlike | None:
     """Return the pair that speaks most against its steps being alike, if W >= 1/ALPHA; else None."""
-    if log_wealth(steps, problem) < -math.log(ALPHA):
+    log_E = _log_evidence(steps, problem)
+    if float(kernels.log_wealth(log_E)) < -math.log(ALPHA):
         return None
-    z = int(steps.log_E.argmax())
+    z = int(log_E.argmax())
     return max(_splits_of(steps, z, bool(_learnt(steps, problem)[z])), key=_log_E)
+
+
+def _log_evidence(steps: StepCounts, problem: Problem) -> Floats:
+    """Return log E_z of every pair."""
+    H, Z, _ = steps.shape
+    paid = np.zeros((H, Z)) if steps.x_paid is None else steps.x_paid / REWARD_UNITS
+    log_E = np.zeros(Z)
+    kernels.log_evidence(steps.table, steps.n_visits, paid, _learnt(steps, problem), log_E, np.zeros((2, H)))
+    return log_E
+
+
+def require_alike(steps: StepCounts | None, problem: Problem) -> None:
+    """Refuse pooled counts whose steps are not alike. None: it is not checked."""
+    found = None if steps is None else unlike(steps, problem)
+    if found is not None:
+        raise PremiseContradicted(
+            f"{FALSE_STEPS[0].upper()}{FALSE_STEPS[1:]}: counts that are pooled over steps prove nothing. "
+            f"{found.text(problem)}. If the steps were alike, the probability of ever seeing so much against it would "
+            f"be at most {ALPHA:g}. {ADVICE}"
+        )
+
+
+def is_due(episodes: int, steps: StepCounts) -> bool:
+    """Is it time to look, after so many episodes? When there are about a twentieth more: as often as is cheap, and
+    decided by the number of episodes alone."""
+    _, Z, S = steps.shape
+    looks, rest = divmod(episodes, LEAST_WAIT + Z * S // EPISODE_WORK)
+    return rest == 0 and looks > 0 and looks % max(1, looks // 20) == 0
 
 
 def _learnt(steps: StepCounts, problem: Problem) -> Bools:
     """Return the pairs whose reward is unknown at every step."""
-    unknown = problem.unknown.all(axis=0).ravel()
+    unknown = problem.unknown.all(axis=0).ravel()[: steps.shape[1]]  # without a state that nobody has seen
     return unknown if steps.x_paid is not None else np.zeros_like(unknown)
 
 
 def _splits_of(steps: StepCounts, z: int, learnt: bool) -> Iterator[Unlike]:
     """Yield all splits of this pair's steps, for each of its successors, and for its reward where that is learnt."""
-    _, _, S = steps.n_next.shape
-    n = steps.n_visits[:, z]
-    outcomes: list[tuple[int | None, Floats]] = [(i, steps.n_next[:, z, i].astype(np.float64)) for i in range(S)]
+    n, followed = steps.n_visits[:, z], steps.table[:, z].astype(np.float64)
+    outcomes: list[tuple[int | None, Floats]] = list(enumerate(followed.T))
     if learnt and steps.x_paid is not None:
         outcomes.append((None, steps.x_paid[:, z] / REWARD_UNITS))
     for i, k in outcomes:

@@ -15,6 +15,7 @@ from surefoot.cli.console import (
     BAD_DATA,
     FINE,
     INTERRUPTED,
+    PROMISE_BROKEN,
     USAGE,
     echo,
     echo_json,
@@ -26,7 +27,7 @@ from surefoot.cli.forecasts import forecast
 from surefoot.cli.guards import guard
 from surefoot.cli.logs import baseline, logs, show
 from surefoot.cli.studies import report, results, run, studies
-from surefoot.errors import InvalidSetting, SurefootError
+from surefoot.errors import InvalidSetting, PremiseContradicted, SurefootError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,13 +222,20 @@ def certify(
     raise typer.Exit(verifier_for(ledger).main([str(ledger)]))
 
 
+def exit_code(refusal: SurefootError) -> int:
+    """Return the exit code of a refusal."""
+    if isinstance(refusal, PremiseContradicted):
+        return PROMISE_BROKEN
+    return USAGE if isinstance(refusal, InvalidSetting) else BAD_DATA
+
+
 def main() -> None:
     """Run the command. A refusal is printed as one message on standard error, not as a traceback."""
     try:
         app()
     except SurefootError as refusal:
         warn(f"surefoot: {type(refusal).__name__}: {refusal}")
-        sys.exit(USAGE if isinstance(refusal, InvalidSetting) else BAD_DATA)
+        sys.exit(exit_code(refusal))
     except SystemExit as ended:
         # typer makes an Exit of a Ctrl-C, and ends without a word.
         interrupt = getattr(ended.__context__, "__cause__", None)

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import operator
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +12,19 @@ from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
+from surefoot.assurance.declared_rewards import beyond_table
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import as_number, either, require_integer
+from surefoot.base.validation import as_number, require_integer
+from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
 from surefoot.live.early_ends import paid_after_end
 from surefoot.live.streams import stream_of
 from surefoot.task.counts import Counts, entered
-from surefoot.task.episode import Episode
+from surefoot.task.episode import Episode, require_state
 from surefoot.task.fitting import require_no_alarm
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
@@ -57,16 +57,15 @@ class Learner:
         watchdog: Watchdog | Watch | None = None,
         *,
         after_end: float | None = None,
-        rest: int | None = None,
         on_alarm: OnAlarm | None = None,
         premises: Premises | None = None,
     ) -> None:
         """With saved `counts` it continues after the episodes they hold, unless `episodes` says otherwise.
 
         `absorbing_state` is where an episode stays after `terminated`; left out, it is the problem's own, if it has
-        one. `rest` is its former name. What is paid there is what the problem says; where it does not know, nothing,
-        or `after_end` at each step, in the user's units: needed where 0 is not a possible reward. In a `ledger` every
-        plan is written before it is played.
+        one. What is paid there is what the problem says; where it does not know, nothing, or `after_end` at each step,
+        in the user's units: needed where 0 is not a possible reward. In a `ledger` every plan is written before it is
+        played.
 
         Where the problem has an unseen state (of a log whose states were not declared), an episode that gets there
         stays there to its last step, whatever is observed afterwards: what is proved is proved for that.
@@ -88,7 +87,7 @@ class Learner:
         self.source = episode_source(self._agent, self.seed)
         counted = self.counts.episodes
         self.episodes = counted if episodes is None else require_integer("episodes", episodes, 0, InvalidSetting)
-        given = either("absorbing_state", absorbing_state, "rest", rest)
+        given = absorbing_state
         self.ends = given, after_end  # what was said about early ends
         if given is not None and require_integer("absorbing_state", given, 0, InvalidSetting) >= problem.S:
             raise InvalidSetting(f"absorbing_state is {given}, expected a state in 0..{problem.S - 1}.")
@@ -100,6 +99,10 @@ class Learner:
         self.premises = Premises.of(self._agent) if premises is None else premises
         if self.alarm is None:
             require_no_alarm(self.counts)
+        if premises is None:
+            require_alike(self.counts.steps, problem)
+        if self._agent.plays_baseline:
+            self.counts.keep_steps()
         self._mark_alarm()
         require_on_alarm(on_alarm)
         self.tell: Callable[[Alarm | Contradiction], None] = partial(tell_alarm, on_alarm=on_alarm)
@@ -120,8 +123,6 @@ class Learner:
         self._beyond_table = 0.0  # what they are more in all, rescaled
         self._lock = threading.RLock()
         self._replaced = False  # was it a reward, in place of which no other may be given?
-
-    rest = alias("absorbing_state")
 
     def __repr__(self) -> str:
         alarm = "ALARM, only the baseline is played: " if self.counts.alarm else ""
@@ -284,7 +285,7 @@ class Learner:
     def _listed(self, state: object, name: str) -> int:
         """Return the number of a state; refuse, and mark, one that is not in the list."""
         try:
-            return _state(state, self._agent.problem.S, name)
+            return require_state(state, self._agent.problem.S, name)
         except InvalidEpisode:
             self._mark()
             raise
@@ -402,14 +403,13 @@ class Learner:
 
     def _hold_against_table(self, reward: float, s_next: int) -> None:
         """Enter by how much this reward is more than the problem knows; where that is a lower bound, more is fine."""
-        problem, pair = self._agent.problem, (self.step, self.state, self._actions[-1])
+        problem = self._agent.problem
         if self._reward_unknown() or self._unseen:
             return
-        units = problem.units
-        lowest = 0.0 if units.steps and self.step < problem.H - units.steps else units.low  # a first step pays nothing
-        beyond = (reward - lowest) / units.scale - float(problem.reward_of(*pair, s_next))
-        self._beyond_table += beyond
-        self._unlike_table += (-beyond if problem.rewards_at_least else abs(beyond)) > 1e-9
+        beyond = beyond_table(problem, self.step, self.state, self._actions[-1], s_next, reward)
+        if abs(beyond) > 1e-9:  # else it is rounding, for which the bets leave room
+            self._beyond_table += beyond
+            self._unlike_table += beyond < 0.0 or not problem.rewards_at_least
 
     @property
     def over(self) -> bool:
@@ -451,13 +451,14 @@ class Learner:
             self.plan.entry if self.plan is not None else None,
         )
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
-        premises = self.premises if self.counts.alarm else self.premises.after(self._beyond_table)
         self._pi = None  # first, so that nothing can make it count twice
         self._refused = False  # a mark stays
         self.counts.add(episode, number=(self.source, self.episodes))
         self.counts.unlike_table += self._unlike_table
         self.episodes += 1
-        self.watch, self.premises = watch, premises
+        if not self.counts.alarm:
+            self.premises = self.premises.after(self._beyond_table, self.counts, problem)
+        self.watch = watch
         self._mark_alarm()
         return episode
 
@@ -496,14 +497,3 @@ def return_of(episode: Episode) -> float:
     """Return what was earned, 0..H: by the rewards that the problem knows, as observed where it does not."""
     assert episode.learnt is not None
     return math.fsum(episode.learnt)
-
-
-def _state(given: object, S: int, name: str) -> int:
-    """Return a state's number, which may be of any integer type."""
-    try:
-        s = operator.index(given)  # type: ignore[arg-type]
-    except TypeError:
-        s = -1
-    if not 0 <= s < S:
-        raise InvalidEpisode(f"{name} is {given}, expected one of 0..{S - 1}.")
-    return s

@@ -12,6 +12,7 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.successors import PaidLists, Successors, list_of, offsets
 from surefoot.base.validation import FrozenRecord, at_least, freeze
 from surefoot.bounds import Certificate
+from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidFile, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
@@ -31,8 +32,12 @@ ADDED = ("ended_state", "unseen_state")  # states that no row of a log names
 
 
 def _all(log: LogCounts, problem: Problem) -> Counts:
-    """Return all counts, pooled over steps if the problem is stationary."""
-    return log.counts.pool() if problem.stationary else log.counts
+    """Return all counts, pooled over steps if the problem is stationary; refuse a log whose steps are not alike."""
+    if not problem.stationary:
+        return log.counts
+    as_seen = log if log.unseen_state is None else log.with_all_states()  # nothing is taken off for unseen states
+    require_alike(as_seen.counts.pool().steps, problem)
+    return log.counts.pool()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

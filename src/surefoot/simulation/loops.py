@@ -99,6 +99,7 @@ def _hold_world(setup: RunSetup, counts: Counts) -> None:
             f"{setup.dynamics}). Nothing of them is usable here: begin with new counts."
         )
     counts.origin = replace(counts.origin, world=setup.dynamics)
+    counts.steps = None  # a world whose steps share counts is stationary: there is nothing to check
 
 
 def _range(setup: RunSetup, seed: Seed, before: int, episodes: int) -> Range:

@@ -6,72 +6,104 @@ from typing import Self
 
 import numpy as np
 
-from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
+from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.count_lists import Entries
 from surefoot.errors import InvalidFile
 
-MOST_NUMBERS = 10**6  # H * S * A * S: above, steps are not kept apart
-IN_A_FILE = {"steps_next": "n_next", "steps_visits": "n_visits", "steps_paid": "x_paid"}
+MOST_NUMBERS = 10**6  # H * S * A * S: above, steps are not compared
+IN_A_FILE = ("steps_next", "steps_visits", "steps_paid")
 
 
 class StepCounts:
     """Counts by step of pooled counts. The next state of step H is not counted, the reward of step H is."""
 
-    __slots__ = ("changed", "log_E", "n_next", "n_visits", "x_paid")
-    n_next: Ints  # (H-1, S*A, S)
+    __slots__ = ("n_next", "n_visits", "shape", "x_paid")
+    shape: tuple[int, int, int]  # H, S*A, S
+    n_next: dict[int, int]  # how often each next state followed each pair at each step; what was not seen is left out
     n_visits: Ints  # (H, S*A)
     x_paid: Ints | None  # (H, S*A) sums of rewards, in units of 2^-20; None where rewards are known
-    changed: Bools  # (S*A,) the pairs that were seen since their evidence was computed
-    log_E: Floats  # (S*A,) that evidence (bounds/alike.py)
 
-    def __init__(self, n_next: Ints, n_visits: Ints, x_paid: Ints | None) -> None:
-        """Take these arrays; nothing was computed from them yet."""
+    def __init__(self, S: int, n_next: dict[int, int], n_visits: Ints, x_paid: Ints | None) -> None:
+        """Take these numbers; n_next by (step * S*A + pair) * S + next state."""
+        self.shape = (*n_visits.shape, S)
         self.n_next, self.n_visits, self.x_paid = n_next, n_visits, x_paid
-        self.changed, self.log_E = n_visits.sum(axis=0) > 0, np.zeros(n_visits.shape[1])
+
+    @classmethod
+    def of(cls, n_next: Ints, n_visits: Ints, x_paid: Ints | None) -> Self:
+        """Take a table (H-1, S*A, S)."""
+        keys = np.flatnonzero(n_next)
+        return cls(
+            n_next.shape[-1], dict(zip(keys.tolist(), n_next.ravel()[keys].tolist(), strict=True)), n_visits, x_paid
+        )
 
     @classmethod
     def zeros(cls, H: int, S: int, A: int, rewards: bool) -> Self | None:
-        """The counts of no episodes; None where nothing is shared, or where it would take too many numbers."""
+        """The counts of no episodes; None where nothing is shared, or where it would be too many to compare."""
         if H == 1 or H * S * A * S > MOST_NUMBERS:
             return None
-        n_next, n_visits = np.zeros((H - 1, S * A, S), dtype=np.int64), np.zeros((H, S * A), dtype=np.int64)
-        return cls(n_next, n_visits, np.zeros_like(n_visits) if rewards else None)
+        n_visits = np.zeros((H, S * A), dtype=np.int64)
+        return cls(S, {}, n_visits, np.zeros_like(n_visits) if rewards else None)
+
+    @classmethod
+    def of_rows(cls, seen: Entries, n_sa: Ints, x_sa: Ints | None) -> Self | None:
+        """Make it of counts that have a row for each step: what was seen, visits (H, S, A), and sums of rewards."""
+        H, S, A = n_sa.shape
+        if cls.zeros(H, S, A, rewards=False) is None:
+            return None
+        shared = seen.place < (H - 1) * S * A
+        keys = (seen.place * S + seen.state)[shared]
+        followed = dict(zip(keys.tolist(), seen.n[shared].tolist(), strict=True))
+        return cls(S, followed, n_sa.reshape(H, S * A).copy(), None if x_sa is None else x_sa.reshape(H, S * A).copy())
 
     @property
     def total(self) -> int:
         """The number of visits."""
         return int(self.n_visits.sum())
 
+    @property
+    def table(self) -> Ints:
+        """How often each next state followed each pair at each step but the last, (H-1, S*A, S)."""
+        H, Z, S = self.shape
+        dense = np.zeros((H - 1) * Z * S, dtype=np.int64)
+        dense[list(self.n_next)] = list(self.n_next.values())
+        return dense.reshape(H - 1, Z, S)
+
     def add(self, pairs: Ints, after: Ints, paid: Ints | None) -> None:
         """Count one episode: its H pairs s*A + a, the states after them, and what they paid, in 2^-20."""
-        H = len(pairs)
-        step = np.arange(H)
-        self.n_next[step[:-1], pairs[:-1], after[:-1]] += 1
-        self.n_visits[step, pairs] += 1
+        H, Z, S = self.shape
+        visits = np.arange(0, H * Z, Z) + pairs
+        for key in (visits * S + after)[:-1].tolist():
+            self.n_next[key] = self.n_next.get(key, 0) + 1
+        self.n_visits.reshape(-1)[visits] += 1
         if self.x_paid is not None and paid is not None:
-            self.x_paid[step, pairs] += paid
-        self.changed[pairs] = True
+            self.x_paid.reshape(-1)[visits] += paid
 
     def copy(self) -> Self:
         """New counts with the same numbers."""
-        same = type(self)(self.n_next.copy(), self.n_visits.copy(), None if self.x_paid is None else self.x_paid.copy())
-        same.changed, same.log_E = self.changed.copy(), self.log_E.copy()
-        return same
+        paid = None if self.x_paid is None else self.x_paid.copy()
+        return type(self)(self.shape[2], self.n_next.copy(), self.n_visits.copy(), paid)
 
     def merged(self, other: "StepCounts | None") -> Self | None:
         """New counts of both; None where one of them was not kept."""
         if other is None or (self.x_paid is None) != (other.x_paid is None):
             return None
-        paid = None if self.x_paid is None or other.x_paid is None else self.x_paid + other.x_paid
-        return type(self)(self.n_next + other.n_next, self.n_visits + other.n_visits, paid)
+        both = self.copy()
+        for key, n in other.n_next.items():
+            both.n_next[key] = both.n_next.get(key, 0) + n
+        both.n_visits += other.n_visits
+        if both.x_paid is not None and other.x_paid is not None:
+            both.x_paid += other.x_paid
+        return both
 
     def without_rewards(self) -> Self:
         """The same without sums of rewards."""
-        return type(self)(self.n_next, self.n_visits, None)
+        return type(self)(self.shape[2], self.n_next, self.n_visits, None)
 
     def arrays(self) -> dict[str, AnyArray]:
-        """What is written to a file."""
-        held = {key: getattr(self, name) for key, name in IN_A_FILE.items()}
-        return {key: array for key, array in held.items() if array is not None}
+        """What is written to a file: keys in order and how often, visits, and sums of rewards."""
+        held = np.array(sorted(self.n_next.items()), dtype=np.int64).reshape(-1, 2)
+        paid = {} if self.x_paid is None else {"steps_paid": self.x_paid}
+        return {"steps_next": held, "steps_visits": self.n_visits, **paid}
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray], shape: tuple[int, int, int]) -> Self | None:
@@ -79,13 +111,20 @@ class StepCounts:
         if "steps_next" not in arrays:
             return None
         H, S, A = shape
-        shapes = {"steps_next": (H - 1, S * A, S), "steps_visits": (H, S * A), "steps_paid": (H, S * A)}
-        for key, expected in shapes.items():
-            if key == "steps_paid" and key not in arrays:
-                continue
-            found = arrays.get(key, np.zeros(0))
-            if found.shape != expected or found.dtype != np.int64 or (found < 0).any():
-                raise InvalidFile(f"{path}: {key} is not as it was written: the file is damaged. Restore a copy.")
-        if (arrays["steps_next"].sum(axis=2) != arrays["steps_visits"][:-1]).any():
-            raise InvalidFile(f"{path}: steps_next and steps_visits differ: the file is damaged. Restore a copy.")
-        return cls(arrays["steps_next"], arrays["steps_visits"], arrays.get("steps_paid"))
+        held, visits, paid = (arrays.get(name) for name in IN_A_FILE)
+        tables = [visits] if paid is None else [visits, paid]
+        sound = (
+            held is not None
+            and held.dtype == np.int64
+            and held.ndim == 2
+            and held.shape[1] == 2
+            and bool((np.diff(held[:, 0]) > 0).all() and (held[:, 1] > 0).all())
+            and (not len(held) or bool(held[0, 0] >= 0 and held[-1, 0] < (H - 1) * S * A * S))
+            and all(table is not None and table.shape == (H, S * A) and table.dtype == np.int64 for table in tables)
+            and all(table is not None and bool((table >= 0).all()) for table in tables)
+        )
+        if sound and held is not None and visits is not None:
+            counts = cls(S, dict(held.tolist()), visits.copy(), None if paid is None else paid.copy())
+            if np.array_equal(counts.table.sum(axis=2), visits[:-1]):
+                return counts
+        raise InvalidFile(f"{path}: its counts by step are not as they were written. Restore a copy.")

@@ -13,6 +13,8 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidFile
+from surefoot.task.by_step import IN_A_FILE as STEPS_IN_A_FILE
+from surefoot.task.by_step import StepCounts
 from surefoot.task.episode import BaselineLabel, Episode, require_indices, rescaled_bare
 from surefoot.task.origin import (
     DYNAMICS,
@@ -23,11 +25,12 @@ from surefoot.task.origin import (
     next_own,
     ranges_from,
     shown,
+    still_usable,
     with_range,
     with_ranges,
 )
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.tables import COUNTED, CountTables, require_small, still_usable
+from surefoot.task.tables import COUNTED, CountTables, require_small
 from surefoot.task.transitions import Table, more_than, none_yet, read_lists, same_counts
 from surefoot.task.units import Units
 
@@ -59,6 +62,7 @@ OPTIONAL = (
     ),
     "logged_returns",
     "last_toss",
+    *STEPS_IN_A_FILE,
     *IN_A_FILE.values(),
 )
 PLANNED = tuple(f"planned_{name}" for name in (*REQUIRED, *OPTIONAL))
@@ -98,6 +102,11 @@ class Counts(CountTables):
         counts.pooled = pooled
         return counts
 
+    def keep_steps(self) -> None:
+        """Keep apart, in place, what is seen at each step: where steps share a row and nothing is counted."""
+        if self.shared and not self.episodes:
+            self.steps = StepCounts.zeros(self.H, *self.shape[1:], rewards=self.x_sa is not None)
+
     @classmethod
     def from_log(cls, problem: Problem, episodes: Iterable[Episode], pooled: bool = False) -> Self:
         """Counts of logged episodes, to start an agent warm. By calling this you assert four things:
@@ -112,6 +121,7 @@ class Counts(CountTables):
         a bare Episode are in the user's units.
         """
         counts = cls.zeros(problem, pooled)
+        counts.keep_steps()
         if problem.unseen_state is not None:
             raise InvalidCounts(
                 "The states of this problem were not declared, so the first visits of a log must be taken off: use "
@@ -175,6 +185,8 @@ class Counts(CountTables):
         np.add.at(self.played, pairs, 1)
         self.episodes += 1
         self.n_start[episode.states[0]] += 1
+        if self.steps is not None:
+            self.steps.add(episode.states[:-1] * A + episode.actions, episode.states[1:], paid)
         if paid is not None:
             if self.x_sa is not None and self.z_sa is not None:
                 np.add.at(self.x_sa, pairs, paid)
@@ -294,6 +306,7 @@ class Counts(CountTables):
         both.account_of = accounts[0] if accounts else self.account_of
         both.basis, both.alarm = None, self.alarm or other.alarm
         both.logged |= other.logged
+        both.steps = None if self.steps is None else self.steps.merged(other.steps)
         both.unlike_table += other.unlike_table
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
@@ -368,6 +381,7 @@ class Counts(CountTables):
             arrays["x_sa"] = self.x_sa[0] if self.pooled else self.x_sa
         if self.z_sa is not None and self.z_sa.any():
             arrays["z_sa"] = self.z_sa[0] if self.pooled else self.z_sa
+        arrays |= {} if self.steps is None else self.steps.arrays()
         if self.logged_returns:
             arrays["logged_returns"] = np.int64(self.logged_returns)
         if self.return_range is not None:
@@ -446,6 +460,8 @@ class Counts(CountTables):
         if spans is not None:
             counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
         counts.logged_returns, counts.alarm = int(arrays.get("logged_returns", 0)), str(arrays.get("alarm", ""))
+        if counts.shared:
+            counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
         counts.last_toss = [str(arrays["last_toss"]), COUNTED] if "last_toss" in arrays else []
         counts._read_claims(path, arrays)

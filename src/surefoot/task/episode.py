@@ -1,5 +1,6 @@
 """Episode: what happened once."""
 
+import operator
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -202,6 +203,17 @@ def require_indices(name: str, values: Ints, size: int) -> None:
         raise InvalidEpisode(
             f"{name}[{bad[0]}] is {values[bad[0]]}, expected one of 0..{size - 1}. The episode was not counted."
         )
+
+
+def require_state(given: object, S: int, name: str) -> int:
+    """Return a state's number, which may be of any integer type."""
+    try:
+        s = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        s = -1
+    if not 0 <= s < S:
+        raise InvalidEpisode(f"{name} is {given}, expected one of 0..{S - 1}.")
+    return s
 
 
 def _integers(name: str, values: ArrayLike) -> Ints:

@@ -190,3 +190,19 @@ def ranges_from(text: str) -> tuple[Range, ...]:
         if not isinstance(source, str) or type(first) is not int or type(last) is not int or not 0 <= first <= last:
             raise ValueError("not ranges of episodes")
     return with_ranges((), found)
+
+
+def still_usable(differ: tuple[str, ...], unlabelled: bool = False) -> str:
+    """Return what is still usable where these parts differ, and how. `unlabelled`: one of both names no labels."""
+    if unlabelled and differ[0] == "coding":
+        return (
+            "A problem that was made by hand does not say which label each number stands for. Use log.problem(...); or "
+            "put its states and actions into the order of log.codebook, and say so: "
+            "problem.with_coding(log.origin.coding)."
+        )
+    if any(part in DYNAMICS for part in differ):
+        return "Nothing of them is usable here: begin with new counts."
+    kept = "counts.forget_rewards()" if any(part in SUMS for part in differ) else "counts"
+    kept += ".forget_start()" if "start" in differ else ""
+    only = " for a problem that knows all its rewards (else begin with new counts)" if "rewards()" in kept else ""
+    return f"What was seen of the dynamics stays usable{only}: {kept}."

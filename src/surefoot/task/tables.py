@@ -23,7 +23,8 @@ from surefoot.base.validation import (
     where,
 )
 from surefoot.errors import InvalidCounts, InvalidFile
-from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown
+from surefoot.task.by_step import StepCounts
+from surefoot.task.origin import DYNAMICS, NUMBERS, SUMS, UNKNOWN, Origin, Range, shown, still_usable
 from surefoot.task.problem import Problem, require_problem
 from surefoot.task.transitions import (
     LARGEST_COUNT,
@@ -48,7 +49,7 @@ class CountTables:
 
     __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes", "last_toss",
                  "logged", "logged_returns", "n_start", "origin", "planned", "played", "pooled", "ranges",
-                 "refused", "return_range", "return_weights", "returns_of", "s1", "stream", "transitions",
+                 "refused", "return_range", "return_weights", "returns_of", "s1", "steps", "stream", "transitions",
                  "unlike_table", "x_sa", "z_sa")  # fmt: skip
     transitions: Transitions  # how often each next state followed each pair; of shared rows, without the last step
     played: Ints  # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on it
@@ -75,6 +76,7 @@ class CountTables:
     unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
     refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
     last_toss: list[str]  # of a coin, by any plan from this very object (Plan.draw). Not copied, saved once COUNTED
+    steps: StepCounts | None  # of pooled counts, what was seen at each step; None: it is not kept
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
     record = alias("baseline_returns")
@@ -175,7 +177,7 @@ class CountTables:
         self.logged = require_bool("logged", logged)
         self.planned, self.stream, self.last_toss = None, STREAM, []
         self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
-        self.unlike_table = 0
+        self.unlike_table, self.steps = 0, None
         if problem is not None:
             self._claim(problem)
 
@@ -320,6 +322,9 @@ class CountTables:
         if self.x_sa is not None and self.z_sa is not None:
             pooled.x_sa, pooled.z_sa = (x.sum(axis=0, keepdims=True) for x in (self.x_sa, self.z_sa))
         pooled.pooled = True
+        if not self.pooled:  # where first visits are taken off, rare steps look like others: no word about the process
+            taken_off = self.origin is not None and self.origin.first_visits is not None
+            pooled.steps = None if taken_off else StepCounts.of_rows(self.entries, self.n_sa, self.x_sa)
         return pooled
 
     def copy(self) -> Self:
@@ -390,6 +395,7 @@ class CountTables:
     def drop_rewards(self) -> None:
         """Forget, in place, the sums of rewards."""
         self.x_sa = self.z_sa = None
+        self.steps = None if self.steps is None else self.steps.without_rewards()
 
     def forget_start(self) -> Self:
         """New counts without first states and returns: for episodes that start elsewhere."""
@@ -418,7 +424,7 @@ class CountTables:
         same.pooled = self.pooled
         same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
         same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
-        same.unlike_table = self.unlike_table
+        same.unlike_table, same.steps = self.unlike_table, None if self.steps is None else self.steps.copy()
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
         return same
 
@@ -464,22 +470,6 @@ def table_of(n_sas: ArrayLike, H: int | None, copy: bool) -> tuple[Ints, bool]:
         if given.ndim == 4 and given.shape[0] != H:
             raise InvalidCounts(f"H is {H}, but n_sas has {given.shape[0]} steps (shape {given.shape}).")
     return (given[None], True) if given.ndim == 3 else (given, False)
-
-
-def still_usable(differ: tuple[str, ...], unlabelled: bool = False) -> str:
-    """Return what is still usable where these parts differ, and how. `unlabelled`: one of both names no labels."""
-    if unlabelled and differ[0] == "coding":
-        return (
-            "A problem that was made by hand does not say which label each number stands for. Use log.problem(...); or "
-            "put its states and actions into the order of log.codebook, and say so: "
-            "problem.with_coding(log.origin.coding)."
-        )
-    if any(part in DYNAMICS for part in differ):
-        return "Nothing of them is usable here: begin with new counts."
-    kept = "counts.forget_rewards()" if any(part in SUMS for part in differ) else "counts"
-    kept += ".forget_start()" if "start" in differ else ""
-    only = " for a problem that knows all its rewards (else begin with new counts)" if "rewards()" in kept else ""
-    return f"What was seen of the dynamics stays usable{only}: {kept}."
 
 
 def require_small(path: str | Path, arrays: Mapping[str, AnyArray], H: int | None, sums: Iterable[str]) -> None:

@@ -99,7 +99,6 @@ def test_keywords_by_their_former_names():
     assert sf.Certificate(0.5, 0.1, mark="abc") == sf.Certificate(0.5, 0.1, fingerprint="abc")
     plan = sf.Plan(PI, "baseline", 2, 0.0, 0.0, 2.0, [0.0], "no floor", lasts=3)
     assert plan.max_episodes == plan.lasts == 3
-    assert sf.Learner(sf.StepMix(absorbing(), PI, 0.0), seed=0, rest=1).rest == 1
 
 
 @pytest.mark.parametrize(

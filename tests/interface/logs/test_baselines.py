@@ -308,7 +308,7 @@ class TestRest:
         assert by_folds.lower < true
         # An online agent of this problem counts the same way.
         agent = sf.StepMix(problem, learnt.policy, 0.1)
-        learner = sf.Learner(agent, 0, found.counts, rest=found.absorbing_state)
+        learner = sf.Learner(agent, 0, found.counts, absorbing_state=found.absorbing_state)
         learner.begin()
         learner.act()
         learner.observe(1, 0.5, terminated=True)
@@ -477,7 +477,7 @@ class TestNewcomers:
             found = sf.count_log(path, reward_range=(-1, 3), states=states)
             assert found.problem("as logged").absorbing_state == found.absorbing_state == found.rest == 1
             assert found.problem().absorbing_state == 1
-            assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).rest == 1
+            assert sf.Learner(sf.StepMix(found.problem(), sf.uniform(2, S, 1), 0.1), 0).absorbing_state == 1
         assert sf.random_mdp(3, 2, 2, seed=0).problem.absorbing_state is None
 
     def test_several_files_and_columns_in_another_order(self, tmp_path):

@@ -109,7 +109,7 @@ def test_a_learner_goes_on_after_the_episodes_its_counts_hold():
     with pytest.raises(sf.InvalidCounts):
         sf.Learner(agent, 0, counts=[1])
     with pytest.raises(sf.InvalidSetting, match="absorbing_state is 9"):
-        sf.Learner(agent, 0, rest=9)
+        sf.Learner(agent, 0, absorbing_state=9)
 
 
 @pytest.mark.parametrize("reward", [1e9, -0.5, float("nan"), "x", None.__class__])

@@ -1,6 +1,6 @@
 from .alike import log_against as log_against
+from .alike import log_evidence as log_evidence
 from .alike import log_wealth as log_wealth
-from .alike import refresh_log_evidence as refresh_log_evidence
 from .bernstein import estimate_from as estimate_from
 from .candidates import bound_candidates as bound_candidates
 from .episodes import ActivePlan as ActivePlan

@@ -6,16 +6,28 @@ Numbers of visits and outcomes are floats: sums of rewards in [0, 1] need not be
 
 import math
 
+import numpy as np
+
 from surefoot.base.arrays import Bools, Floats, Ints
 from surefoot.numerics.kernels.jit import compiled
 
 LOG_PI = math.log(math.pi)
+SMALL = 1024  # of whole numbers below, the logarithms of Gamma are kept: they are asked for most often
+GAMMA_HALF = np.array([math.lgamma(k + 0.5) for k in range(SMALL)])
+GAMMA_ONE = np.array([math.lgamma(k + 1.0) for k in range(SMALL)])
+
+
+@compiled
+def log_gamma_half(x: float) -> float:
+    """log Gamma(x + 1/2)."""
+    return float(GAMMA_HALF[int(x)]) if x < SMALL and x == int(x) else math.lgamma(x + 0.5)
 
 
 @compiled
 def log_kt(k: float, n: float) -> float:
     """log KT(k of n) = log B(k + 1/2, n - k + 1/2) / B(1/2, 1/2)."""
-    return math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - LOG_PI
+    total = GAMMA_ONE[int(n)] if n < SMALL else math.lgamma(n + 1.0)
+    return log_gamma_half(k) + log_gamma_half(n - k) - float(total) - LOG_PI
 
 
 @compiled
@@ -67,23 +79,23 @@ def log_sum(x: float, y: float) -> float:
 
 
 @compiled
-def refresh_log_evidence(
-    n_hzs: Ints, n_hz: Ints, x_hz: Floats, learnt: Bools, changed: Bools, log_E: Floats, scratch: Floats
-) -> None:
-    """Write log E_z of the pairs z that changed: the mean over next states; where rewards are learnt, half of it is
-    that of the rewards (the coin's). n_hzs has a step less than n_hz: no next state of the last step is counted."""
+def log_evidence(n_hzs: Ints, n_hz: Ints, x_hz: Floats, learnt: Bools, log_E: Floats, scratch: Floats) -> None:
+    """Write log E_z of every pair z: the mean over next states; where rewards are learnt, half of it is that of the
+    rewards (the coin's). n_hzs has a step less than n_hz: no next state of the last step is counted."""
     T, Z, S = n_hzs.shape
     H = n_hz.shape[0]
     k, n = scratch[0], scratch[1]
     for z in range(Z):
-        if not changed[z]:
+        log_E[z] = 0.0
+        visits = 0
+        for h in range(H):
+            n[h], k[h] = n_hz[h, z], x_hz[h, z]
+            visits += n_hz[h, z]
+        if visits == 0:
             continue
-        changed[z] = False
-        transitions = 0.0  # log 1: where no two steps share transitions
+        rewards = log_mean_over_splits(k[:H], n[:H]) if learnt[z] else 0.0
         if T > 1:
             transitions, unseen = -math.inf, 0
-            for h in range(T):
-                n[h] = n_hz[h, z]
             for i in range(S):
                 seen = False
                 for h in range(T):
@@ -96,12 +108,9 @@ def refresh_log_evidence(
             if unseen > 0:
                 k[:] = 0.0
                 transitions = log_sum(transitions, math.log(unseen) + log_mean_over_splits(k[:T], n[:T]))
-            transitions -= math.log(S)
-        log_E[z] = transitions
-        if learnt[z] and H > 1:
-            for h in range(H):
-                n[h], k[h] = n_hz[h, z], x_hz[h, z]
-            log_E[z] = log_sum(transitions, log_mean_over_splits(k[:H], n[:H])) - math.log(2.0)
+            log_E[z] = transitions - math.log(S)
+        if learnt[z]:
+            log_E[z] = log_sum(log_E[z], rewards) - math.log(2.0)
 
 
 @compiled

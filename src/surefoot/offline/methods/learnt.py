@@ -13,6 +13,7 @@ from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
 from surefoot.bounds import portfolio
+from surefoot.bounds.alike import require_alike
 from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.frequencies import Frequencies
@@ -333,6 +334,7 @@ def require_log(counts: Counts, problem: Problem) -> None:
         raise InvalidCounts(f"counts is a {type(counts).__name__}, expected Counts, such as log.counts.")
     check_counts(counts, problem, counts.pooled)
     require_no_alarm(counts)
+    require_alike(counts.steps, problem)
     if not counts.claimed:
         raise InvalidCounts(
             "These counts do not say what they are evidence about, so nothing is certified by them. If they are of "

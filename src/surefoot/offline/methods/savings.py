@@ -7,6 +7,7 @@ import numpy as np
 
 from surefoot.base.successors import Successors
 from surefoot.base.validation import at_least
+from surefoot.bounds.alike import unlike
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.logs.codebook import AS_LOGGED
 from surefoot.offline.logs.log_counts import BY_NEXT_STATE, LogCounts
@@ -67,7 +68,10 @@ def savings(
     steady = not (problem.stationary or _of_folds(counts, log)) and problem.H > 1
     one_mask = mask is None or rows_of(mask, problem.S * problem.A) == 1
     if steady and one_mask and (problem.unknown_rows is None or len(problem.unknown_rows) == 1):
-        more = lower_with(counts.pool(), Problem(**with_rescaled({**known, "stationary": True})))
+        pooled = counts.pool()
+        contradicted = pooled.steps is not None and unlike(pooled.steps, problem) is not None
+        steadily = Problem(**with_rescaled({**known, "stationary": True}))
+        more = now if contradicted else lower_with(pooled, steadily)
         if more > now:
             yield Saving("that nothing depends on the step", "problem(stationary=True)", "--stationary", more)
 
