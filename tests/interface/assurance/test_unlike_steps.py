@@ -10,7 +10,9 @@ from gymnasium.spaces import Discrete
 from typer.testing import CliRunner
 
 import surefoot as sf
+from surefoot.bounds.alike import unlike
 from surefoot.cli import main as command
+from surefoot.task.by_step import StepCounts
 
 H = 5
 
@@ -68,6 +70,37 @@ def test_control_a_process_whose_steps_are_alike(told):
     run = learnt(0.0, agent(**told), 1_500)
     assert run.alarm is None
     assert "counts are pooled; compared as they come, at alpha = 0.01" in agent(**told).plan(run.counts).explain()
+
+
+class EndsAtH(Tide):
+    """The same, which says `terminated` at its last step: that is its horizon, and no move of the other steps."""
+
+    def step(self, action):
+        state, reward, *_ = super().step(action)
+        return state, reward, self.h == H, False, {}
+
+
+def test_an_end_at_the_last_step_is_no_next_state():
+    """Control of the rule: counted as an end, it would be an alarm after some 20 episodes."""
+    run = sf.learn(EndsAtH(), agent(), 600, seed=0)
+    assert run.alarm is None
+    seen = run.counts.steps
+    ends = np.concatenate([seen.table, np.zeros((1, *seen.table.shape[1:]), dtype=np.int64)])
+    ends[-1, :, agent().problem.absorbing_state] = seen.n_visits[-1]
+    visits = np.vstack([seen.n_visits, np.zeros((1, seen.n_visits.shape[1]), dtype=np.int64)])
+    assert unlike(StepCounts.of(ends, visits, None), agent().problem).successor == agent().problem.absorbing_state
+
+
+@pytest.mark.parametrize("told", [{**KNOWN}, {"rewards": None}])
+def test_what_is_kept_apart_adds_up_to_what_is_shared(told):
+    """Every next state but those of step H, every visit, and every sum of rewards."""
+    counts = learnt(0.1, agent(**told), 37).counts
+    seen, (_, S, A) = counts.steps, counts.shape
+    assert np.array_equal(seen.table.sum(axis=0).reshape(S, A, S), counts.n_sas[0])
+    assert np.array_equal(seen.n_visits.sum(axis=0).reshape(S, A), counts.played[0])
+    assert (seen.x_paid is None) == (counts.x_sa is None)
+    if counts.x_sa is not None:
+        assert np.array_equal(seen.x_paid.sum(axis=0).reshape(S, A), counts.x_sa[0])
 
 
 def test_control_counts_that_are_not_pooled_share_nothing():
