@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
+from surefoot.base.ranges import SLACK
 from surefoot.errors import InvalidFile
 from surefoot.task.problem import Problem
 from surefoot.task.steps import added_steps
@@ -27,7 +28,7 @@ from surefoot.task.units import Units
 ALPHA = 0.01  # of its own: no part of delta
 LARGEST_STAKE, STAKES = 0.9, 12  # in parts of the most that can be lost; each stake is half of the one before
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
-MARGIN = 1e-8  # times H: more than the rounding errors of D, 1e-9 of the range at each step being left out of it
+MARGIN = 2.0 * SLACK  # times H: more than the rounding errors of D, the slack at each step being left out of it
 STATE = ("episodes", "total")  # the order in a file; log_wealth follows
 
 

@@ -27,6 +27,7 @@ from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
+from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import SMALLEST_DELTA, freeze, require_number
 from surefoot.errors import InvalidEpisode, InvalidFile, InvalidSetting
 from surefoot.guard import Guard
@@ -173,8 +174,9 @@ class Watch:
         if self.alarmed:
             return self
         bet = self.bet
-        g = (G - bet.low) / bet.span
-        if not -1e-9 <= g <= 1.0 + 1e-9:
+        possible = DeclaredRange(bet.low, bet.low + bet.span)
+        g = (float(possible.clipped(G)) - bet.low) / bet.span
+        if not possible.admits(G):
             low, high, found = (self.units.to_user(x) for x in (bet.low, bet.low + bet.span, G))
             raise InvalidEpisode(
                 f"The episode's return is {found:.6g}, outside the range ({low:.6g}, {high:.6g}) that follows from the "

@@ -23,6 +23,7 @@ from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
+from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import (
     as_floats,
     as_number,
@@ -85,9 +86,9 @@ class Guard:
             )
         if not isinstance(self.floor, BaselineFloor):
             floor = require_number("floor", self.floor, "a number, sf.Relative(0.05) or sf.Below(2.0)")
-            if not low <= floor <= high:
+            if not self.range.admits(floor):
                 raise InvalidSetting(f"The floor is {floor:g}, expected a number in the range {low:g} to {high:g}.")
-            freeze(self, floor=floor)
+            freeze(self, floor=float(self.range.clipped(floor)))
         elif isinstance(self.floor, Below) and self.floor.amount > high - low:
             raise InvalidSetting(
                 f"The floor is {self.floor}, expected at most {high - low:g}, the width of the range {low:g} to "
@@ -105,6 +106,11 @@ class Guard:
     def ladder(self) -> tuple[tuple[float, int], ...]:
         """The stages, each with the number of settled episodes that it needs."""
         return tuple(stage if isinstance(stage, tuple) else (stage, 0) for stage in self.stages)
+
+    @property
+    def range(self) -> DeclaredRange:
+        """The range in which every return lies, as it was declared."""
+        return DeclaredRange(self.low, self.high)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -166,13 +172,13 @@ class Guard:
         if logged is None:
             return GuardState(self.fingerprint, (record,), logged=record, run=token)
         returns, missing = _logged(logged)
-        outside = returns[~((returns >= self.low) & (returns <= self.high))]
+        outside = returns[self.range.outside(returns)]
         if len(outside):
             raise InvalidLog(
                 f"A logged return is {outside[0]:g}, outside the declared range {self.low:g} to {self.high:g}. Declare "
                 "the range of all returns that are possible."
             )
-        codes = [evidence.code_of(ret, self.low, self.high) for ret in returns.tolist()]
+        codes = [evidence.code_of(ret, self.low, self.high) for ret in self.range.clipped(returns).tolist()]
         record = replace(record, settled=evidence.weights_of(codes), heard=len(codes), missing=missing)
         return GuardState(self.fingerprint, (record,), logged=record, run=token)
 
@@ -304,14 +310,17 @@ class Guard:
 
         The same return once more changes nothing. A return below `low`, or, of a baseline from which the floor is
         measured, above `high`, shows that the declared range is false: the state is frozen to the baseline, with an
-        alarm. It is never clipped. On the other side it is refused. The ticket stays open in both cases.
+        alarm. On the other side it is refused. The ticket stays open in both cases. Only rounding is forgiven
+        (`base/ranges.py`): a return that is outside by that little counts as the end of the range.
         """
         self._require_mine(state)
         number = self._number(state, ticket)
         p, code, before = state.tickets.row(number)
-        value = as_number(
+        given = as_number(
             f"The return of ticket {number}", ret, "a number in the declared range. It stays open", InvalidEpisode
         )
+        admitted = self.range.admits(given)
+        value = float(self.range.clipped(given)) if admitted else given
         if code != OPEN:
             if value == before:
                 return state
@@ -320,13 +329,13 @@ class Guard:
                 "nothing was changed."
             )
         name, inside = state.policies[p].name, f"the declared range {self.low:g} to {self.high:g}"
-        if value < self.low or (value > self.high and p == 0 and self.rule.relative):
+        if not admitted and (value < self.low or (p == 0 and self.rule.relative)):
             return self.freeze(
                 state,
                 f"ticket {number} ({name}) returned {value:g}, outside {inside}: the premise is false. Only the "
                 "baseline is played from now on. Declare the range of all returns that are possible, and begin anew",
             )
-        if value > self.high:
+        if not admitted:
             raise InvalidEpisode(
                 f"Ticket {number} ({name}) returned {value:g}, above {inside}. It was not counted, and the ticket "
                 "stays open: it counts as the lowest return. Begin anew with the range of all returns."

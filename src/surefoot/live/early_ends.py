@@ -48,7 +48,7 @@ def _require_absorbing(problem: Problem, s: int, after_end: float | None) -> Non
     known = ~np.broadcast_to(problem.unknown[:, s], problem.paid_in(s).shape)
     paid = problem.units.step_to_user(problem.paid_in(s)[known])
     declared = 0.0 if after_end is None else after_end
-    wrong = paid[np.abs(paid - declared) > 1e-9 * problem.units.scale]
+    wrong = paid[np.abs(paid - declared) > problem.units.range.slack]
     if wrong.size:
         raise InvalidSetting(
             f"absorbing_state is {s}, which pays {wrong[0]:g} a step by the problem, but after an early end "

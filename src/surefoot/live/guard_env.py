@@ -250,7 +250,8 @@ def _after(guard: Guard, played: Played, ticket: Ticket, outcome: Outcome) -> Pl
     except InvalidEpisode as refusal:
         _warn(played, ticket, str(refusal))
         return replace(played, refused=played.refused + 1, last_failure=str(refusal))
-    return _watched(guard, replace(played, state=state), outcome.ret)
+    counted = state.tickets.row(ticket.number)[2]
+    return _watched(guard, replace(played, state=state), counted)
 
 
 def _warn(before: Played, ticket: Ticket, why: str) -> None:

@@ -17,6 +17,7 @@ from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
+from surefoot.base.ranges import SLACK
 from surefoot.base.validation import as_number, require_integer
 from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
@@ -407,7 +408,7 @@ class Learner:
         if self._reward_unknown() or self._unseen:
             return
         beyond = beyond_table(problem, self.step, self.state, self._actions[-1], s_next, reward)
-        if abs(beyond) > 1e-9:  # else it is rounding, for which the bets leave room
+        if abs(beyond) > SLACK:  # else it is rounding, for which the bets leave room
             self._beyond_table += beyond
             self._unlike_table += beyond < 0.0 or not problem.rewards_at_least
 

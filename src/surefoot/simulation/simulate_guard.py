@@ -240,11 +240,11 @@ def _laws(guard: Guard, laws: list[Outcomes], rule: Any) -> Any:
     code, delay = (np.zeros((len(laws), V), dtype=np.int64) for _ in range(2))
     for p, law in enumerate(laws):
         n = len(law.returns)
-        bad = law.returns[(law.returns < guard.low) | (law.returns > guard.high)]
+        bad = law.returns[guard.range.outside(law.returns)]
         if len(bad):
             raise InvalidModel(f"A return is {bad[0]:g}, outside the guard's range {guard.low:g} to {guard.high:g}.")
         cumulative[p, : n - 1] = np.cumsum(law.probabilities)[:-1]
-        code[p, :n] = [code_of(x, guard.low, guard.high) for x in law.returns.tolist()]
+        code[p, :n] = [code_of(x, guard.low, guard.high) for x in guard.range.clipped(law.returns).tolist()]
         delay[p, :n], lost[p, :n] = law.delays, law.lost
     span = guard.high - guard.low
     value = np.array([(law.mean - guard.low) / span + rule.zero for law in laws])
@@ -274,7 +274,7 @@ def _state(
     returns = np.full(len(tickets.policy), np.nan)
     for p, law in enumerate(laws.values()):
         mine = (tickets.policy == p) & (tickets.code >= 0)
-        returns[mine] = law.returns[reports.drawn[mine]]
+        returns[mine] = guard.range.clipped(law.returns)[reports.drawn[mine]]
     records = []
     for p, name in enumerate(laws):
         if p and not loop.active[p]:

@@ -139,8 +139,7 @@ class Episode(FrozenRecord):
 
 def rescaled(rewards: Floats, units: Units) -> Floats:
     """Return rewards of single steps in [0, 1]; refuse those outside the declared range."""
-    slack = 1e-9 * units.scale  # as in Units.admits
-    bad = np.flatnonzero((rewards < units.low - slack) | (rewards > units.high + slack))
+    bad = np.flatnonzero(units.range.outside(rewards))
     if bad.size:
         raise InvalidEpisode(
             f"rewards[{bad[0]}] is {rewards[bad[0]]:g}, outside the declared range ({units.low:g}, {units.high:g}). "

@@ -122,7 +122,7 @@ def tables_of(sized: SizedLists) -> tuple[Rescaled | None, Rescaled | None]:
 
 def _require_in_range(found: SparseTable, units: Units) -> None:
     """Refuse a reward outside the units' range, with its place."""
-    bad = np.flatnonzero(~((found.value >= units.low) & (found.value <= units.high)))
+    bad = np.flatnonzero(units.range.outside(found.value))
     if bad.size:
         s, a = divmod(int(list_of(found.lists)[bad[0]]) % (found.S * found.A), found.A)
         raise InvalidModel(

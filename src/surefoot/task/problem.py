@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from surefoot.base import successors
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.ranges import DeclaredRange
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
     FrozenRecord,
@@ -251,12 +252,10 @@ class Problem(FrozenRecord, InUserUnits):
 
     def level(self, value: object, name: str = "floor") -> float:
         """Return a floor (or another value of a whole episode) in the user's units, rescaled to 0..H; refuse others."""
-        low, high = self.lowest, self.highest
-        possible = f"{low:g}..{self.units.amount(high)}"
+        possible = f"{self.lowest:g}..{self.units.amount(self.highest)}"
         number = require_number(name, value, f"a number in {possible}, what an episode can return")
-        slack = 1e-12 * max(abs(low), abs(high))  # 0.1 times ten steps is not quite 1
-        if not low - slack <= number <= high + slack:
-            can = "reach" if number > high else "miss"
+        if not DeclaredRange(self.lowest, self.highest).admits(number):
+            can = "reach" if number > self.highest else "miss"
             raise InvalidSetting(
                 f"{name} is {number:g}, but returns lie in {possible} per episode: no policy can {can} it. Choose one "
                 "in this range, in the units of the rewards."

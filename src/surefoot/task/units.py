@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
+from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import (
     as_floats,
     freeze,
@@ -51,6 +52,11 @@ class Units:
         return self.high - self.low
 
     @property
+    def range(self) -> DeclaredRange:
+        """The range that the reward of a step has, as it was declared."""
+        return DeclaredRange(self.low, self.high)
+
+    @property
     def identity(self) -> str:
         """The text by which units are recognised in saved files, whatever `repr` says. A name is for people."""
         return f"Units(low={self.low!r}, high={self.high!r}, steps={self.steps!r})"
@@ -91,8 +97,8 @@ class Units:
         return np.asarray(self.low + self.scale * rewards)
 
     def of_a_step(self, rewards: Floats) -> Floats:
-        """Return rewards of single steps, rescaled to [0, 1]; a rounding error outside the range is clipped."""
-        return np.clip((rewards - self.low) / self.scale, 0.0, 1.0)
+        """Return rewards of single steps, which the range admits, rescaled to [0, 1]."""
+        return (self.range.clipped(rewards) - self.low) / self.scale
 
     def to_go(self, V: Floats) -> Floats:
         """Return rescaled values V[h] of the steps from h on, (H, ...) or (H+1, ...), in the user's units."""
@@ -102,8 +108,7 @@ class Units:
 
     def admits(self, reward: float) -> bool:
         """Is this reward of one step within the declared range, up to rounding errors?"""
-        slack = 1e-9 * self.scale
-        return self.low - slack <= reward <= self.high + slack
+        return self.range.admits(reward)
 
     def amount(self, value: float) -> str:
         """Return a value in the user's units as text, with the name of the units."""
@@ -167,7 +172,7 @@ def rescaled_rewards(
     known = ~np.broadcast_to(hidden, shape)
     full = np.where(known, table, units.low)
     require_finite(name, full, InvalidModel)
-    bad = np.argwhere(~((full >= units.low) & (full <= units.high)))
+    bad = np.argwhere(units.range.outside(full))
     if bad.size:
         raise InvalidModel(
             f"{where(name, bad[0])} is {full[tuple(bad[0])]:.10g}, outside the units' range of {units.low:g} to "

@@ -19,6 +19,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
 from surefoot.base.arrays import Floats
+from surefoot.base.ranges import DeclaredRange
 from surefoot.base.sparse import require_room
 from surefoot.base.validation import as_floats, require_finite, require_integer, require_number, where
 from surefoot.errors import InvalidModel, InvalidPolicy, SurefootError
@@ -292,13 +293,14 @@ def _all_outcomes(
     P: Mapping[int, Any], coder: Coder, reward_range: tuple[float, float] | None
 ) -> Iterator[tuple[int, int, float, float]]:
     """Yield pair, next state, probability and reward of every outcome, those of the absorbing state last."""
+    declared = None if reward_range is None else DeclaredRange(*reward_range)
     for s in range(coder.n):
         for a in range(coder.A):
             for p, s_next, reward, terminated in _outcomes(P, coder, s, a):
-                if reward_range is not None and not reward_range[0] <= reward <= reward_range[1]:
-                    declared = f"the declared reward_range ({reward_range[0]:g}, {reward_range[1]:g})"
+                if declared is not None and not declared.admits(reward):
+                    outside = f"outside the declared reward_range ({declared.low:g}, {declared.high:g})"
                     pair = f"P[{s + coder.first_state}][{coder.action(a)}]"
-                    raise InvalidModel(f"{pair} pays {reward:g}, outside {declared}. Widen it.")
+                    raise InvalidModel(f"{pair} pays {reward:g}, {outside}. Widen it.")
                 yield s * coder.A + a, coder.absorbing_state if terminated else coder.state(s_next), p, reward
     for a in range(coder.A):
         yield coder.absorbing_state * coder.A + a, coder.absorbing_state, 1.0, 0.0
@@ -362,7 +364,7 @@ def _problem(
         raise InvalidModel(
             f"rewards has shape {table.shape}, expected ({coder.n}, {coder.A}) or ({H}, {coder.n}, {coder.A})."
         )
-    bad = np.argwhere((table < low) | (table > high))
+    bad = np.argwhere(units.range.outside(table))
     if bad.size:
         place = where("rewards", bad[0])
         raise InvalidModel(
@@ -372,7 +374,7 @@ def _problem(
     S = coder.n + 1 + several
     steps = () if table.ndim == 2 else (H + several,)
     r = np.full((*steps, S, coder.A), (0.0 - low) / (high - low))
-    r[(slice(several, None),) if steps else ()][..., : coder.n, :] = (table - low) / (high - low)
+    r[(slice(several, None),) if steps else ()][..., : coder.n, :] = units.of_a_step(table)
     if several:
         r[..., coder.start, :] = 0.0
     unknown = None

@@ -236,8 +236,8 @@ def _rewards(written: Written, reward_range: tuple[float, float] | None) -> Iter
     if reward_range is None:
         return
     units = declared_units(reward_range)
-    slack = 1e-9 * units.scale  # as `units.admits`
-    test = f"isfinite(reward) AND NOT (reward BETWEEN {units.low - slack!r} AND {units.high + slack!r})"
+    lowest, highest = units.range.admitted
+    test = f"isfinite(reward) AND NOT (reward BETWEEN {lowest!r} AND {highest!r})"
     for finding in _found(written, "log", [Fault("range", test)]):
         low, high = written.log.row("SELECT min(reward), max(reward) FROM log WHERE isfinite(reward)")
         text = (

@@ -293,7 +293,7 @@ class LogCounts(LogTables):
                 f"rewards has shape {table.shape}, expected (S, A) = ({S}, {A}), or (H, S, A) = ({self.H}, {S}, {A}), "
                 "in the order of the codebook."
             )
-        bad = np.argwhere(~((table >= self.units.low) & (table <= self.units.high)))
+        bad = np.argwhere(self.units.range.outside(table))
         if bad.size:
             raise InvalidModel(
                 f"rewards{bad[0].tolist()} is {table[tuple(bad[0])]:g}, outside the range {self.reward_range}. Count "
