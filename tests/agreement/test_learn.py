@@ -763,7 +763,7 @@ def test_the_shell_says_what_comes_next(learner):
     ],
 )
 def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message):
-    """The right answer can still be given; or the episode is dropped, and nothing is counted."""
+    """The right answer can still be given; or the episode is played again, and nothing is counted."""
     learner.begin()
     learner.act(3)
     with pytest.raises(sf.InvalidEpisode, match=message):
@@ -771,13 +771,13 @@ def test_a_wrong_answer_leaves_the_shell_as_it_was(learner, answer, message):
     assert learner.step == 0
     learner.observe(0)
     assert learner.step == 1
-    learner.abandon()
+    learner.rewind()
     assert (learner.counts.n_sas.sum(), learner.episodes) == (0, 0)
     first = learner.begin()
     assert first.source == "baseline"
 
 
-def test_an_abandoned_episode_is_as_if_it_had_never_begun(learner):
+def test_a_rewound_episode_is_as_if_it_had_never_begun(learner):
     """The same seed and episode number: the same actions again."""
 
     def play():
@@ -789,7 +789,7 @@ def test_an_abandoned_episode_is_as_if_it_had_never_begun(learner):
         return actions
 
     first = play()
-    learner.abandon()
+    learner.rewind()
     assert play() == first
     learner.end()
     second = [play()]

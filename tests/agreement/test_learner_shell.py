@@ -63,7 +63,7 @@ def test_saved_in_the_middle_of_a_plan(kind, explorer, case_of, tmp_path):
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
-def test_an_abandoned_episode_is_played_again(explorer, case_of, tmp_path):
+def test_a_rewound_episode_is_played_again(explorer, case_of, tmp_path):
     """From the same numbers: also where an explorer drew for its plan first, and also after loading."""
     case = case_of("plain", False)
     agent = build(case, explorer, floor=2.9)  # the baseline, whose actions are drawn
@@ -73,7 +73,7 @@ def test_an_abandoned_episode_is_played_again(explorer, case_of, tmp_path):
         for _ in range(40):
             learner.begin()
             learner.act(1)
-            learner.abandon()
+            learner.rewind()
             if reload:
                 learner.counts.save(tmp_path / "counts.npz")
                 learner = sf.Learner(agent, 5, sf.Counts.load(tmp_path / "counts.npz"))
@@ -261,9 +261,9 @@ def test_an_agent_is_not_asked_for_a_plan_that_is_over(case_of, replan):
         for _ in range(3):
             learner.begin()
             learner.act(1)
-            learner.abandon()
+            learner.rewind()
         continue_plan(learner, case.world, 1)
-    assert asked == steady  # an episode that is dropped needs no plan of its own
+    assert asked == steady  # an episode that is played again needs no plan of its own
 
 
 @pytest.mark.parametrize("replan", [sf.EveryEpisode(), sf.Blocks(0.1, at_least=5)], ids=str)

@@ -5,7 +5,8 @@ admitted, and counts as the end of the range that it stands for: what is counted
 above the range proves no more than its highest one.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,8 @@ from surefoot.base.arrays import Bools, Floats
 SLACK = 2.0**-23
 
 
-class DeclaredRange(NamedTuple):
+@dataclass(frozen=True)
+class DeclaredRange:
     """The lowest and the highest number that is possible, as the user declares it."""
 
     low: float
@@ -28,7 +30,7 @@ class DeclaredRange(NamedTuple):
         """How far outside a number may be because it was rounded."""
         return SLACK * (self.high - self.low)
 
-    @property
+    @cached_property
     def admitted(self) -> tuple[float, float]:
         """The lowest and the highest number that is admitted."""
         return self.low - self.slack, self.high + self.slack

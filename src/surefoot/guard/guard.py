@@ -107,7 +107,7 @@ class Guard:
         """The stages, each with the number of settled episodes that it needs."""
         return tuple(stage if isinstance(stage, tuple) else (stage, 0) for stage in self.stages)
 
-    @property
+    @cached_property
     def range(self) -> DeclaredRange:
         """The range in which every return lies, as it was declared."""
         return DeclaredRange(self.low, self.high)

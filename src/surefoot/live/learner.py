@@ -23,9 +23,10 @@ from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
 from surefoot.live.early_ends import paid_after_end
+from surefoot.live.marks import Mark
 from surefoot.live.streams import stream_of
-from surefoot.task.counts import Counts, entered
-from surefoot.task.episode import Episode, require_state
+from surefoot.task.counts import Counts
+from surefoot.task.episode import Episode
 from surefoot.task.fitting import require_no_alarm
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
@@ -42,9 +43,14 @@ class Learner:
 
     Every step draws from a generator of its own, made of (seed, episode, step) alone, and the counts remember those of
     the plan in force, so a learner that continues from saved counts and the number of episodes acts as if it had never
-    stopped. The process may use the same seed: no generator that numpy makes of it draws these numbers. An episode that
-    goes wrong is dropped as a whole by `abandon`; dropping one BECAUSE of what came out of it selects the data and
-    voids the promise. One episode is under way at a time: processes that run side by side need a learner each.
+    stopped. The process may use the same seed: no generator that numpy makes of it draws these numbers. One episode is
+    under way at a time: processes that run side by side need a learner each.
+
+    Every episode that was begun is counted, or leaves its mark (`counts.refused`), and nothing is proved from counts
+    with a mark: nobody knows why an episode was dropped, and where it was because of what came out of it, only good
+    outcomes are left. An outcome that is refused marks the counts until the right one is given. What a crash leaves
+    are counts that were saved before the episode: whoever goes on from them says that it had nothing to do with what
+    came out.
     """
 
     def __init__(
@@ -119,11 +125,10 @@ class Learner:
         self._policies: list[tuple[Floats, Floats]] = []  # of the plan in force, and as they were checked
         self._stream = stream_of(self.counts, self.seed)
         self._over = False
-        self._refused = False  # was an outcome of this episode refused?
         self._unlike_table = 0  # rewards observed in this episode that were not those that the problem knows
         self._beyond_table = 0.0  # what they are more in all, rescaled
         self._lock = threading.RLock()
-        self._replaced = False  # was it a reward, in place of which no other may be given?
+        self._mark = Mark(self.counts, self._lock)
 
     def __repr__(self) -> str:
         alarm = "ALARM, only the baseline is played: " if self.counts.alarm else ""
@@ -163,16 +168,18 @@ class Learner:
     def _begin(self) -> Plan:
         """Begin, while no other thread does anything: two that begin together would mix what they saw."""
         if self._pi is not None:
-            raise InvalidEpisode("An episode is under way. Call end() when it is complete, or abandon().")
+            raise InvalidEpisode(
+                "An episode is under way. Call end() when it is complete; rewind() to play it again, from the same "
+                "seed; or abandon() to drop it, which marks the counts: nothing is proved from them any more."
+            )
         problem = self._agent.problem
         if self._returns_of is not None and self.counts.returns_of != self._returns_of:
             raise InvalidCounts(
                 "These counts now belong to another learner, with another baseline, which has taken them over. Give "
                 "each learner counts of its own. Nothing was played."
             )
-        self.counts.require_unselected()
+        self._mark.require_none()
         with_range(self.counts.ranges, Range(self.source, self.episodes, self.episodes))  # refused before it is played
-        self._refused = self._replaced = False
         self._stream.begin(self.episodes)
         self.plan = self._frozen_plan() if self.counts.alarm else self._next_plan()
         if self.ledger is not None:
@@ -184,6 +191,7 @@ class Learner:
         if problem.one_start:
             self._states.append(problem.s1)
         self._over = False
+        self._mark.begin()
         return self.plan
 
     def _checked(self, policy: Floats) -> Floats:
@@ -246,7 +254,7 @@ class Learner:
 
     def act(self, state: int | None = None) -> int:
         """Return the action in this state. If given, the state must be the one that was observed last."""
-        with self._lock:
+        with self._mark:
             return self._act(state)
 
     def _act(self, state: int | None) -> int:
@@ -268,38 +276,20 @@ class Learner:
             named = self._agent.problem.names.state
             called = f"act() was called in state {named(state)}"
             raise InvalidEpisode(f"{called}, but the last state observed is {named(s)}.")
+        self._mark.play()
         return self._draw(self._pi)
 
     def _first(self, state: object) -> int:
         """Return the state that an episode starts in, where the problem does not say which."""
         if state is None:
             raise InvalidEpisode("Episodes start in several states: say where this one does with act(state).")
-        s = self._listed(state, "The first state")
+        s = require_state(state, self._agent.problem.S, "The first state")
         start = self._agent.problem.start
         if start is not None and start[s] == 0.0:
-            self._mark()
             first = f"The first state is {self._agent.problem.names.state(s)}"
             raise InvalidEpisode(f"{first}, which the problem says is impossible. Nothing was counted.")
-        self._unmark()
+        self._mark.require_as_before(0, (s,))
         return s
-
-    def _listed(self, state: object, name: str) -> int:
-        """Return the number of a state; refuse, and mark, one that is not in the list."""
-        try:
-            return require_state(state, self._agent.problem.S, name)
-        except InvalidEpisode:
-            self._mark()
-            raise
-
-    def _mark(self) -> None:
-        """Mark the counts: an outcome was refused, and an episode that is dropped now is dropped because of it."""
-        self.counts.refused += not self._refused
-        self._refused = True
-
-    def _unmark(self) -> None:
-        """Take the mark off: the right answer was given after all, or the episode will be played again."""
-        self.counts.refused -= self._refused
-        self._refused = False
 
     def _draw(self, pi: Floats) -> int:
         """Draw an action of this policy in the last state."""
@@ -319,7 +309,7 @@ class Learner:
         A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
         reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
         """
-        with self._lock:
+        with self._mark:
             self._observe(next_state, reward, terminated, truncated)
 
     def _observe(self, next_state: int, reward: float | None, terminated: bool, truncated: bool) -> None:
@@ -328,63 +318,64 @@ class Learner:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
         last = self.step + 1 == problem.H
-        s = self._listed(next_state, "The next state")
+        s = require_state(next_state, problem.S, "The next state")
         s = self.state if self._unseen else s
         if self._ends_only and s == self.absorbing_state and not terminated:
-            self._mark()
             raise InvalidEpisode(
                 f"The process came to state {problem.names.state(s)} without an end, but this learner keeps ended "
                 "episodes there: counts would mix both. Nothing was counted. Give ended episodes a state of their own; "
                 "or, if this state is never left, say so: Problem(..., support=, ended_state=)."
             )
         if not terminated and not problem.allows(self.step, self.state, self._actions[-1], s):
-            self._mark()
             raise InvalidEpisode(
                 f"Action {problem.names.action(self._actions[-1])} in state {problem.names.state(self.state)} led to "
                 f"state {problem.names.state(s)}, which the problem's support says is impossible. Nothing was counted. "
                 "The premise is false: correct the mask, or leave it out."
             )
-        if reward is None and self._reward_unknown():
-            raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
-        if reward is not None:
-            units = problem.units
-            meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
-            lost = isinstance(reward, float | np.floating) and not np.isfinite(reward)
-            if lost or not units.admits(as_number("The reward", reward, meaning, InvalidEpisode)):
-                self._mark()
-                self._replaced = self._reward_unknown()
-                raise InvalidEpisode(
-                    f"The reward is {float(reward):g}, outside the declared range ({units.low:g}, {units.high:g}). "
-                    "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
-                    "because of its reward prove nothing either: begin with new counts and a wider range."
-                )
+        paid = self._paid(reward)
         if terminated and not last and self._ends_in == problem.unseen_state is not None and problem.units.low > 0.0:
-            self._mark()
             raise InvalidEpisode(
                 "The episode ended early, after which nothing is paid, but 0 is below the declared range, and the "
                 "states were not declared. Nothing was counted. Declare a range that holds 0, or the states."
             )
         if truncated and not (terminated or last):
-            self._mark()
             raise InvalidEpisode(
                 f"The episode was cut after {self.step + 1} of {problem.H} steps. A cut episode is not a finished one: "
                 "raise the time limit to the horizon, or shorten the horizon."
             )
         if terminated and self._ends_in is None and not last:
-            self._mark()
             raise InvalidEpisode(
                 f"The episode ended after {self.step + 1} of {problem.H} steps, and this problem has no absorbing "
                 "state. Make it with from_gymnasium or of a log with early ends, or give "
                 "Learner(..., absorbing_state=state)."
             )
-        if not self._replaced:
-            self._unmark()
         following = self._ends_in if terminated and self._ends_in is not None else s
+        self._mark.require_as_before(self.step + 1, (self._actions[-1], paid, following))
         if reward is not None:
-            self._hold_against_table(float(reward), following)
+            self._hold_against_table(paid, following)
         self._over = self._over or terminated
-        self._rewards.append(problem.units.low if reward is None else float(reward))
+        self._rewards.append(paid)
         self._states.append(following)
+
+    def _paid(self, reward: float | None) -> float:
+        """Return the reward of the pair just played; the lowest one where it is not told, and known."""
+        units, unknown = self._agent.problem.units, self._reward_unknown()
+        if reward is None:
+            if unknown:
+                raise InvalidEpisode("This problem's rewards are unknown: call observe(next_state, reward).")
+            return units.low
+        meaning = f"a number in the declared range ({units.low:g}, {units.high:g})"
+        is_float = isinstance(reward, float | np.floating)  # NaN and infinity, too
+        paid = float(reward) if is_float else as_number("The reward", reward, meaning, InvalidEpisode)
+        if not units.admits(paid):
+            if unknown:
+                self._mark.refuse_others(self.step)
+            raise InvalidEpisode(
+                f"The reward is {paid:g}, outside the declared range ({units.low:g}, {units.high:g}). "
+                "Nothing was counted. Bounds for a narrower range prove nothing, and counts that lack an episode "
+                "because of its reward prove nothing either: begin with new counts and a wider range."
+            )
+        return paid
 
     @property
     def _unseen(self) -> bool:
@@ -420,7 +411,8 @@ class Learner:
     def end(self) -> Episode:
         """Count the episode. After `terminated` the remaining steps are in the absorbing state."""
         with self._lock:
-            episode = self._end()
+            with self._mark:
+                episode = self._end()
             self._tell_alarm()
             return episode
 
@@ -453,9 +445,9 @@ class Learner:
         )
         watch = None if self.watch is None else self.watch.after_rescaled(return_of(episode))
         self._pi = None  # first, so that nothing can make it count twice
-        self._refused = False  # a mark stays
         self.counts.add(episode, number=(self.source, self.episodes))
         self.counts.unlike_table += self._unlike_table
+        self._mark.counted()
         self.episodes += 1
         if not self.counts.alarm:
             self.premises = self.premises.after(self._beyond_table, self.counts, problem)
@@ -464,27 +456,24 @@ class Learner:
         return episode
 
     def abandon(self) -> None:
-        """Drop the episode under way; counts and episode number stay as they were.
+        """Drop the episode under way; what was counted and the episode's number stay as they were.
 
-        After a refused outcome the counts remember that an episode was dropped because of it: nobody goes on from them.
-        Only an account of certified values changes: an episode that was begun off the baseline may have cost
-        something, and nothing is proved of it.
+        Before the first `act` nobody can know what comes out, and nothing else is changed. After it the counts are
+        marked: an episode was dropped, and nobody goes on from them.
         """
         with self._lock:
-            begun = self._pi is not None and bool(self._actions)
-            if begun and self.plan is not None and self.plan.entry is not None and not self._baseline:
-                self.counts.account += entered(False, 0.0)
-                self.counts.planned = None  # the number of episodes that the plan could afford is no longer true
-            self._refused = False  # the mark stays
-            self.rewind()
+            self._mark.abandon()
+            self._pi = None
 
     def rewind(self) -> None:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 
-        An episode of which an outcome was refused is then not dropped because of it.
+        It is then not dropped. As long as this learner is there, it checks that the same comes out, as far as the
+        episode was seen; where something else does, the counts are marked.
         """
         with self._lock:
-            self._unmark()
+            steps = zip(self._actions, self._rewards, self._states[1:], strict=False)
+            self._mark.rewind([*((s,) for s in self._states[:1]), *steps])
             self._pi = None
 
 

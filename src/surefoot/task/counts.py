@@ -148,7 +148,8 @@ class Counts(CountTables):
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:
-        """Count one episode, in place, and return these counts. An invalid episode leaves them unchanged.
+        """Count one episode, in place, and return these counts. An episode that is refused because of what came out
+        is not counted, and marks them (`refused`): without it they are selected, and prove nothing any more.
 
         `number` is its source and its number there: one that is held already is refused. An episode without a number
         gets the next one of these counts: it is counted as often as it is added, and counts that share such episodes,
@@ -161,23 +162,19 @@ class Counts(CountTables):
         """Count one episode, in place, after which these are the episodes that are held."""
         if not isinstance(episode, Episode):
             raise InvalidEpisode(f"Expected sf.Episode(states, actions), found {type(episode).__name__}.")
-        _, S, A = self.shape
         H = episode.actions.size
-        if self.H != H:
-            raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
-        for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
-            require_indices(name, values, size)
-        if self.s1 is not None and episode.states[0] != self.s1:
-            raise InvalidEpisode(
-                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
-                "is about episodes that start there."
-            )
         self._require_addable(episode)
         paid, whose = None, BaselineLabel(self.returns_of or "", self.return_range)
         if episode.baseline:
             whose = self._whose(episode)
-        if self.x_sa is not None or episode.baseline:
-            paid = self._paid(episode)
+        try:
+            self._require_possible(episode)
+            if self.x_sa is not None or episode.baseline:
+                paid = self._paid(episode)
+        except InvalidEpisode:
+            self.refused += 1
+            raise
+        A = self.shape[2]
         row, states, actions = self.row(np.arange(H)), episode.states[:-1], episode.actions
         pairs = row, states, actions
         counted = H if self.counts_next(H - 1) else H - 1
@@ -231,6 +228,20 @@ class Counts(CountTables):
             f"These counts hold returns of one baseline, and the episode {found}. It was not counted. Build it with "
             "sf.Episode.of(problem, ..., baseline=plan.draw(rng).baseline), and give each baseline counts of its own."
         )
+
+    def _require_possible(self, episode: Episode) -> None:
+        """Refuse an episode that does not have the steps, the states or the start of these counts."""
+        _, S, A = self.shape
+        H = episode.actions.size
+        if self.H != H:
+            raise InvalidEpisode(f"The episode has {H} steps, these counts have {self.H}. Episodes must be complete.")
+        for name, values, size in (("states", episode.states, S), ("actions", episode.actions, A)):
+            require_indices(name, values, size)
+        if self.s1 is not None and episode.states[0] != self.s1:
+            raise InvalidEpisode(
+                f"states[0] is {episode.states[0]}, expected s1 = {self.s1}. The episode was not counted: the promise "
+                "is about episodes that start there."
+            )
 
     def _require_addable(self, episode: Episode) -> None:
         """Refuse an episode of another problem, and any where the first visits are taken off."""

@@ -48,9 +48,9 @@ class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
     __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes", "last_toss",
-                 "logged", "logged_returns", "n_start", "origin", "planned", "played", "pooled", "ranges",
-                 "refused", "return_range", "return_weights", "returns_of", "s1", "steps", "stream", "transitions",
-                 "unlike_table", "x_sa", "z_sa")  # fmt: skip
+                 "logged", "logged_returns", "n_start", "origin", "planned", "played", "playing", "pooled",
+                 "ranges", "refused", "return_range", "return_weights", "returns_of", "s1", "steps", "stream",
+                 "transitions", "unlike_table", "x_sa", "z_sa")  # fmt: skip
     transitions: Transitions  # how often each next state followed each pair; of shared rows, without the last step
     played: Ints  # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on it
     episodes: int  # how many episodes are counted
@@ -74,7 +74,8 @@ class CountTables:
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
     alarm: str  # why an alarm was raised over them: nothing of them is certified any more; "": none was
     unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
-    refused: int  # episodes that were dropped, or changed, because an outcome of them was refused
+    refused: int  # episodes that were dropped after they had begun, or changed after an outcome of them was refused
+    playing: bool  # is an episode played that is not counted yet? Copied, not saved: a crash leaves what was counted
     last_toss: list[str]  # of a coin, by any plan from this very object (Plan.draw). Not copied, saved once COUNTED
     steps: StepCounts | None  # of pooled counts, what was seen at each step; None: it is not kept
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
@@ -175,7 +176,7 @@ class CountTables:
         self.basis = None if basis is None else basis_of(basis)
         self.returns_of = returns_of
         self.logged = require_bool("logged", logged)
-        self.planned, self.stream, self.last_toss = None, STREAM, []
+        self.planned, self.stream, self.last_toss, self.playing = None, STREAM, [], False
         self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
         self.unlike_table, self.steps = 0, None
         if problem is not None:
@@ -256,12 +257,12 @@ class CountTables:
         return self.origin is not None or not (self.episodes or self.return_weights.any())
 
     def require_unselected(self) -> None:
-        """Refuse counts from which episodes were dropped, or in which one was changed, because of what came out."""
+        """Refuse counts from which episodes were dropped, or in which one was changed."""
         if self.refused:
             raise InvalidCounts(
-                f"{self.refused:,} episode(s) were dropped from these counts because a reward, a state or an end was "
-                "refused, or a refused reward was replaced by another: what is left was selected by its outcome and "
-                "proves nothing. Begin with new counts, and a problem that allows what was seen: a wider range, say."
+                f"{self.refused:,} episode(s) were dropped from these counts, because a reward, a state or an end was "
+                "refused or for another reason, or a refused reward was replaced by another: what is left was selected "
+                "by its outcome. Begin with new counts, and a problem that allows what was seen: a wider range, say."
             )
 
     def require_of(self, problem: Problem) -> None:
@@ -422,7 +423,7 @@ class CountTables:
             copy=False,
         )
         same.pooled = self.pooled
-        same.origin, same.ranges, same.refused = self.origin, self.ranges, self.refused
+        same.origin, same.ranges, same.refused, same.playing = self.origin, self.ranges, self.refused, self.playing
         same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
         same.unlike_table, same.steps = self.unlike_table, None if self.steps is None else self.steps.copy()
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
@@ -453,9 +454,9 @@ class CountTables:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        _, S, A = self.shape
-        over = "pooled over " if self.pooled else ""
-        return f"Counts({over}{self.H} steps, S={S}, A={A}, episodes={self.episodes:,})"
+        over = f"{'pooled over ' if self.pooled else ''}{self.H} steps"
+        lacking = f", {self.refused:,} episodes DROPPED" if self.refused else ""
+        return f"Counts({over}, S={self.shape[1]}, A={self.shape[2]}, episodes={self.episodes:,}{lacking})"
 
 
 def table_of(n_sas: ArrayLike, H: int | None, copy: bool) -> tuple[Ints, bool]:

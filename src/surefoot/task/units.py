@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class Units:
         """What a rescaled 1 is worth in the user's units."""
         return self.high - self.low
 
-    @property
+    @cached_property
     def range(self) -> DeclaredRange:
         """The range that the reward of a step has, as it was declared."""
         return DeclaredRange(self.low, self.high)

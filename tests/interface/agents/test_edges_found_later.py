@@ -351,7 +351,8 @@ def test_a_bare_episode_whose_rewards_look_rescaled_is_refused():
         for use in (counts.add, lambda episode: sf.Counts.from_log(problem, [episode])):
             with pytest.raises(sf.InvalidEpisode, match=r"sf\.Episode\.of\(problem.*units\.step_to_user"):
                 use(bare)
-    assert counts.episodes == 0
+    assert (counts.episodes, counts.refused) == (0, 2)
+    counts = sf.Counts.zeros(problem)
     for x in paid:  # controls
         counts.add(sf.Episode([0, 0, 0], [0, 0], x))
     assert not agent.plan(counts).certified
