@@ -26,7 +26,7 @@ from surefoot.live.early_ends import paid_after_end
 from surefoot.live.marks import Mark
 from surefoot.live.streams import stream_of
 from surefoot.task.counts import Counts
-from surefoot.task.episode import Episode
+from surefoot.task.episode import Episode, require_state
 from surefoot.task.fitting import require_no_alarm
 from surefoot.task.origin import Range, with_range
 from surefoot.task.policy import check_policy, draw
