@@ -424,6 +424,8 @@ class Counts(CountTables):
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray]) -> Self:
         """Build counts from what `arrays` returned."""
+        if any(name not in arrays for name in ("n_sas", "played", "H", "episodes")):
+            raise InvalidFile(f"{path}: its counts are not all there: the file is damaged. Restore a copy.")
         kinds = {"H": "i", "s1": "i", "episodes": "i", "logged": "b", "record_of": "U", "ledger_of": "U", "stream": "U"}
         kinds |= {
             "refused": "i",
