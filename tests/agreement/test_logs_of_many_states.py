@@ -47,7 +47,7 @@ def in_lists(monkeypatch):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A log of whole episodes, and one of which every third ends early."""
+    """A log of whole episodes, and one in which every eighth step, about, is the last one of its episode."""
     folder = tmp_path_factory.mktemp("logs")
     world = sf.world("grid-traps", rows=4, columns=4, H=4)
     behaviour = 0.5 * sf.boltzmann(sf.solve(world).Q, eta=5.0) + 0.5 * sf.uniform(4, 16, 4)
@@ -55,7 +55,8 @@ def files(tmp_path_factory):
     sf.sample_log(world, behaviour, 500, whole, seed=3)
     duckdb.sql(
         f"COPY (SELECT episode, step, state, action, reward, next_state, step = last AS terminated FROM (SELECT *, "
-        f"CASE WHEN episode % 3 = 0 THEN 1 ELSE 3 END AS last FROM '{whole}') WHERE step <= last) TO '{ends}'"
+        f"min(CASE WHEN hash(10 * episode + step) % 8 = 0 THEN step ELSE 3 END) OVER (PARTITION BY episode) AS last "
+        f"FROM '{whole}') WHERE step <= last ORDER BY episode, step) TO '{ends}'"
     )
     return {"whole": whole, "ends": ends}
 
