@@ -41,13 +41,14 @@ def learner_counts(says_so, pooled=True, rewards=False):
     baseline = np.ones((H, 2, 1))
     agent = sf.StepMix(problem(rewards), baseline, 0.1, pooled=pooled, replan=sf.Blocks(1.0, at_least=2000))
     learner = sf.Learner(agent, seed=0)
-    for end, n in LENGTHS.items():
-        for _ in range(n):
-            learner.begin()
-            for _, by_itself, terminated in outcomes(end, says_so):
-                learner.act()
-                learner.observe(ENDED if by_itself else ALIVE, 1.0, terminated=terminated)
-            learner.end()
+    ends = [end for end, n in LENGTHS.items() for _ in range(n)]
+    for i in np.random.default_rng(0).permutation(len(ends)):  # in no order: steps are seen to be alike
+        learner.begin()
+        for _, by_itself, terminated in outcomes(ends[i], says_so):
+            learner.act()
+            learner.observe(ENDED if by_itself else ALIVE, 1.0, terminated=terminated)
+        learner.end()
+    assert not learner.counts.alarm
     return learner.counts
 
 
