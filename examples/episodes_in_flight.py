@@ -10,7 +10,7 @@ world = sf.world("dosing")  # stands for your process
 problem, patients_at_once = world.problem, 20
 agent = sf.EpsMix(problem, world.baseline, floor=4.2, delta=0.05, pooled=True)
 counts = sf.Counts.zeros(problem, pooled=True)
-rng = np.random.default_rng(0)  # one generator for all coins
+rng = np.random.default_rng(0)  # for the coins
 
 
 def treat(number, policy):
@@ -22,7 +22,7 @@ played = 0
 with ThreadPoolExecutor(patients_at_once) as pool:
     for _ in range(100):
         plan = agent.plan(counts)  # certified for every episode that it is played in, now or later
-        drawn = [plan.draw(rng) for _ in range(patients_at_once)]  # a coin for each, in a fixed order
+        drawn = [plan.draw(rng, episode=played + i) for i in range(patients_at_once)]  # a coin for each
         under_way = [pool.submit(treat, played + i, policy) for i, (policy, _) in enumerate(drawn)]
         # Wait for all. Counting those that end first would select by how they went, and void the promise.
         for (_, by_baseline), episode in zip(drawn, under_way, strict=True):

@@ -5,7 +5,7 @@ import numpy as np
 import surefoot as sf
 
 visitors = np.random.default_rng(1)  # stands for your traffic
-coin = np.random.default_rng(2)  # one generator for the whole life of the guard
+coin = np.random.default_rng(2)
 
 
 def earned(policy):
@@ -16,7 +16,7 @@ def earned(policy):
 
 guard = sf.Guard(floor=sf.Relative(0.15), low=0, high=50, delta=0.05, unit="EUR")  # never 15 % below the rule
 print(guard)
-state = guard.begin(fingerprint="rule of March")
+state = guard.begin(fingerprint="rule of March", run="simulated")  # named: it comes out the same every time
 state = guard.admit(state, "model-2", fingerprint="sha256:9c41")
 
 waiting = []

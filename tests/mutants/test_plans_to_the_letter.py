@@ -722,15 +722,15 @@ def test_a_plain_plan():
 def test_what_is_drawn():
     rng = np.random.default_rng(0)
     for source in ("baseline", "mixture", "optimistic"):
-        drawn = Plan(PI_B, source, 1, 0.5, 0.25, 1.0, [0.25], "certified").draw(rng)
+        drawn = Plan(PI_B, source, 1, 0.5, 0.25, 1.0, [0.25], "certified").draw(rng, episode=0)
         assert drawn.baseline == (True if source == "baseline" else "")  # whose it is, this plan does not say
         np.testing.assert_array_equal(drawn.policy, PI_B)
     coin = Plan(EpisodicMixture(PI_B, PI_BAR, 0.5), "mixture", 2, 0.5, 0.25, 1.0, [0.25], "certified")
-    found = [coin.draw(rng) for _ in range(40)]
+    found = [coin.draw(rng, episode=k) for k in range(40)]
     assert {drawn.baseline for drawn in found} == {True, ""}
     assert all(bool(drawn.baseline) == np.array_equal(drawn.policy, PI_B) for drawn in found)
     mine = Plan(PI_B, "baseline", 1, 0.5, 0.25, 1.0, [0.25], "certified", label="mine")
-    assert mine.draw(rng).baseline == "mine"
+    assert mine.draw(rng, episode=0).baseline == "mine"
 
 
 def test_what_is_proved():

@@ -291,7 +291,7 @@ def test_only_what_was_drawn_is_labelled_as_evidence():
     world = sf.world("trap")
     agent = sf.EpsMix(world.problem, world.baseline, world.suggested_floor)
     plan = agent.plan(sf.Counts.zeros(world.problem))
-    drawn = plan.draw(np.random.default_rng(0))
+    drawn = plan.draw(np.random.default_rng(0), episode=0)
     assert drawn.baseline == str(agent.label) != plan.baseline_of == agent.fingerprint
     episode = sf.play(world, world.baseline, np.random.default_rng(1))
     for label, evidence in ((drawn.baseline, 1), (plan.baseline_of, 0)):

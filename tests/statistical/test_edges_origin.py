@@ -104,8 +104,8 @@ def drawn_episodes(world, agent, seed, episodes, label=lambda drawn: drawn.basel
     counts, rng = sf.Counts.zeros(world.problem), np.random.default_rng(seed)
     plan = agent.plan(counts)
     assert plan.source == "baseline"  # on trust
-    for _ in range(episodes):
-        drawn = plan.draw(rng)
+    for k in range(episodes):
+        drawn = plan.draw(rng, episode=k)
         seen = play(world, drawn.policy, rng)
         counts.add(sf.Episode.of(world.problem, seen.states, seen.actions, baseline=label(drawn)))
     return counts

@@ -98,7 +98,7 @@ def played(guard, laws, episodes, seed, rule, logged=1000):
     rng = np.random.default_rng(seed)
     base = laws["baseline"]
     before = rng.choice(base.returns, logged, p=base.probabilities).tolist() if logged else None
-    state = guard.admit(guard.begin(logged=before), "c")
+    state = guard.admit(guard.begin(logged=before, run=f"run {seed}"), "c")
     floor, plan, due = float(guard.rule.level(base.mean)), None, {}
     for t in range(episodes):
         for recorded, p, ret in due.pop(t, []):
@@ -146,7 +146,7 @@ def retrained(seed, kept):
     """A good model is adopted, then trained again, for the worse: is its name kept, or is it another candidate?"""
     guard = sf.Guard(floor=0.5, low=0.0, high=1.0, stages=())
     rng = np.random.default_rng(seed)
-    state = guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float)), "model")
+    state = guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "model")
     values, plan = {"baseline": 0.7, "model": 0.9, "model-2": 0.2}, None
     for t in range(300):
         plan = guard.next_plan(state, plan)
@@ -179,7 +179,10 @@ def test_returns_below_the_range_must_not_be_clipped(clip):
     for seed in range(3):
         guard = sf.Guard(floor=0.5, low=0.0, high=1.0, stages=())
         rng = np.random.default_rng(seed)
-        state, plan = guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float)), "c"), None
+        state, plan = (
+            guard.admit(guard.begin(logged=(rng.random(1000) < 0.7).astype(float), run=f"run {seed}"), "c"),
+            None,
+        )
         for _ in range(250):
             plan = guard.next_plan(state, plan)
             state, ticket = guard.draw(state, plan, rng)

@@ -256,7 +256,7 @@ def _sooner(plan: Plan, grounds: SpliceGrounds) -> str:
     if agent.returns is not None and counts.logged and not (counts.logged_returns or learnt):
         lines.append("  agent.with_logged_returns(counts, sf.log_returns(...)), if this baseline wrote the log")
     if agent.returns is not None and counts.episodes and not (counts.logged or counts.spread_episodes):
-        lines.append("  Episode.of(..., baseline=plan.draw(rng).baseline): no episode says that the baseline played it")
+        lines.append("  Episode.of(..., baseline=drawn.baseline): no episode says that the baseline played it")
     if problem.stationary and not agent.pooled and problem.H > 1:
         lines.append("  pooled=True: one set of counts for all steps, because the dynamics do not depend on the step")
     if not problem.knows_support and problem.S > 2:

@@ -1,9 +1,7 @@
 """Plan: what an agent will play next, and why that is safe."""
 
-import hashlib
-import json
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import ArrayLike
 from surefoot.agents.promise import PremiseStatus
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
+from surefoot.base.coins import coin_generator
 from surefoot.base.validation import FrozenRecord, either, freeze, require_integer, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.numerics import kernels
@@ -67,7 +66,6 @@ class Plan(FrozenRecord):
     iterations: int
     alarm: str | None
     label: str | None
-    last_toss: list[str] = field(init=False)  # a digest of the generator's state at the last toss of the coin, if any
 
     def __init__(
         self,
@@ -119,7 +117,6 @@ class Plan(FrozenRecord):
             iterations=require_integer("iterations", iterations, 0, InvalidSetting),
             alarm=alarm,
             label=label,
-            last_toss=[],
         )
 
     lasts = alias("max_episodes")
@@ -151,48 +148,27 @@ class Plan(FrozenRecord):
         freeze(made, lower=to_user(self.lower), upper=units.to_user(self.upper), candidates=candidates)
         return made
 
-    def draw(self, rng: np.random.Generator) -> "Drawn":
+    def draw(self, rng: np.random.Generator, *, episode: int) -> "Drawn":
         """Return the policy (H, S, A) of one episode, any coin tossed, and whose baseline it is, if it is that alone.
 
         Only an episode that was labelled so before it began may later count as evidence of the baseline's value.
 
-        A generator in the very state of the last toss is refused, on this plan and on others from the same counts, also
-        after these were saved and loaded with the episode: the coin would fall the same way every time.
+        `episode` is its number, another one for each: the coin is made of it and of a number of `rng`
+        (`base/coins.py`). So a generator that is made anew for each episode will do, and the process may use the same.
+        Who draws an episode again, with a generator in the same state, has the same coin; one that was tossed twice
+        until it fell as somebody liked is no coin.
         """
-        if isinstance(self.policy, EpisodicMixture) and 0.0 < self.policy.rho < 1.0:
-            self._note_toss(rng)
-        return self.draw_unchecked(rng)
+        number = require_integer("episode", episode, 0, InvalidSetting)
+        has_coin = isinstance(self.policy, EpisodicMixture) and 0.0 < self.policy.rho < 1.0
+        return self.toss(coin_generator(rng, "plan", number) if has_coin else rng)
 
-    def draw_unchecked(self, rng: np.random.Generator) -> "Drawn":
-        """`draw`, for loops that make the generator themselves; an episode may then be played again from its seed."""
+    def toss(self, rng: np.random.Generator) -> "Drawn":
+        """`draw`, with a generator that is nobody else's: for loops that have one, such as that of a simulation."""
         whose = True if self.label is None else self.label
         if isinstance(self.policy, EpisodicMixture):
             chosen = self.policy.draw(rng)
             return Drawn(chosen, whose if chosen is self.policy.first else "")
         return Drawn(self.policy, whose if self.source == "baseline" else "")
-
-    def share_tosses(self, last_toss: list[str]) -> "Plan":
-        """Remember tosses of the coin together with other plans; return this plan."""
-        freeze(self, last_toss=last_toss)
-        return self
-
-    def _note_toss(self, rng: np.random.Generator) -> None:
-        """Remember the state of the generator; refuse the one that is remembered."""
-        bits = getattr(rng, "bit_generator", None)
-        if bits is None:  # no numpy generator: what it will draw is not known
-            return
-        whole = json.dumps(
-            bits.state, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else repr(part)
-        )
-        state = hashlib.sha256(whole.encode()).hexdigest()[:32]
-        if self.last_toss[:1] == [state]:
-            raise InvalidSetting(
-                "rng is in the state that it had when the last coin was tossed, expected new numbers for each episode: "
-                "the coin would fall the same way every time, and the promise is about its average. Make one generator "
-                "before the first episode and go on with it, or one of [seed, episode] for each. To play an episode "
-                "again, keep the policy that was drawn for it."
-            )
-        self.last_toss[:] = [state]
 
     def explain(self) -> str:
         """Explain why this policy is played, and what its safety rests on.

@@ -488,7 +488,6 @@ class SpliceAgent(AgentByName):
             ),
         )
         plan = self.with_user_units(plan)
-        plan = plan.share_tosses(counts.last_toss) if self.rule.by_coin else plan
         return frozen(plan, self, counts.alarm) if counts.alarm else plan
 
 

@@ -23,6 +23,7 @@ from surefoot.agents.floors import BaselineFloor, Below, Floor, Relative
 from surefoot.agents.plan import premise_status
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
+from surefoot.base.coins import coin_generator
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.validation import (
     as_floats,
@@ -165,7 +166,8 @@ class Guard:
         can check: they are ALL returns of a period that was chosen before they were looked at, of the very baseline
         that is played now.
 
-        `run` is a name of this run that no other one has, by which its tickets are known; None: a random one.
+        `run` is a name of this run that no other one has, by which its tickets are known and its coins tossed; None: a
+        random one. A simulation names its run, so that it comes out the same again.
         """
         record = PolicyRecord(BASELINE, _fingerprint(fingerprint), 0)
         token = secrets.token_hex(16) if run is None else _text("run", run, "a name that no other run has")
@@ -265,8 +267,8 @@ class Guard:
     def draw(self, state: GuardState, plan: GuardPlan, rng: np.random.Generator) -> tuple[GuardState, Ticket]:
         """Toss the coin of one episode, and return the state in which it is recorded, with the ticket.
 
-        Keep the state before the episode begins: a ticket that was drawn is never left out. `rng` must be used for
-        nothing that the policies or the process draw.
+        Keep the state before the episode begins: a ticket that was drawn is never left out. The coin is made of the
+        run's name, the ticket's number and a number of `rng` (`base/coins.py`): no generator of the process draws it.
         """
         self._require_mine(state)
         self._require_playable(state, plan)
@@ -274,10 +276,8 @@ class Guard:
             state = state.with_policy(p, state.policies[p].with_proofs(bound.lower.proved, bound.upper.proved))
         for name in plan.below:
             state = self.withdraw(state, name, BELOW)
-        if not callable(getattr(rng, "random", None)):
-            raise InvalidSetting(f"rng is {rng!r}, expected a generator such as np.random.default_rng(0), made once.")
-        coin, p = float(rng.random()), 0
-        tossed = coin
+        tossed = float(coin_generator(rng, f"run {state.run}", state.tickets.n).random())
+        coin, p = tossed, 0
         for i in range(1, len(plan.shares.played)):
             share = float(plan.shares.played[i])  # a whole multiple of 2^-53, as the coin is: nothing is rounded
             if coin < share:

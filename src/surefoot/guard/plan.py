@@ -353,7 +353,6 @@ def _premises(plan: GuardPlan) -> str:
         "  an episode has no effect on the return of another one: the coin is tossed for what a return belongs to, "
         "such as a customer or a session",
         "  a policy's expected return does not change: under drift what is proved is that some past mean was as high",
-        "  the coin is tossed with random numbers that nothing else depends on",
     ]
     named = [policy.name for policy in state.policies if policy.fingerprint is None]
     if named:

@@ -184,7 +184,7 @@ class Learner:
         self.plan = self._frozen_plan() if self.counts.alarm else self._next_plan()
         if self.ledger is not None:
             self.ledger.write(self.plan)
-        drawn = self.plan.draw_unchecked(self._stream.coin())
+        drawn = self.plan.toss(self._stream.coin())
         self._pi, self._baseline = self._checked(drawn.policy), self._agent.whose(drawn.baseline)
         self._states, self._actions, self._rewards = [], [], []
         self._unlike_table, self._beyond_table = 0, 0.0

@@ -1,16 +1,11 @@
-"""The random numbers of live episodes: of (seed, episode, step) alone, and of no generator that a user would make.
+"""The random numbers of live episodes: of (seed, episode, step) alone, under a key that nothing else has
+(`base/coins.py`)."""
 
-A process that answers for itself has random numbers of its own, often from the same seed. If an outcome and the action
-that it answers come from one number, the counts show a world that is not there, and what they prove is false. So these
-numbers have a key that nothing else has. How it is made is part of the format (docs/gymnasium.md): never change it;
-another construction has another name.
-"""
-
-import hashlib
 from typing import Any, Protocol
 
 import numpy as np
 
+from surefoot.base.coins import key_of
 from surefoot.errors import InvalidCounts
 from surefoot.task.counts import Counts
 from surefoot.task.tables import STREAM
@@ -36,8 +31,7 @@ class CounterStream:
 
     def __init__(self, seed: int) -> None:
         """Make the key: the first 128 bits of SHA-256 of the stream's name and the seed, both as text."""
-        digest = hashlib.sha256(f"{STREAM}, seed {seed:x}".encode()).digest()
-        self._key = np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
+        self._key = key_of(f"{STREAM}, seed {seed:x}")
         self._bits = np.random.Philox(key=self._key)
         self._rng = np.random.Generator(self._bits)
         # To set the state of a generator takes a tenth of the time that a new one does.

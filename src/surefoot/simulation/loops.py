@@ -166,7 +166,7 @@ def reference_loop(context: RunContext) -> Iterator[int]:
             in_force = following
             measured = setup.measure(in_force.plan.policy)
         plan = in_force.plan
-        drawn = plan.draw_unchecked(rng)
+        drawn = plan.toss(rng)
         episode = play(context.world, drawn.policy, rng)
         learnt = episode.as_learnt(setup.agent.problem, setup.agent.whose(drawn.baseline), plan.entry)
         counts.add_as(learnt, counts.ranges)  # all are numbered at the end

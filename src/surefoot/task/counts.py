@@ -30,7 +30,7 @@ from surefoot.task.origin import (
     with_ranges,
 )
 from surefoot.task.problem import Problem, require_problem
-from surefoot.task.tables import COUNTED, CountTables, require_small
+from surefoot.task.tables import CountTables, require_small
 from surefoot.task.transitions import Table, more_than, none_yet, read_lists, same_counts
 from surefoot.task.units import Units
 
@@ -61,7 +61,6 @@ OPTIONAL = (
         "return_range",
     ),
     "logged_returns",
-    "last_toss",
     *STEPS_IN_A_FILE,
     *IN_A_FILE.values(),
 )
@@ -195,7 +194,6 @@ class Counts(CountTables):
         if episode.entry is not None:
             self.account += entered(bool(episode.baseline), episode.entry)
         self.ranges, self.returns_of, self.return_range = ranges, whose.fingerprint or None, whose.returns
-        self.last_toss[1:] = [COUNTED] if self.last_toss else []
         return self
 
     def count_return(self, earned: int, as_evidence: bool = True) -> None:
@@ -226,7 +224,8 @@ class Counts(CountTables):
             found = "says that its returns have another range"
         raise InvalidEpisode(
             f"These counts hold returns of one baseline, and the episode {found}. It was not counted. Build it with "
-            "sf.Episode.of(problem, ..., baseline=plan.draw(rng).baseline), and give each baseline counts of its own."
+            "sf.Episode.of(problem, ..., baseline=drawn.baseline), with drawn = plan.draw(rng, episode=k), and give "
+            "each baseline counts of its own."
         )
 
     def _require_possible(self, episode: Episode) -> None:
@@ -401,8 +400,6 @@ class Counts(CountTables):
         arrays |= {name: np.asarray(mark) for name, mark in marks.items() if mark}
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
-        if claims and COUNTED in self.last_toss:  # else the episode may be played again
-            arrays["last_toss"] = np.asarray(self.last_toss[0])
         if claims and self.ranges:
             arrays["ranges"] = np.asarray(json.dumps(self.ranges))
         if self.planned is not None:
@@ -434,7 +431,6 @@ class Counts(CountTables):
             "origin": "U",
             "ranges": "U",
             "logged_returns": "i",
-            "last_toss": "U",
         }
         for name, kind in kinds.items():
             if name in arrays and (arrays[name].ndim != 0 or arrays[name].dtype.kind != kind):
@@ -476,7 +472,6 @@ class Counts(CountTables):
         if counts.shared:
             counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
-        counts.last_toss = [str(arrays["last_toss"]), COUNTED] if "last_toss" in arrays else []
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
         if "n_sas" in before:

@@ -148,7 +148,9 @@ class EpisodicMixture(FrozenRecord):
         return self.second if rng.random() < self.rho else self.first
 
     def __getitem__(self, place: object) -> Floats:
-        raise InvalidPolicy("An EpisodicMixture is a coin, not an array. Toss it first: policy = mixture.draw(rng).")
+        raise InvalidPolicy(
+            "An EpisodicMixture is a coin, not an array. Toss it first: policy = plan.draw(rng, episode=k).policy."
+        )
 
     def __repr__(self) -> str:
         return f"EpisodicMixture(rho={self.rho:g}, shape={self.first.shape})"

@@ -38,7 +38,6 @@ from surefoot.task.transitions import (
 )
 
 STREAM = "surefoot live stream 1"  # the random numbers of learners that begin now: see live/streams.py
-COUNTED = "counted"  # after the last toss of a coin: its episode was added
 LARGEST_SUM = 2**62  # of rewards; a run may double it, see MOST_STEPS in simulation/setup.py
 
 _Steps = TypeVar("_Steps", int, Ints)
@@ -47,7 +46,7 @@ _Steps = TypeVar("_Steps", int, Ints)
 class CountTables:
     """The tables of counts: checked, copied, compared; and what they are evidence about. See `Counts`."""
 
-    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes", "last_toss",
+    __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes",
                  "logged", "logged_returns", "n_start", "origin", "planned", "played", "playing", "pooled",
                  "ranges", "refused", "return_range", "return_weights", "returns_of", "s1", "steps", "stream",
                  "transitions", "unlike_table", "x_sa", "z_sa")  # fmt: skip
@@ -76,7 +75,6 @@ class CountTables:
     unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
     refused: int  # episodes that were dropped after they had begun, or changed after an outcome of them was refused
     playing: bool  # is an episode played that is not counted yet? Copied, not saved: a crash leaves what was counted
-    last_toss: list[str]  # of a coin, by any plan from this very object (Plan.draw). Not copied, saved once COUNTED
     steps: StepCounts | None  # of pooled counts, what was seen at each step; None: it is not kept
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
@@ -176,7 +174,7 @@ class CountTables:
         self.basis = None if basis is None else basis_of(basis)
         self.returns_of = returns_of
         self.logged = require_bool("logged", logged)
-        self.planned, self.stream, self.last_toss, self.playing = None, STREAM, [], False
+        self.planned, self.stream, self.playing = None, STREAM, False
         self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
         self.unlike_table, self.steps = 0, None
         if problem is not None:

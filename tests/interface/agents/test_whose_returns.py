@@ -72,8 +72,8 @@ def test_returns_outside_their_range_show_that_it_is_false(trap):
         agent.plan(counts)
     rng, plan = np.random.default_rng(0), agent.plan(sf.Counts.zeros(trap.problem))
     counted = sf.Counts.zeros(trap.problem)
-    for _ in range(50):
-        drawn = plan.draw(rng)
+    for k in range(50):
+        drawn = plan.draw(rng, episode=k)
         seen = play(trap, drawn.policy, rng)
         counted.add(sf.Episode.of(trap.problem, seen.states, seen.actions, baseline=drawn.baseline))
     assert counted.baseline_returns[0] == counted.spread_episodes + counted.return_weights[-1] == 50

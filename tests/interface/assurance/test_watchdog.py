@@ -216,7 +216,7 @@ def test_plans_after_an_alarm(kind):
     assert plan.frozen
     assert (plan.source, plan.h, plan.rho, plan.safety) == ("baseline", H, 0.0, "trusted")
     assert not plan.certified
-    drawn = plan.draw(np.random.default_rng(0))
+    drawn = plan.draw(np.random.default_rng(0), episode=0)
     assert drawn.baseline
     np.testing.assert_array_equal(drawn.policy, learner.agent.baseline)
     assert plan.explain().startswith(f"{learner.watch.alarm}\nNext: the baseline")

@@ -38,7 +38,7 @@ def test_the_default_floor_is_relative_and_starts_without_data():
 
 def test_an_absolute_floor_waits_for_the_baseline_on_trust():
     guard = sf.Guard(floor=0.5, **RANGE)
-    state = guard.admit(guard.begin(), "c")
+    state = guard.admit(guard.begin(run="r"), "c")
     plan = guard.plan(state)
     assert (plan.rho, plan.safety, plan.promise.premise) == (0.0, "trusted", "unknown")
     assert "rests on the premise that the baseline is above the floor" in plan.explain()
@@ -51,7 +51,7 @@ def test_an_absolute_floor_waits_for_the_baseline_on_trust():
 
 def test_stages_and_what_they_need():
     guard = sf.Guard(floor=0.5, **RANGE, stages=(0.01, (0.1, 3), 1.0))
-    state = guard.admit(guard.begin(logged=[1.0] * 500), "c")
+    state = guard.admit(guard.begin(logged=[1.0] * 500, run="r"), "c")
     assert guard.plan(state).stage["c"] == 0.01
     assert "needs 3 settled episodes" in guard.plan(state).missing
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_stages_and_what_they_need():
 def test_a_stage_below_one_over_an_unproved_baseline_is_trusted():
     """L_b < f <= L_c: only rho = 1 is certified."""
     guard = sf.Guard(floor=0.5, **RANGE, stages=(0.1, (1.0, 100)))
-    state = guard.admit(guard.begin(), "c")
+    state = guard.admit(guard.begin(run="r"), "c")
     for k in range(101):
         plan = guard.plan(state)
         assert plan.certified == (plan.rho == 1.0)
@@ -80,10 +80,10 @@ def test_a_stage_below_one_over_an_unproved_baseline_is_trusted():
 
 def test_a_better_candidate_is_adopted_and_a_worse_one_withdrawn():
     guard = sf.Guard(floor=sf.Relative(0.2), **RANGE)
-    state = guard.admit(guard.begin(), "good")
+    state = guard.admit(guard.begin(run="r"), "good")
     state = played(guard, state, {"baseline": 0.5, "good": 0.9}, 600)
     assert guard.plan(state).rho == 1.0
-    state = guard.admit(guard.begin(), "bad")
+    state = guard.admit(guard.begin(run="r"), "bad")
     state = played(guard, state, {"baseline": 0.7, "bad": 0.02}, 900)
     assert state.candidates == () and "below the floor" in state.policies[1].reason
     assert guard.plan(state).rho == 0.0 and "withdrawn before episode" in guard.plan(state).explain()
@@ -92,7 +92,7 @@ def test_a_better_candidate_is_adopted_and_a_worse_one_withdrawn():
 def test_one_after_another_the_certified_one_is_the_anchor():
     guard = sf.Guard(floor=sf.Relative(0.2), **RANGE, stages=())
     values = {"baseline": 0.5, "one": 0.8, "two": 0.9}
-    state = played(guard, guard.admit(guard.begin(), "one"), values, 1500)
+    state = played(guard, guard.admit(guard.begin(run="r"), "one"), values, 1500)
     assert guard.plan(state).share["one"] == 1.0
     state = guard.admit(state, "two")
     plan = guard.plan(state)
@@ -117,7 +117,7 @@ def test_at_once_candidates_have_equal_shares_and_their_own_delta():
 
 def test_episodes_to_go_are_about_right():
     guard = sf.Guard(floor=0.6, **RANGE, stages=())
-    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500), "c")
+    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
     for k in range(40):
         state, ticket = guard.dispatch(state, 1)
         state = guard.settle(state, ticket, float(k % 5 != 0))
@@ -131,7 +131,7 @@ def test_episodes_to_go_are_about_right():
 def test_episodes_to_go_count_open_tickets(floor):
     """Without them the next stage would be reached at once, which a plan made from them denies."""
     guard = sf.Guard(floor=floor, **RANGE)
-    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500), "c")
+    state = guard.admit(guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 500, run="r"), "c")
     tickets = []
     for _ in range(120):
         state, ticket = guard.dispatch(state, 1)
@@ -148,7 +148,7 @@ def test_episodes_to_go_count_open_tickets(floor):
 def test_episodes_to_go_know_of_the_other_candidates():
     """Three candidates share what is spared: alone, the first one would be at the next stage already."""
     guard = sf.Guard(floor=sf.Relative(0.12), **RANGE)
-    state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50)
+    state = guard.begin(logged=[1.0, 1.0, 1.0, 0.0] * 50, run="r")
     for name in "abc":
         state = guard.admit(state, name)
     for p in (1, 2, 3):
@@ -166,7 +166,7 @@ def test_episodes_to_go_know_of_the_other_candidates():
 
 def test_a_state_is_a_value():
     guard = sf.Guard(floor=0.5, **RANGE)
-    first = guard.admit(guard.begin(), "c")
+    first = guard.admit(guard.begin(run="r"), "c")
     plan = guard.plan(first)
     second, ticket = guard.draw(first, plan, np.random.default_rng(0))
     third = guard.settle(second, ticket, 1.0)
@@ -179,7 +179,7 @@ def test_a_state_is_a_value():
 
 def test_the_coin_is_recorded_before_anything_is_known():
     guard = sf.Guard(**RANGE)
-    state = guard.admit(guard.begin(), "c")
+    state = guard.admit(guard.begin(run="r"), "c")
     state = played(guard, state, {"baseline": 1.0, "c": 1.0}, 300, lost=1.0)
     assert state.tickets.n == state.open_tickets == 300 and guard.plan(state).compared["c"] == 0.0
     assert "without a return, counted as the worst returns" in guard.plan(state).explain()
@@ -196,6 +196,24 @@ def test_open_tickets_are_listed_in_dispatch_order():
     state = guard.settle(state, tickets[1], 1.0)
     assert state.unsettled() == (tickets[0], tickets[2], tickets[3]) and state.unsettled("c") == (tickets[2],)
     assert guard.settle(state, state.unsettled()[0], 0.5).unsettled("baseline") == (tickets[3],)
+
+
+def test_two_runs_have_other_coins():
+    """Also from one generator, made anew; and a run that is named has the same ones again."""
+    guard = sf.Guard(floor=sf.Below(0.5), **RANGE, stages=())
+
+    def sides(run):
+        state = guard.admit(guard.begin(run=run), "c")
+        plan, drawn = guard.plan(state), []
+        for _ in range(60):
+            state, ticket = guard.draw(state, plan, np.random.default_rng(0))
+            drawn.append((ticket.policy, ticket.mark))
+        return drawn
+
+    one, two, first, second = (sides(run) for run in ("one", "two", None, None))
+    assert sides("one") == one
+    for some, other in ((one, two), (first, second), (one, first)):
+        assert [policy for policy, _ in some] != [policy for policy, _ in other]  # equal with probability 2^-60
 
 
 def test_tickets_of_other_runs_and_of_forks_are_refused(tmp_path):
@@ -231,7 +249,7 @@ def test_workers_that_fork_a_state_do_not_choose_among_their_returns(workers):
     for seed in range(3):
         coins = [np.random.default_rng([seed, j]) for j in range(workers)]
         world, plan = np.random.default_rng([seed, 99]), None
-        state = guard.admit(guard.begin(logged=(world.random(2000) < 0.9).astype(float)), "c")
+        state = guard.admit(guard.begin(logged=(world.random(2000) < 0.9).astype(float), run="r"), "c")
         for _ in range(250):
             plan = guard.next_plan(state, plan)
             if plan.certified and sum(plan.share[name] * worth[name] for name in worth) < 0.65 - 1e-9:
@@ -251,7 +269,7 @@ def test_workers_that_fork_a_state_do_not_choose_among_their_returns(workers):
 
 def test_bad_input_is_one_sentence_and_changes_nothing():
     guard, other = sf.Guard(floor=0.5, **RANGE), sf.Guard(floor=0.6, **RANGE)
-    state = guard.admit(guard.begin(), "c")
+    state = guard.admit(guard.begin(run="r"), "c")
     plan = guard.plan(state)
     state, ticket = guard.draw(state, plan, np.random.default_rng(0))
     settled = guard.settle(state, ticket, 1.0)
@@ -315,7 +333,7 @@ def test_settings_that_are_refused(settings, words):
 
 def test_a_plan_ends_with_a_withdrawal():
     guard = sf.Guard(**RANGE)
-    state = guard.admit(guard.begin(), "c")
+    state = guard.admit(guard.begin(run="r"), "c")
     plan = guard.plan(state)
     stopped = guard.withdraw(state, "c")
     with pytest.raises(sf.InvalidSetting, match="withdrawn"):
@@ -326,7 +344,7 @@ def test_a_plan_ends_with_a_withdrawal():
 def test_a_plan_is_played_by_its_own_state_only():
     """Another run has the same names and as many returns; a fork settled the same ticket with another return."""
     guard = sf.Guard(floor=0.65, **RANGE, stages=())
-    begun = guard.admit(guard.begin(), "c")
+    begun = guard.admit(guard.begin(run="r"), "c")
 
     def after(returns, state=begun):
         for ret in returns:
@@ -356,7 +374,7 @@ def test_a_plan_is_played_by_its_own_state_only():
 )
 def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm):
     guard = sf.Guard(floor=floor, **RANGE)
-    state = guard.admit(guard.begin(logged=[1.0] * 300), "c")
+    state = guard.admit(guard.begin(logged=[1.0] * 300, run="r"), "c")
     before = guard.plan(state)
     assert before.rho > 0.0
     state, ticket = guard.dispatch(state, policy)
@@ -436,7 +454,7 @@ def test_a_saved_state_goes_on_exactly(tmp_path):
 def test_a_state_that_is_impossible_is_refused(tmp_path, damage):
     """Also one with a hash that fits."""
     guard = sf.Guard(**RANGE)
-    state = played(guard, guard.admit(guard.begin(logged=[0.5]), "c"), {"baseline": 0.7, "c": 0.9}, 60)
+    state = played(guard, guard.admit(guard.begin(logged=[0.5], run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60)
     state = guard.admit(state, "d")
     guard.save(state, tmp_path / "g.npz")
     _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
@@ -450,7 +468,7 @@ def test_a_state_that_is_impossible_is_refused(tmp_path, damage):
 def test_a_file_without_marks_of_tickets_is_read(tmp_path):
     """As it was written before tickets had marks."""
     guard = sf.Guard(**RANGE)
-    state = played(guard, guard.admit(guard.begin(), "c"), {"baseline": 0.7, "c": 0.9}, 60, lost=0.2)
+    state = played(guard, guard.admit(guard.begin(run="r"), "c"), {"baseline": 0.7, "c": 0.9}, 60, lost=0.2)
     guard.save(state, tmp_path / "g.npz")
     _, arrays = read_arrays(tmp_path / "g.npz", {"guard-state": ()})
     about = {key: value for key, value in json.loads(str(arrays["about_guard"])).items() if key != "run"}
@@ -502,7 +520,9 @@ def test_values_have_their_unit():
 @pytest.mark.parametrize(("floor", "wrong"), [(0.5, 0.1), (sf.Relative(0.2), 0.05)])
 def test_bounds_that_are_not_within_delta_are_told_apart(floor, wrong):
     guard = sf.Guard(floor=floor, **RANGE)
-    state = played(guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100), "c"), {"baseline": 0.7, "c": 0.8}, 50)
+    state = played(
+        guard, guard.admit(guard.begin(logged=[1.0, 0.5] * 100, run="r"), "c"), {"baseline": 0.7, "c": 0.8}, 50
+    )
     plan = guard.plan(state)
     proved, other = plan.explain().split("What the returns prove")[1].split("Not within delta")
     other = other.split("\n\n")[0]

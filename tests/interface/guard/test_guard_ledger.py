@@ -30,7 +30,7 @@ def written(path, name, episodes=300, seed=0):
     rng = np.random.default_rng(seed)
     ledger = sf.GuardLedger(path, guard)
     logged = [float(x) for x in guard.low + (guard.high - guard.low) * rng.beta(8, 2, 300)]
-    state, due = guard.admit(guard.begin([*logged, None]), "c"), []
+    state, due = guard.admit(guard.begin([*logged, None], run="r"), "c"), []
     for k in range(episodes):
         if k == 100:
             state = guard.admit(state, "d", "f1")
@@ -81,7 +81,7 @@ def test_a_true_ledger_is_accepted(tmp_path, name):
 def test_no_plan_is_certified_after_an_alarm(tmp_path, floor):
     """A true ledger says so, and one that claims it is refused: the same file without the alarm is not."""
     guard = sf.Guard(floor=floor, low=0.0, high=1.0)
-    state = guard.admit(guard.begin([1.0] * 300), "c")
+    state = guard.admit(guard.begin([1.0] * 300, run="r"), "c")
     path = tmp_path / "g.ledger"
     with sf.GuardLedger(path, guard) as ledger:
         for at in ("before", "after"):
@@ -280,7 +280,7 @@ def test_a_floor_measured_from_the_baseline_is_checked(tmp_path, name):
 def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
     """Of the baseline, whose returns that are missing count as the highest, and of the candidate: the lowest."""
     guard, rng = sf.Guard(floor=sf.Relative(0.3), low=0.0, high=1.0, stages=()), np.random.default_rng(0)
-    begun = state = guard.admit(guard.begin(), "c")
+    begun = state = guard.admit(guard.begin(run="r"), "c")
     for k in range(300):
         state, ticket = guard.dispatch(state, int(k % 3 == 0))
         state = guard.settle(state, ticket, float(rng.random() < 0.7)) if k % 4 else state
@@ -315,7 +315,7 @@ def test_a_ledger_is_continued_from_a_state_before_its_alarm(tmp_path):
         ("alarm", lambda s, t: guard.settle(s, t, -1.0)),
         ("gone", lambda s, _: guard.withdraw(s, "a")),
     ):
-        state, rng = guard.admit(guard.begin(logged=[1.0] * 200), "a"), np.random.default_rng(0)
+        state, rng = guard.admit(guard.begin(logged=[1.0] * 200, run="r"), "a"), np.random.default_rng(0)
         ledger = sf.GuardLedger(tmp_path / name, guard)
         ledger.write(guard.plan(state))
         saved, ticket = guard.draw(state, guard.plan(state), rng)

@@ -540,7 +540,7 @@ def _read_learning(folder: Path) -> object:
 
 def _make_guard(folder: Path) -> None:
     guard = sf.Guard(low=0.0, high=1.0)
-    state = guard.admit(guard.begin(logged=[0.5, None, 1.0] * 10), "c", "f")
+    state = guard.admit(guard.begin(logged=[0.5, None, 1.0] * 10, run="r"), "c", "f")
     for k in range(20):
         state, ticket = guard.draw(state, guard.plan(state), np.random.default_rng(k))
         state = state if k % 5 == 0 else guard.settle(state, ticket, k / 20)
