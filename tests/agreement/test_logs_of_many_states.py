@@ -54,7 +54,7 @@ def files(tmp_path_factory):
     whole, ends = folder / "whole.parquet", folder / "ends.parquet"
     sf.sample_log(world, behaviour, 500, whole, seed=3)
     duckdb.sql(
-        f"COPY (SELECT episode, step, state, action, reward, next_state, step = last AS terminated FROM (SELECT *, "
+        f"COPY (SELECT episode, step, state, action, reward, next_state, step = last AND last < 3 AS terminated FROM (SELECT *, "
         f"min(CASE WHEN hash(10 * episode + step) % 8 = 0 THEN step ELSE 3 END) OVER (PARTITION BY episode) AS last "
         f"FROM '{whole}') WHERE step <= last ORDER BY episode, step) TO '{ends}'"
     )

@@ -384,7 +384,10 @@ def _alike(problem: Problem, counts: Counts) -> str:
     """Return whether the steps that share counts are compared with each other."""
     if problem.H == 1:
         return ""
-    return "; not checked" if counts.steps is None else f"; compared as they come, at alpha = {ALPHA:g}"
+    if counts.steps is None:
+        return "; not checked"
+    compared = f"; compared as they come, at alpha = {ALPHA:g}"
+    return f"{compared}, but for what follows the last step" if problem.pays_by_next else compared
 
 
 def _unlike_table(counts: Counts) -> str:

@@ -78,6 +78,7 @@ def log_wealth(steps: StepCounts, problem: Problem) -> float:
 
 def unlike(steps: StepCounts, problem: Problem) -> Unlike | None:
     """Return the pair that speaks most against its steps being alike, if W >= 1/ALPHA; else None."""
+    steps.looked_at = steps.total
     log_E = _log_evidence(steps, problem)
     if float(kernels.log_wealth(log_E)) < -math.log(ALPHA):
         return None
@@ -95,14 +96,21 @@ def _log_evidence(steps: StepCounts, problem: Problem) -> Floats:
 
 
 def require_alike(steps: StepCounts | None, problem: Problem) -> None:
-    """Refuse pooled counts whose steps are not alike. None: it is not checked."""
-    found = None if steps is None else unlike(steps, problem)
+    """Refuse pooled counts whose steps are not alike. None: it is not checked. Where there is no more to see than when
+    they were last compared, and as long as it takes until the next look (`is_due`), they are not compared again."""
+    found = None if steps is None or steps.total <= _next_look(steps) else unlike(steps, problem)
     if found is not None:
         raise PremiseContradicted(
             f"{FALSE_STEPS[0].upper()}{FALSE_STEPS[1:]}: counts that are pooled over steps prove nothing. "
             f"{found.text(problem)}. If the steps were alike, the probability of ever seeing so much against it would "
             f"be at most {ALPHA:g}. {ADVICE}"
         )
+
+
+def _next_look(steps: StepCounts) -> float:
+    """Return how many visits there may be before steps that were compared are compared again."""
+    H, Z, S = steps.shape
+    return 1.1 * steps.looked_at + (LEAST_WAIT + Z * S // EPISODE_WORK) * H if steps.looked_at else 0.0
 
 
 def is_due(episodes: int, steps: StepCounts) -> bool:

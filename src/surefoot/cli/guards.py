@@ -194,8 +194,8 @@ def _past(file: Path, policy: str | None, delimiter: str | None) -> list[float |
 
     needed, also = (("return",), ("policy",)) if policy is None else (("return", "policy"), ())
     with closing(rows_of(file, needed, also, delimiter)) as rows:
-        found = [(row.cells.get("policy"), _return(row)) for row in rows]
-    names = dict.fromkeys(name or "" for name, _ in found)
+        found = [(_policy(row), _return(row)) for row in rows]
+    names = dict.fromkeys(name for name, _ in found)
     if policy is None and len(names) > 1:
         raise InvalidLog(
             f"{file} has returns of several policies: {', '.join(names)}. Expected those of the baseline alone. Say "
@@ -216,10 +216,10 @@ def _tickets(
     with closing(rows_of(file, ("ticket", "policy", "return"), (), delimiter)) as rows:
         for due, row in enumerate(rows, first):
             _require_ticket(row, due, first)
-            name = row.cells["policy"] or ""
-            if not name or name != name.strip() or (name == "baseline" != baseline):
-                expected = "the name of a policy, without spaces around it"
-                if name == "baseline":
+            name = _policy(row)
+            if not name or name == "baseline" != baseline:
+                expected = "the name of a policy"
+                if name:
                     expected += f": with --baseline {baseline} no other policy may be called baseline"
                 raise InvalidLog(f"{row.place}: the policy is {name[:60]!r}, expected {expected}.")
             names.setdefault(name)
@@ -229,6 +229,14 @@ def _tickets(
             f"{file} has no ticket of the baseline, {baseline!r}. Its policies: {', '.join(names) or 'none'}. Say "
             "which of them is the baseline with --baseline."
         )
+
+
+def _policy(row: "Row") -> str:
+    """Return the name of a row's policy; "" where there is none."""
+    name = row.cells.get("policy") or ""
+    if name != name.strip():
+        raise InvalidLog(f"{row.place}: the policy is {name[:60]!r}, expected a name without spaces around it.")
+    return name
 
 
 def _require_ticket(row: "Row", due: int, first: int) -> None:

@@ -19,7 +19,6 @@ from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import SLACK
 from surefoot.base.validation import as_number, require_integer
-from surefoot.bounds.alike import require_alike
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
 from surefoot.live.early_ends import paid_after_end
@@ -106,8 +105,6 @@ class Learner:
         self.premises = Premises.of(self._agent) if premises is None else premises
         if self.alarm is None:
             require_no_alarm(self.counts)
-        if premises is None:
-            require_alike(self.counts.steps, problem)
         if self._agent.plays_baseline:
             self.counts.keep_steps()
         self._mark_alarm()

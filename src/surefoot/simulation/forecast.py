@@ -24,7 +24,6 @@ from surefoot.base.sparse import SMALL, SparseTable
 from surefoot.base.successors import Successors, list_of, offsets
 from surefoot.base.validation import REWARD_UNITS, require_number
 from surefoot.bounds import KL
-from surefoot.bounds.alike import require_alike
 from surefoot.bounds.binding import Binding, binding_pairs
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.loops import draw_baseline
@@ -162,7 +161,6 @@ def forecast(
     elif counts is not None:
         agent.check_counts(counts)
         require_no_alarm(counts)
-        require_alike(counts.steps, problem)
         model, grounds = _stand_in(problem, counts), "in the world these counts suggest"
     else:
         model, grounds = _stand_in(problem, None), "if every possible next state were equally likely"

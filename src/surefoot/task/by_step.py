@@ -17,16 +17,17 @@ IN_A_FILE = ("steps_next", "steps_visits", "steps_paid")
 class StepCounts:
     """Counts by step of pooled counts. The next state of step H is not counted, the reward of step H is."""
 
-    __slots__ = ("n_next", "n_visits", "shape", "x_paid")
+    __slots__ = ("looked_at", "n_next", "n_visits", "shape", "x_paid")
     shape: tuple[int, int, int]  # H, S*A, S
     n_next: dict[int, int]  # how often each next state followed each pair at each step; what was not seen is left out
     n_visits: Ints  # (H, S*A)
     x_paid: Ints | None  # (H, S*A) sums of rewards, in units of 2^-20; None where rewards are known
+    looked_at: int  # how many visits there were when the steps were last compared
 
     def __init__(self, S: int, n_next: dict[int, int], n_visits: Ints, x_paid: Ints | None) -> None:
         """Take these numbers; n_next by (step * S*A + pair) * S + next state."""
         self.shape = (*n_visits.shape, S)
-        self.n_next, self.n_visits, self.x_paid = n_next, n_visits, x_paid
+        self.n_next, self.n_visits, self.x_paid, self.looked_at = n_next, n_visits, x_paid, 0
 
     @classmethod
     def of(cls, n_next: Ints, n_visits: Ints, x_paid: Ints | None) -> Self:
@@ -81,7 +82,9 @@ class StepCounts:
     def copy(self) -> Self:
         """New counts with the same numbers."""
         paid = None if self.x_paid is None else self.x_paid.copy()
-        return type(self)(self.shape[2], self.n_next.copy(), self.n_visits.copy(), paid)
+        same = type(self)(self.shape[2], self.n_next.copy(), self.n_visits.copy(), paid)
+        same.looked_at = self.looked_at
+        return same
 
     def merged(self, other: "StepCounts | None") -> Self | None:
         """New counts of both; None where one of them was not kept."""

@@ -316,7 +316,10 @@ class Counts(CountTables):
         both.account_of = accounts[0] if accounts else self.account_of
         both.basis, both.alarm = None, self.alarm or other.alarm
         both.logged |= other.logged
-        both.steps = None if self.steps is None else self.steps.merged(other.steps)
+        kept = [counts.steps for counts in (self, other) if counts.episodes] or [self.steps]
+        both.steps = None if kept[0] is None else kept[0].copy()
+        for more in kept[1:]:
+            both.steps = None if both.steps is None else both.steps.merged(more)
         both.unlike_table += other.unlike_table
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa

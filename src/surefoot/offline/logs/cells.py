@@ -166,7 +166,7 @@ def open_raw(
     """
     looks = [_look(con, files, i) for i in range(len(files.names))]
     for name, look in zip(files.names, looks, strict=True):
-        _require_each_once(name, look.columns)
+        _require_plain(name, look.columns)
     rows = sum(look.rows for look in looks)
     if not rows:
         return Raw(0, {}, 0, ())
@@ -201,8 +201,15 @@ def _look(con: "duckdb.DuckDBPyConnection", files: Files, i: int) -> Look:
     return Look(tuple(columns), int(rows))
 
 
-def _require_each_once(name: str, columns: Sequence[str]) -> None:
-    """Refuse a column that is there twice: DuckDB would read the second one under another name."""
+def _require_plain(name: str, columns: Sequence[str]) -> None:
+    """Refuse a column with spaces around its name, which would not be found, and one that is there twice: DuckDB would
+    read the second one under another name."""
+    spaced = next((column for column in columns if column != column.strip()), None)
+    if spaced is not None:
+        raise InvalidLog(
+            f"{name} has a column that is called {spaced[:60]!r}, with spaces around its name. Expected none: correct "
+            "the header."
+        )
     times = Counter(column.lower() for column in columns)
     repeated = next((column for column in columns if times[column.lower()] > 1), None)
     if repeated is not None:

@@ -402,7 +402,7 @@ def assemble(
         declared=glance.declared,
         notes=notes,
         sums=None,
-        last_ends=0 if absorbing else int(n[ended].sum()),
+        last_ends=int(n[ended & (h == H - 1)].sum()),
         after_end=after_end if absorbing else 0.0,
         **places._asdict(),
     )

@@ -71,7 +71,7 @@ class LogCounts(LogTables):
                 "which rewards are possible when the log is counted: count_log(..., reward_range=(low, high)), or "
                 "--reward-range LOW HIGH. Bounds for a narrower range prove nothing."
             )
-        if stationary and self.last_ends:
+        if stationary and self.last_ends and self.absorbing_state is None:
             raise InvalidLog(
                 f"{self.last_ends:,} episodes terminated at the last step. If that is the process's own end, it may "
                 "come at every step; nothing is paid after it, and 0 is not in the range of rewards "
@@ -131,6 +131,13 @@ class LogCounts(LogTables):
             raise InvalidLog(
                 f"rewards is {rewards!r}, but the same transition paid differently at the same step: rewards are "
                 "random. Leave `rewards` out, and they are unknown, or give a table of their means."
+            )
+        if self.last_ends and self.H > 1:
+            raise InvalidLog(
+                f"rewards is {rewards!r}, but {self.last_ends:,} episodes terminated at the last step: what they were "
+                "paid there may be for where they came, or for the end. Leave `rewards` out, and they are unknown; "
+                "give a table of their means; or, if the flag only shows the last step, count the log without the "
+                "column terminated."
             )
         place, paid, at_least = self._seen(self.place, self.occurring, stationary)
         keys, rows = self.keys(place), 1 if stationary else self.H

@@ -65,7 +65,7 @@ class LogTables(FrozenRecord):
     low: Floats  # the lowest reward of each transition
     high: Floats
     sums: Sums | None  # None: each transition always paid the same
-    last_ends: int = 0  # episodes that terminated at the last step, where there is no absorbing state for them
+    last_ends: int = 0  # episodes that terminated at the last step
     after_end: float = 0.0  # what is paid at each step after an early end, in the log's units
     former: bool = False  # read from a file of an earlier version, which did not know what was declared
 

@@ -97,7 +97,8 @@ def open_rows(
     con: "duckdb.DuckDBPyConnection", files: Files, names: Mapping[str, str], folder: Path, *, all_faults: bool = False
 ) -> Raw:
     """Open the files of a log as the view `raw`; for `all_faults` with numbers of rows, torn ones without values."""
-    wanted = Wanted(names, COLUMNS, "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.")
+    said = [meaning for meaning, name in names.items() if name != meaning and meaning not in COLUMNS]
+    wanted = Wanted(names, (*COLUMNS, *said), "Give its name in the log: columns={{'{0}': ...}}, or --column {0}=NAME.")
     raw = open_raw(con, files, wanted, folder, numbered=all_faults, keep_torn=all_faults)
     if not raw.rows:
         raise InvalidLog(f"{files.where} is empty: it has no rows. Expected one row for each step of each episode.")
