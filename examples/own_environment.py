@@ -1,5 +1,7 @@
 """Your own Gymnasium environment, paid in euros, which ends by itself: learn in it live, stop, go on, look at it."""
 
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 
@@ -35,16 +37,22 @@ baseline = sf.embed_policy(problem, today)
 # No week's policy may be worth less than 90 % of that. (A sale every day would be worth 68 % of it.)
 agent = sf.EpsMix(problem, baseline, floor=sf.Relative(0.1), delta=0.05, pooled=True)
 files = {"save": "shop.npz", "ledger": "shop.ledger"}
+for file in files.values():
+    Path(file).unlink(missing_ok=True)  # a run never overwrites a file: this one begins anew
 sf.learn(Shop(), agent, episodes=300, seed=0, **files)
 run = sf.learn(Shop(), agent, episodes=3000, seed=0, resume=True, **files)  # it goes on, also after a stop
 print(run)
 print(agent.plan(run.counts).explain())
 
-# What was gained. Nobody knows what the baseline is worth: the weeks in which it was played tell, about.
+# What was gained. Nobody knows what the baseline is worth: its own weeks tell, within about 1.96 standard errors.
 weeks, told = run.history.baseline_episodes, np.nan_to_num(run.history.baseline_mean)
 before = told @ weeks / weeks.sum()
-last = run.history.mean[-100:].mean()
-print(f"A week: {before:.2f} EUR with the baseline ({weeks.sum()} weeks), {last:.2f} EUR in the last weeks")
-print(f"In all: {run.episodes * (run.mean_return - before):+,.0f} EUR beside the baseline's, learning included")
+squares = run.history.baseline_squares.sum() + weeks @ (told - before) ** 2
+error = 1.96 * np.sqrt(squares) / weeks.sum()
+last, gain = run.history.mean[-100:].mean(), run.mean_return - before
+print(
+    f"A week: {before:.2f} ± {error:.2f} EUR with the baseline ({weeks.sum()} weeks), {last:.2f} EUR in the last weeks"
+)
+print(f"In all: {run.episodes * gain:+,.0f} ± {run.episodes * error:,.0f} EUR beside the baseline's, with learning")
 sf.plot_run(run, "shop.png")
 sf.plot_plan(agent.plan(run.counts), "shop-plan.png")
