@@ -513,7 +513,7 @@ class TestNewcomers:
         path = tmp_path / "log.csv"
         head = "episode,step,state,action,reward,next_state\n1,0,a,x,1.0,a\n"
         for line, words in (
-            ('2,0,a,x,"3,50",a\n', r"log\.csv, row 2: column 'reward' \(reward\) is '3,50', expected numbers"),
+            ('2,0,a,x,"3,50",a\n', r"log\.csv, row 2: column 'reward' is '3,50', expected numbers"),
             ("2,0,a,x", r"log\.csv, row 2 \(line 3\) has 4 fields, expected 6, as in the header"),
         ):
             path.write_text(head + line)

@@ -104,9 +104,7 @@ def test_delimiters_that_are_refused(tmp_path):
 )
 def test_a_number_is_written_plainly_or_the_log_is_refused(tmp_path, value):
     path = written(tmp_path / "log.csv", *short_log("a,0,s,go,1,s", f'b,0,s,go,"{value}",s'))
-    with pytest.raises(
-        sf.InvalidLog, match=r"log\.csv, row 2: column 'reward' \(reward\) is .*, expected numbers"
-    ) as told:
+    with pytest.raises(sf.InvalidLog, match=r"log\.csv, row 2: column 'reward' is .*, expected numbers") as told:
         sf.count_log(path)
     assert repr(value) in str(told.value) and "Write numbers with a decimal point" in str(told.value)
     (found,) = sf.check_log(path).errors
@@ -181,6 +179,13 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, ending):
     assert sf.count_log(path).codebook.actions == ("mail", "none")
     assert sf.check_log(path).counted.codebook.actions == ("mail", "none")
     assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {"discount"}  # the control
+
+
+def test_columns_that_are_missing_are_named_and_spaces_of_names_are_shown(tmp_path):
+    path = written(tmp_path / "log.csv", HEAD.replace(",", ", "), "a,0,s,go,1,s")
+    words = r"has no column 'step', 'state', .*Found: episode, ' step', ' state', .*columns=\{'step': \.\.\.\}"
+    refusal(path, words)
+    assert " step" in next(csv.reader([HEAD.replace(",", ", ")]))  # the control: such a name has its space
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path):

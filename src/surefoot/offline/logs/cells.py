@@ -222,13 +222,23 @@ def _require_needed(files: Files, wanted: Wanted, there: Mapping[str, str]) -> N
     missing = [meaning for meaning in wanted.needed if wanted.names[meaning].lower() not in there]
     if not missing:
         return
-    names = [(meaning, wanted.names[meaning]) for meaning in missing]
-    lacking = " and ".join(repr(name) if name == meaning else f"{name!r} ({meaning})" for meaning, name in names)
-    found, advice = ", ".join(there.values()), wanted.advice.format(missing[0])
-    other = next((name for name, sign in DELIMITERS.items() if sign in found and name != "\t"), None)
+    lacking = ", ".join(column_called(wanted.names[meaning], meaning) for meaning in missing)
+    found, advice = ", ".join(map(_shown, there.values())), wanted.advice.format(missing[0])
+    header = "".join(there.values())
+    other = next((name for name, sign in DELIMITERS.items() if sign in header and name != "\t"), None)
     if files.form == "csv" and len(there) == 1 and other is not None:
         advice = f"Are fields separated by {other!r}? Declare it: delimiter={other!r}, or --delimiter {other!r}."
     raise InvalidLog(f"{files.where} has no column {lacking}. Found: {found or 'none'}. {advice}")
+
+
+def column_called(name: str, meaning: str) -> str:
+    """Return what a column is called, and what it means where that is another word."""
+    return repr(name) if name == meaning else f"{name!r} ({meaning})"
+
+
+def _shown(name: str) -> str:
+    """Return a column's name, in quotes if it begins or ends with spaces, which nobody would see."""
+    return name if name == name.strip() else repr(name)
 
 
 def _about_torn(files: Files, torn: int, i: int, first: Torn) -> str:

@@ -23,6 +23,7 @@ from surefoot.offline.logs.cells import (
     Paths,
     Raw,
     Wanted,
+    column_called,
     connected,
     find_files,
     open_raw,
@@ -156,7 +157,7 @@ def _view(
             place, found = files.where, kinds[name]
             if is_text:
                 place, found = _first_unfit(con, files, name, families)
-            raise InvalidLog(f"{place}: column {names[name]!r} ({name}) is {found}, expected {meaning}.")
+            raise InvalidLog(f"{place}: column {column_called(names[name], name)} is {found}, expected {meaning}.")
 
     whole_or_text = "whole numbers or text. Cast it where the log is made"
     require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")

@@ -15,6 +15,7 @@ import numpy as np
 from surefoot.base.arrays import AnyArray
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
+from surefoot.offline.logs.cells import column_called
 from surefoot.offline.logs.checking import described
 from surefoot.offline.logs.codebook import Declared
 from surefoot.offline.logs.counting import KEYS, Glance, assemble
@@ -123,9 +124,10 @@ def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, s
     there = {name.lower(): name for name in kinds}
     missing = [name for name in COLUMNS if names[name].lower() not in there]
     if missing:
+        lacking = column_called(names[missing[0]], missing[0])
         raise InvalidLog(
-            f"{where} has no column {names[missing[0]]!r} ({missing[0]}). Found: {', '.join(kinds)}. Give its "
-            f"name in the table: columns={{'{missing[0]}': ...}}."
+            f"{where} has no column {lacking}. Found: {', '.join(kinds)}. Give its name in the table: "
+            f"columns={{'{missing[0]}': ...}}."
         )
     called = {name: there[names[name].lower()] for name in (*COLUMNS, *FLAGS) if names[name].lower() in there}
     chosen: dict[str, Any] = {}
@@ -145,7 +147,7 @@ def _typed(ibis: ModuleType, where: str, table: "Table", columns: Mapping[str, s
         else:
             fits, meaning = whole or text or flag, "whole numbers or text. Cast it where the log is made"
         if not fits:
-            raise InvalidLog(f"{where}: column {called[name]!r} ({name}) is {kind}, expected {meaning}.")
+            raise InvalidLog(f"{where}: column {column_called(called[name], name)} is {kind}, expected {meaning}.")
         ours = "float64" if name == "reward" else "boolean" if name in FLAGS else "string" if text else "int64"
         chosen[name] = table[called[name]].cast(ours)
     if chosen["state"].type() != chosen["next_state"].type():
