@@ -14,6 +14,11 @@ MOST_NUMBERS = 10**6  # H * S * A * S: above, steps are not compared
 IN_A_FILE = ("steps_next", "steps_visits", "steps_paid")
 
 
+def _are_compared(H: int, S: int, A: int) -> bool:
+    """Are steps of a problem of this size compared?"""
+    return H > 1 and H * S * A * S <= MOST_NUMBERS
+
+
 class StepCounts:
     """Counts by step of pooled counts. The next state of step H is not counted, the reward of step H is."""
 
@@ -40,7 +45,7 @@ class StepCounts:
     @classmethod
     def zeros(cls, H: int, S: int, A: int, rewards: bool) -> Self | None:
         """The counts of no episodes; None where nothing is shared, or where it would be too many to compare."""
-        if H == 1 or H * S * A * S > MOST_NUMBERS:
+        if not _are_compared(H, S, A):
             return None
         n_visits = np.zeros((H, S * A), dtype=np.int64)
         return cls(S, {}, n_visits, np.zeros_like(n_visits) if rewards else None)
@@ -49,7 +54,7 @@ class StepCounts:
     def of_rows(cls, seen: Entries, n_sa: Ints, x_sa: Ints | None) -> Self | None:
         """Make it of counts that have a row for each step: what was seen, visits (H, S, A), and sums of rewards."""
         H, S, A = n_sa.shape
-        if cls.zeros(H, S, A, rewards=False) is None:
+        if not _are_compared(H, S, A):
             return None
         shared = seen.place < (H - 1) * S * A
         keys = (seen.place * S + seen.state)[shared]
