@@ -152,7 +152,7 @@ def _drawn(sides: list[tuple[str, list[Run]]], path: str | Path | None, title: s
     else:
         figure.suptitle(heading(lines, LINE + LINE_OF_TWO), fontsize=10)
         for axes in columns:
-            axes.legend(loc="lower right", frameon=False, fontsize=8)
+            axes.legend(loc="best", frameon=False, fontsize=8)
     return finished(figure, target)
 
 
