@@ -35,11 +35,8 @@ WEIGHTS = [3 / 32] * 8 + [1 / 32] * 8
 LOST = Fraction(1, FINE) + Fraction(max(b - a for a, b in pairwise(NODES)), EPISODE * FINE)  # by rounding down, at most
 HAIR = 2.0**-48
 UNSTAKED = (1 / 2, 1 / 8)  # of the capital in a comparison: against the baseline, and against the candidate
-FINEST = 2.0**-40  # intervals of the baseline's value are halved no further
-TWO_BOUNDS = (
-    "its floor rests on separate bounds of the baseline and of candidates, as in ledgers from before there were "
-    "comparisons: check it with the version of surefoot that wrote it"
-)
+MOST_INTERVALS = 256  # of the baseline's value, for one comparison: those that guards make need about 100 at most
+MOST_CANDIDATES = 1000
 FIELDS = {
     "guard": "kind digest format software low high floor max_loss below delta stages logged missing baseline",
     "plan": "kind digest number admitted withdrawn drawn settled alarm bounds shares safety",
@@ -96,21 +93,24 @@ class Head:
 
     def __init__(self, given: dict[str, Any]) -> None:
         """Check each part of the first record."""
-        require(given["kind"] == "guard" and given["format"] in (1, 2), "not the ledger of a guard, of format 1 or 2")
+        require(given["kind"] == "guard", "not the ledger of a guard")
+        texts = type(given["software"]) is str and type(given["baseline"]) is str
+        require(texts and given["software"], "software or baseline: no text")
         self.low, self.high = number(given["low"]), number(given["high"])
         self.delta = number(given["delta"])
         require(self.low < self.high and 0 < self.delta < 1, "the range, or delta")
         floors = [given["floor"], given["max_loss"], given["below"]]
         require(sum(floor is not None for floor in floors) == 1, "a guard has one floor")
         self.relative = given["floor"] is None
-        require(self.relative or given["format"] == 1, "a floor that is not measured from the baseline has format 1")
-        self.may_have_two_bounds = self.relative and given["format"] == 1
+        require(whole(given["format"]) == 1 + self.relative, "format: 1 for bounds, 2 for comparisons")
         self.floor, loss, amount = (None if floor is None else Fraction(number(floor)) for floor in floors)
+        require(self.floor is None or self.low <= self.floor <= self.high, "a floor outside the range")
         self.keep, self.amount = 1 - (loss or Fraction(0)), amount or Fraction(0)
         self.ratio = loss is not None  # is it V_c / V_b that is compared, or V_c - V_b?
         if loss is not None:
             require(0 < loss < 1 and self.low >= 0, "a share of the baseline's value needs returns that are >= 0")
-        require(amount is None or amount > 0, "an amount that may be lost is above 0")
+        fits = amount is None or 0 < amount <= self.high - self.low
+        require(fits, "an amount that may be lost is above 0, and no more than the range")
         self.stages = [Fraction(number(stage)) for stage in given["stages"]]
         require(self.stages == sorted(set(self.stages)), "stages that do not rise")
         require(all(0 < stage <= 1 for stage in self.stages), "a stage outside 0..1")
@@ -177,11 +177,13 @@ class Tickets:
             require(n <= whole(at) <= len(self.policy), "an admission at another time")
             self.names.add(name)
             self.mine.append([])
+        require(len(self.mine) <= 1 + MOST_CANDIDATES, "more candidates than a guard has")
         for i, ret in record["settled"]:
             known = whole(i) < len(self.policy) and self.code[i] is None
             require(known, "a ticket is settled that is unknown, or again")
             self.code[i] = self.spread(number(ret))
-        require(type(record["alarm"]) is str and (record["alarm"] or not self.alarm), "an alarm is taken back")
+        require(type(record["alarm"]) is str, "an alarm that is no text")
+        require(self.alarm in ("", record["alarm"]), "an alarm is taken back, or is another one")
         require(not self.alarm or not any(drawn), "a candidate played after an alarm")
         self.alarm = record["alarm"]
 
@@ -241,7 +243,7 @@ def log_capital(weights: list[int], m: float) -> float:
 
 def check_bound(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
     """Return the lower bound that a plan claims of policy p, if its tickets prove it."""
-    value, size = Fraction(number(claim[0])), whole(claim[1])
+    value, size = claimed(claim)
     low, high = Fraction(head.low), Fraction(head.high)
     if value == low:
         return value
@@ -254,30 +256,49 @@ def check_bound(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fract
     return value
 
 
+def claimed(claim: list[Any]) -> tuple[Fraction, int]:
+    """Return the value of a bound or of a comparison, and by how many tickets it is proved."""
+    value, size = claim
+    return Fraction(number(value)), whole(size)
+
+
 def check_comparison(head: Head, tickets: Tickets, p: int, claim: list[Any]) -> Fraction:
     """Return what candidate p is worth at least, compared with the baseline, if the tickets of both prove it."""
-    value, size = Fraction(number(claim[0])), whole(claim[1])
-    low, high = Fraction(head.low), Fraction(head.high)
+    value, size = claimed(claim)
     require(value >= 0 or not head.ratio, "a share of the baseline's value that is below 0")
     if tickets.proved.get(p, (Fraction(0), -1)) == (value, size):
         return value  # what prefixes prove is proved for good: returns that came since only add to it
     c = tickets.counted(p, tickets.until(p, size), 0)
-    b = tickets.counted(0, tickets.until(0, size), len(NODES) - 1)[::-1]
-    enough = -math.log(head.level(p)) * (1 + 2.0**-50)
-    intervals = [(0.0, 1.0)]
-    while intervals:
-        left, right = intervals.pop()
-        # Counted returns of the baseline are too low by up to LOST; rounded up, the claim is the stricter.
-        V_b = low + (high - low) * (Fraction(right) + LOST)
-        claimed = ((value * min(V_b, high) if head.ratio else min(V_b, high) + value) - low) / (high - low)
-        found = log_bracket(b, math.nextafter(1.0 - left, 1.0), UNSTAKED[0])
-        found += log_bracket(c, above(claimed), UNSTAKED[1]) if claimed > 0 else math.inf
-        if not found >= enough:
-            require(right - left > FINEST, f"the comparison of policy {p} is not proved by its tickets")
-            middle = (left + right) / 2
-            intervals += [(left, middle), (middle, right)]
+    b = tickets.counted(0, tickets.until(0, size), len(NODES) - 1)
+    proved = comparison_proves(head, b, c, value, head.level(p))
+    require(proved, f"the comparison of policy {p} is not proved by its tickets")
     tickets.proved[p] = (value, size)
     return value
+
+
+def comparison_proves(head: Head, b: list[int], c: list[int], value: Fraction, level: float) -> bool:
+    """Return whether returns of the baseline and of a candidate, spread so, prove this value at this level.
+
+    It is proved interval by interval, and an interval that is too long is halved. A claim that is true by less and less
+    would need more and more of them, so their number is limited.
+    """
+    low, high = Fraction(head.low), Fraction(head.high)
+    enough = -math.log(level) * (1 + 2.0**-50)
+    intervals = [(0.0, 1.0)]
+    for _ in range(MOST_INTERVALS):
+        left, right = intervals.pop()
+        # Counted returns of the baseline are too low by up to LOST; rounded up, the claim is the stricter.
+        V_b = min(low + (high - low) * (Fraction(right) + LOST), high)
+        V_c = value * V_b if head.ratio else V_b + value
+        mean = (V_c - low) / (high - low)
+        found = log_bracket(b[::-1], math.nextafter(1.0 - left, 1.0), UNSTAKED[0])
+        found += log_bracket(c, above(mean), UNSTAKED[1]) if mean > 0 else math.inf
+        if not found >= enough:
+            middle = (left + right) / 2
+            intervals += [(left, middle), (middle, right)]
+        if not intervals:
+            return True
+    return False
 
 
 def above(value: Fraction) -> float:
@@ -301,7 +322,6 @@ def check_plan(head: Head, tickets: Tickets, record: dict[str, Any]) -> str:
     shares, claims = [whole(share, GRID) for share in record["shares"]], record["bounds"]
     P = len(tickets.mine)
     require(len(shares) == P and sum(shares) == GRID, "shares that do not add up to the coin")
-    require(not head.may_have_two_bounds or len(claims) != P, TWO_BOUNDS)
     require(len(claims) == P - head.relative, "bounds of other policies")
     if head.relative:
         compared = [check_comparison(head, tickets, p, claim) for p, claim in enumerate(claims, 1)]

@@ -1,8 +1,10 @@
 """Ledgers of guards: true ones are accepted, forged ones are refused; the verifier needs the standard library only."""
 
+import itertools
 import json
 import subprocess
 import sys
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.assurance import guard_verifier
 from surefoot.assurance.records import chained
+from surefoot.base.nodes import EPISODE, FINE, PLACES, spread
 from surefoot.cli.main import app
 from surefoot.guard import comparison, evidence
 from surefoot.numerics import kernels
@@ -294,6 +297,82 @@ def test_a_comparison_that_leaves_out_open_tickets_is_refused(tmp_path):
     assert alone > guard.plan(state).compared["c"] + 0.1
     found = forged(tmp_path / "g.ledger", lambda r: r[-2].update(bounds=[[alone.hex(), 300]])).refusals
     assert "not proved by its tickets" in found[0][1]
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """How often the verifier computed a capital: what a plan costs, whatever the machine."""
+    done, capital = [], guard_verifier.log_capital
+
+    def counted(*arguments):
+        done.append(1)
+        return capital(*arguments)
+
+    monkeypatch.setattr(guard_verifier, "log_capital", counted)
+    return done
+
+
+@pytest.mark.parametrize("name", ["relative", "below"])
+def test_a_claim_near_its_limit_takes_no_longer_than_an_honest_plan(tmp_path, name, work, monkeypatch):
+    """Claims above an honest one, ever nearer to what is just proved: the nearer, the more intervals they need.
+
+    Control: with eight times as many intervals allowed, such claims take them all.
+    """
+    path = tmp_path / "g.ledger"
+    written(path, name)
+
+    def most_work():
+        """What such a claim adds, over claims that halve the distance to the limit 8 times."""
+        proved, refused, most = 0.0, 0.02, 0
+        for _ in range(8):
+            middle = (proved + refused) / 2
+            work.clear()
+            found = forged(path, lambda records, more=middle: add_to_bound(last(records), 0, more)).refusals
+            most = max(most, len(work))
+            proved, refused = (proved, middle) if found else (middle, refused)
+        return most - honest
+
+    assert sf.check_ledger(path).refusals == ()
+    honest = len(work)
+    limited = most_work()
+    assert limited <= 2 * guard_verifier.MOST_INTERVALS
+    monkeypatch.setattr(guard_verifier, "MOST_INTERVALS", 8 * guard_verifier.MOST_INTERVALS)
+    assert most_work() > 4 * limited
+
+
+def rounded_down(n, outcomes):
+    """n returns, spread over the nodes: `outcomes` are returns, in parts of the range, and how often they come."""
+    weights = np.zeros(PLACES, dtype=np.int64)
+    for x, chance in outcomes.items():
+        place, above = spread(int(x * FINE), 0, FINE)
+        weights[place] += int(n * chance) * (EPISODE - above)
+        weights[place + 1] += int(n * chance) * above
+    return weights
+
+
+@pytest.mark.parametrize("low", [0.0, 5.0])
+@pytest.mark.parametrize("ratio", [True, False])
+def test_honest_comparisons_need_at_most_half_of_the_intervals(low, ratio, work):
+    """From no return to 10^12, and at tiny levels: what a guard proves, its verifier can prove."""
+    bound = {"max_loss": (0.2).hex() if ratio else None, "below": None if ratio else (0.2).hex()}
+    head = {"kind": "guard", "format": 2, "software": "s", "baseline": "", "floor": None, **bound, "stages": []}
+    head |= {"low": low.hex(), "high": (low + 1.0).hex(), "delta": (0.05).hex(), "logged": [], "missing": 0}
+    checked = guard_verifier.Head(head)
+    baseline, equal = {0.0: 0.3, 1.0: 0.7}, {0.25: 0.1, 0.5: 0.2, 0.875: 0.7}
+    candidates = ({0.0: 0.2, 1.0: 0.8}, {0.0: 0.98, 1.0: 0.02}, {0.875: 1.0}, equal)
+    most = 0
+    for level, n_b, n_c, one in itertools.product(
+        (0.05, 1e-9), (0, 50, 10**6, 10**12), (50, 10**6, 10**12), candidates
+    ):
+        b, c = rounded_down(n_b, baseline), rounded_down(n_c, one)
+        zero = low if ratio else 0.0
+        found = comparison.compared(b, c, level, zero, ratio)
+        value = Fraction(found) if ratio else Fraction(found) - 1
+        work.clear()
+        nodes = (weights[: len(guard_verifier.NODES)].tolist() for weights in (b, c))
+        assert guard_verifier.comparison_proves(checked, *nodes, value - Fraction(1, 2**50), level)
+        most = max(most, len(work))
+    assert guard_verifier.MOST_INTERVALS / 8 < most / 2 < guard_verifier.MOST_INTERVALS / 2
 
 
 def test_any_change_of_a_byte_is_found(tmp_path):
