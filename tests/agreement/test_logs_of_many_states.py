@@ -53,11 +53,11 @@ def files(tmp_path_factory):
     behaviour = 0.5 * sf.boltzmann(sf.solve(world).Q, eta=5.0) + 0.5 * sf.uniform(4, 16, 4)
     whole, ends = folder / "whole.parquet", folder / "ends.parquet"
     sf.sample_log(world, behaviour, 500, whole, seed=3)
-    duckdb.sql(
-        f"COPY (SELECT episode, step, state, action, reward, next_state, step = last AND last < 3 AS terminated FROM (SELECT *, "
-        f"min(CASE WHEN hash(10 * episode + step) % 8 = 0 THEN step ELSE 3 END) OVER (PARTITION BY episode) AS last "
-        f"FROM '{whole}') WHERE step <= last ORDER BY episode, step) TO '{ends}'"
-    )
+    seldom = "CASE WHEN hash(10 * episode + step) % 8 = 0 THEN step ELSE 3 END"
+    steps = f"SELECT *, min({seldom}) OVER (PARTITION BY episode) AS last FROM '{whole}'"
+    columns = "episode, step, state, action, reward, next_state, step = last AND last < 3 AS terminated"
+    rows = f"SELECT {columns} FROM ({steps}) WHERE step <= last ORDER BY episode, step"
+    duckdb.sql(f"COPY ({rows}) TO '{ends}'")
     return {"whole": whole, "ends": ends}
 
 

@@ -35,6 +35,7 @@ from surefoot.base.files import as_path, require_place
 from surefoot.errors import InvalidFile, InvalidSetting
 from surefoot.task.counts import Counts
 from surefoot.task.listed import allowed
+from surefoot.task.steps import added_steps
 from surefoot.task.transitions import more_than, none_yet, same_counts
 
 NUMBER = 24  # bytes of a float in a record, at most
@@ -214,6 +215,11 @@ def require_floor_agent(agent: object) -> SpliceAgent:
                 f"{verifier.LONGEST // NUMBER:,}. Say which next states are possible (support=...), so that only their "
                 "rewards are written, or leave the ledger out."
             )
+    if problem.start is None and added_steps(problem):
+        raise InvalidSetting(
+            "The start of this problem is unknown, but by its units a common start was added, whose step pays nothing. "
+            "A ledger of it could not be checked: leave start=True out of forget, or leave the ledger out."
+        )
     missing = float(np.abs(agent.pi_b.sum(axis=-1) - 1.0).max())
     if missing > ROWS:
         raise InvalidSetting(

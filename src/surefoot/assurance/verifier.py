@@ -26,7 +26,7 @@ from collections.abc import Callable, Generator, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -149,7 +149,8 @@ class Head:
         self.check_tables()
         self.first_states = self.check_start()
         self.check_spending()
-        self.zero = self.check_units_and_floor()
+        self.common_start = self.check_units()
+        self.zero = self.check_floor()
         self.check_certificate()
         self.range = self.check_range_of_returns()
 
@@ -197,7 +198,7 @@ class Head:
         return [given[row % len(given)] for row in range(self.rows)]
 
     def check_tables(self) -> None:
-        """Unknown rewards are marked by 0 or 1; known ones are in [0, 1], in one row for all steps or H."""
+        """Unknown rewards are marked by 0 or 1; known ones are in [0, 1], in one row or H, and said once."""
         given, after = self.given, self.given.rewards_by_next or []
         for row in (*self.support, *self.unknown, *given.rewards, *after):
             require(len(row) == self.pairs, "support, unknown_rewards, rewards: not one entry for each pair")
@@ -208,11 +209,15 @@ class Head:
         require([len(x) for row in after for x in row] == [len(y) for y in states], "rewards_by_next: other sizes")
         for entry in (*given.rewards, *(entry for row in after for entry in row)):
             require(min(entry) >= 0 and max(entry) <= 1, "rewards: not in 0..1")
+        for h in range(self.H):
+            rewards, unknown = given.rewards[h % len(given.rewards)], self.unknown[h % self.rows]
+            require(not any(rewards if after else compress(rewards, unknown)), "rewards: not 0 where others are paid")
+            require(not (after and any(unknown)), "rewards_by_next: some are unknown")
 
-    def most_paid(self, row: int, pair: int, after: Iterable[int]) -> int:
-        """Return the most that a visit of this pair pays that leads to one of these states, in units of 2^-20."""
+    def paid(self, row: int, pair: int, after: Iterable[int]) -> list[int]:
+        """Return what a visit of this pair may pay that leads to one of these states, in units of 2^-20."""
         steps = range(row, self.H, self.rows)  # those that this row of counts is about
-        return max([math.floor(2**20 * self.reward(h, pair, s_next)) for h in steps for s_next in after])
+        return [math.floor(2**20 * self.reward(h, pair, s_next)) for h in steps for s_next in after]
 
     def reward(self, h: int, pair: int, s_next: int) -> float:
         """Return the known reward of a transition; 0 where it is unknown."""
@@ -272,12 +277,28 @@ class Head:
         other = given.rewards_by_next or any(map(any, self.unknown)) or given.logged or len(self.first_states) > 1
         require(given.bounds.family == "Bernstein" and not other, "bounds: not proved for this problem")
 
-    def check_units_and_floor(self) -> Fraction:
+    def check_units(self) -> int | None:
+        """All H steps pay low to high, or all but that of a common start. As low is 0, 0 steps may be said, too.
+
+        Return the common start: the only first state, which pays nothing, and to which nothing leads (`Evidence.add`).
+        """
+        units, first = self.given.units, self.first_states
+        require(units.low < units.high, "units: low is not below high")
+        if units.steps == self.H or (units.steps == 0 and units.low == 0):
+            return None
+        added = 0 < units.steps == self.H - 1 and self.given.start and len(first) == 1
+        require(added, "units: other steps pay than all, or all but that of a common start")
+        for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
+            paid = [self.reward(0, pair, s_next) for s_next in self.support[0][pair]]
+            require(not any(paid), "units: a common start that pays")
+        return first[0]
+
+    def check_floor(self) -> Fraction:
         """A value v is (high - low)(v + zero) to the user; with a share of the baseline zero >= 0. Return zero."""
         given, units, relative = self.given, self.given.units, self.given.relative
-        scale = Fraction(units.high) - Fraction(units.low)
-        require(scale > 0 and units.steps in (0, self.H - 1, self.H), "units: not as expected")
         require((given.floor is None) == bool(relative), "floor: neither a number nor relative, or both")
+        require(relative or 0 <= given.floor <= self.H, "floor: no value of an episode")
+        scale = Fraction(units.high) - Fraction(units.low)
         zero: Fraction = units.steps * Fraction(units.low) / scale
         self.below = Fraction(getattr(relative, "below", 0))
         if self.below:
@@ -291,13 +312,23 @@ class Head:
             floor = f"{float(scale * (zero + Fraction(given.floor))):.6g}"
         risk = given.delta + (given.certificate.delta if given.certificate else 0)
         agent = f"{given.learner}, {given.bounds.family}"
-        self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}"
+        self.promise = f"Claimed by {agent}: {floor} or more in expectation, at delta = {risk:g}\n" + self.declared()
         return zero
+
+    def declared(self) -> str:
+        """Return what nobody can check here: the promise is about processes of which this is true."""
+        given, units = self.given, self.given.units
+        said = f"Declared: rewards of {units.low:g} to {units.high:g} in each of {units.steps or self.H} steps"
+        said += "" if self.common_start is None else " after a common start"
+        said += "; the same dynamics at every step" if given.pooled else ""
+        said += "; no next states but those listed" if given.support else ""
+        return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:
         """An earlier certificate has a mark and a delta of its own; it and the user's word are for absolute floors."""
         given, earlier = self.given, self.given.certificate
         good = not earlier or (earlier.mark and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H)
+        good = good and (given.vouched is None or 0 <= given.vouched <= self.H)
         require(good and not (given.relative and (earlier or given.vouched is not None)), "certificate or vouched")
 
     def check_range_of_returns(self) -> tuple[Fraction, Fraction, Fraction]:
@@ -362,7 +393,7 @@ class Evidence:
 
     def add(self, plan: Any, was_baseline: bool) -> None:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
-        head, earned = self.head, 0  # earned: the most that new visits paid, in units of 2^-20
+        head, least, most = self.head, 0, 0  # what new visits paid, in units of 2^-20
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
         require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
@@ -373,9 +404,11 @@ class Evidence:
         last = Counter[tuple[int, int]]()  # how often pairs were played of which no next state is counted
         for row, pair, s_next, more in plan.visits:
             require(s_next in head.support[row][pair] and more, "visits: an impossible transition, or none")
+            require(s_next != head.common_start, "visits: back to the common start")
             self.visits[row, pair][s_next] += more
             self.balls.pop((row, pair), None)
-            earned += more * head.most_paid(row, pair, [s_next])
+            paid = head.paid(row, pair, [s_next])
+            least, most = least + more * min(paid), most + more * max(paid)
             last[row, pair] -= more
         for row, pair, more in plan.played:
             require(more, "played: nothing")
@@ -383,12 +416,15 @@ class Evidence:
             last[row, pair] += more
         for (row, pair), more in last.items():
             require(more >= 0 if shared else more == 0, "played: not as often as next states were counted")
-            earned += more * head.most_paid(row, pair, head.support[row][pair]) if more else 0
+            paid = head.paid(row, pair, head.support[row][pair]) if more else [0]
+            least, most = least + more * min(paid), most + more * max(paid)
         for row, pair, more in plan.rewards:
             self.sums[row, pair] += more
-            earned += more if head.unknown[row][pair] else 0  # what is known was added with the visits
+            learnt = more if head.unknown[row][pair] else 0  # what is known was added with the visits
+            least, most = least + learnt, most + learnt
             n = self.played[row, pair]
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
+            require(pair // head.A != head.common_start, "rewards: of the common start")
         for row, pair, more in getattr(plan, "between", []):
             self.between[row, pair] += more
             n, x = 2**20 * self.played[row, pair], self.sums[row, pair]
@@ -402,9 +438,10 @@ class Evidence:
         require(visits == new * (head.H - shared), "episodes: not of as many next states")
         if self.plans > 0:
             self.check_flow(plan, new)
-            self.check_played(plan, new, earned, was_baseline)
-        else:  # only a warm ledger begins with counts, which are of other episodes
-            require(head.given.warm or not (plan.visits or plan.starts), "visits or starts: before the first plan")
+            self.check_played(plan, new, (least, most), was_baseline)
+        else:  # a warm ledger, and no other, begins with counts, which are of other episodes
+            begun = bool(plan.visits or plan.starts or plan.episodes)
+            require(begun == head.given.warm, "warm: visits or starts before the first plan, or none")
         self.check_returns(plan)
         self.plans += 1
 
@@ -425,12 +462,16 @@ class Evidence:
         whole = episodes == sum([more for _, more in plan.starts])
         require(even and whole, "visits or starts: they do not flow from step to step")
 
-    def check_played(self, plan: Any, episodes: int, earned: int, was_baseline: bool) -> None:
-        """New returns are of the episodes that the baseline played (EpsMix: some), and no more than was earned."""
-        (n, x), (n_now, x_now) = self.returns, plan.baseline_returns
-        least, most = episodes * was_baseline, episodes * (was_baseline or self.head.is_EpsMix)
-        good = least <= n_now - n <= most and x_now - x <= earned
-        require(good, "baseline_returns: of other episodes, or more than was earned")
+    def check_played(self, plan: Any, episodes: int, earned: tuple[int, int], was_baseline: bool) -> None:
+        """New returns are of the episodes that the baseline played (EpsMix: some), and what was earned by them.
+
+        Of what all episodes earned, `earned` at least and at most, others took at most H in each.
+        """
+        n, x = (now - then for now, then in zip(plan.baseline_returns, self.returns, strict=True))
+        played = episodes * was_baseline <= n <= episodes * (was_baseline or self.head.is_EpsMix)
+        by_others = (episodes - n) * self.head.H * 2**20
+        require(played, "baseline_returns: of other episodes")
+        require(earned[0] - by_others <= x <= earned[1], "baseline_returns: other sums than were earned")
 
     def check_returns(self, plan: Any) -> None:
         """New returns lie in their range, and are spread over the nodes as their sum says: each may lose up to LOST.
@@ -877,6 +918,7 @@ class Book:
         self.head = Head(first)
         self.evidence = Evidence(self.head)
         self.was_baseline, self.was_frozen = True, False
+        self.played: list[Any] = []  # what the plan before plays; EpsMix: two policies, by its coin
         self.off_baseline, self.frozen_after = 0, None
 
     def judge(self, plan: Any) -> str:
@@ -886,6 +928,7 @@ class Book:
             require(good, "plans or episodes: other plans than were read, or fewer episodes than were counted")
             return "closed"
         self.evidence.add(plan, self.was_baseline)
+        self.check_actions(plan)
         plan.is_baseline = plan.h == self.head.H and plan.rho == 0
         explorer = self.head.policy(plan.explorer)
         self.check_policy(plan, explorer)
@@ -895,6 +938,15 @@ class Book:
         self.frozen_after = plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
         return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
 
+    def check_actions(self, plan: Any) -> None:
+        """New visits are of actions that the plan before plays there: of others the probability is 0."""
+        head = self.head
+        for row, pair, *_ in plan.visits if plan.number > 0 else []:
+            s, a = divmod(pair, head.A)
+            steps = range(row, head.H, head.rows)
+            chances = [policy[h][s][a] for policy in self.played for h in steps]
+            require(any(chances), "visits: of an action that the plan before never plays")
+
     def check_policy(self, plan: Any, explorer: Any) -> None:
         """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the explorer, then explorer.
 
@@ -902,6 +954,8 @@ class Book:
         """
         require(0 <= plan.rho <= 1 and (plan.policy is None) == self.head.is_EpsMix, "rho or policy: not as expected")
         policy = [] if self.head.is_EpsMix else self.head.policy(plan.policy)
+        by_coin = [self.head.baseline] * (plan.rho < 1) + [explorer] * (plan.rho > 0)
+        self.played = by_coin if self.head.is_EpsMix else [policy]
         for h, (played, safe, bold) in enumerate(zip(policy, self.head.baseline, explorer, strict=False)):
             rho = Fraction(plan.rho) if h == plan.h - 1 else Fraction(h >= plan.h)
             if rho in (0, 1) and played == (bold if rho else safe):
@@ -927,7 +981,8 @@ class Book:
         source = "baseline" if baseline else "mixture" if plan.h > 0 else "optimistic"
         require(plan.source == source, "source: not what h and rho say")
         require(plan.safety in ("certified", "trusted", "NOT CERTIFIED"), "safety: unknown")
-        require(plan.safety == "NOT CERTIFIED" or given.bounds.scale == 1, "safety: NOT CERTIFIED was expected")
+        scaled = given.bounds.scale != 1
+        require((plan.safety == "NOT CERTIFIED") == scaled, "safety: scaled bounds, and no others, are NOT CERTIFIED")
         require(not (plan.frozen and plan.safety == "certified"), "safety: of a frozen agent nothing is certified")
 
     def check_claims(self, plan: Any, explorer: Any) -> str:
@@ -1062,7 +1117,7 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Return the verdict in four lines, and one more for each of two things that nobody should overlook."""
+    """Return the verdict in five lines, and one more for each of two things that nobody should overlook."""
     counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
