@@ -941,7 +941,7 @@ class Book:
     def check_actions(self, plan: Any) -> None:
         """New visits are of actions that the plan before plays there: of others the probability is 0."""
         head = self.head
-        for row, pair, *_ in plan.visits if plan.number > 0 else []:
+        for row, pair, _ in plan.played if plan.number > 0 else []:
             s, a = divmod(pair, head.A)
             steps = range(row, head.H, head.rows)
             chances = [policy[h][s][a] for policy in self.played for h in steps]

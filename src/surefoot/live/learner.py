@@ -18,7 +18,7 @@ from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
 from surefoot.base.ranges import SLACK
-from surefoot.base.validation import as_number, require_integer
+from surefoot.base.validation import as_number, require_integer, told
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
 from surefoot.live.early_ends import paid_after_end
@@ -102,6 +102,8 @@ class Learner:
         self._ends_only = given is not None and not problem.never_left(given)  # may be left, for all that is known
         self.ledger = ledger
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
+        if premises is not None and not isinstance(premises, Premises):
+            raise InvalidSetting(f"premises is {told(premises)}, expected those of a learner, or None.")
         self.premises = Premises.of(self._agent) if premises is None else premises
         if self.alarm is None:
             require_no_alarm(self.counts)
@@ -233,7 +235,7 @@ class Learner:
         if self.plan is not None and self.plan.frozen:
             return self.plan
         then = (self.counts if self.counts.planned is None else self.counts.planned).copy()
-        then.alarm = ""  # as it was before
+        then.alarm, then.steps = "", None  # as it was before; its steps are known not to be alike, or were compared
         return frozen(self._plan_from(then, np.random.default_rng(0)), self._agent, self.counts.alarm)
 
     def _mark_alarm(self) -> None:

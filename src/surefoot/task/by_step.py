@@ -11,7 +11,7 @@ from surefoot.base.count_lists import Entries
 from surefoot.errors import InvalidFile
 
 MOST_NUMBERS = 10**6  # H * S * A * S: above, steps are not compared
-IN_A_FILE = ("steps_next", "steps_visits", "steps_paid")
+IN_A_FILE = ("steps_next", "steps_visits", "steps_paid", "steps_looked_at")
 
 
 def _are_compared(H: int, S: int, A: int) -> bool:
@@ -111,7 +111,8 @@ class StepCounts:
         """What is written to a file: keys in order and how often, visits, and sums of rewards."""
         held = np.array(sorted(self.n_next.items()), dtype=np.int64).reshape(-1, 2)
         paid = {} if self.x_paid is None else {"steps_paid": self.x_paid}
-        return {"steps_next": held, "steps_visits": self.n_visits, **paid}
+        looked_at = np.asarray(self.looked_at, dtype=np.int64)
+        return {"steps_next": held, "steps_visits": self.n_visits, "steps_looked_at": looked_at, **paid}
 
     @classmethod
     def from_arrays(cls, path: str | Path, arrays: Mapping[str, AnyArray], shape: tuple[int, int, int]) -> Self | None:
@@ -119,10 +120,13 @@ class StepCounts:
         if "steps_next" not in arrays:
             return None
         H, S, A = shape
-        held, visits, paid = (arrays.get(name) for name in IN_A_FILE)
+        held, visits, paid, looked_at = (arrays.get(name) for name in IN_A_FILE)
         tables = [visits] if paid is None else [visits, paid]
         sound = (
             held is not None
+            and looked_at is not None
+            and looked_at.shape == ()
+            and looked_at.dtype == np.int64
             and held.dtype == np.int64
             and held.ndim == 2
             and held.shape[1] == 2
@@ -131,8 +135,9 @@ class StepCounts:
             and all(table is not None and table.shape == (H, S * A) and table.dtype == np.int64 for table in tables)
             and all(table is not None and bool((table >= 0).all()) for table in tables)
         )
-        if sound and held is not None and visits is not None:
+        if sound and held is not None and visits is not None and looked_at is not None:
             counts = cls(S, dict(held.tolist()), visits.copy(), None if paid is None else paid.copy())
+            counts.looked_at = int(looked_at)
             if np.array_equal(counts.table.sum(axis=2), visits[:-1]):
                 return counts
         raise InvalidFile(f"{path}: its counts by step are not as they were written. Restore a copy.")

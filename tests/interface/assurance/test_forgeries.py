@@ -165,6 +165,7 @@ def another_action(records):
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
     moved = [[h, pair + 1 - 2 * (pair % A) if h == last else pair, s, n] for h, pair, s, n in plan["visits"]]
     plan["visits"] = sorted(moved)
+    plan["played"] = sorted([h, pair + 1 - 2 * (pair % A) if h == last else pair, n] for h, pair, n in plan["played"])
 
 
 def worst_returns(records):
@@ -346,7 +347,8 @@ FORGED = [
     ("plan.episodes", "one more", "step", add(LAST, "episodes", 1), "episodes"),
     ("plan.visits", "an action that was not played", "step", another_action, "never plays"),
     ("plan.visits", "an action that neither side of the coin plays", "eps", another_action, "never plays"),
-    ("plan.visits", "at another step", "step", visits_of_another_step, "flow|ascending"),
+    ("plan.visits", "at another step", "step", visits_of_another_step, "flow|ascending|as often"),
+    ("plan.played", "one more", "step", add(LAST, "played", 0, 2, 1), "not as often"),
     ("plan.rewards", "more than 1 each", "step unknown", add(LAST, "rewards", 0, 2, 2**50), "more than 1"),
     ("plan.rewards", "none", "step unknown", in_all_plans("rewards", []), "not proved|between|earned"),
     ("plan.between", "more than x (1 - x)", "step unknown bets", add(LAST, "between", 0, 2, 2**50), "add up to"),

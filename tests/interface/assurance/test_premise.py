@@ -364,7 +364,8 @@ scale = 0.5
 
 def test_the_report_of_a_study_has_it(tmp_path):
     (tmp_path / "grades.toml").write_text(STUDY)
-    printed = promises_in(surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1))
+    surefoot("run", tmp_path / "grades.toml", "--out", tmp_path / "out", "--jobs", 1)
+    printed = promises_in(surefoot("results", tmp_path / "out"))
     written = promises_in((tmp_path / "out" / "report.html").read_text())
     for promises in (printed, written):
         assert {BESIDE_TRUTH.match(words)[2] for words in promises} == set(BESIDE.values())

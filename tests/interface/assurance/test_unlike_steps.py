@@ -262,3 +262,25 @@ def test_first_visits_that_are_taken_off_are_not_compared(tmp_path):
     log = sf.count_log(log_of(0.0, tmp_path / "log.csv"), reward_range=(0, 1))
     assert log.counts.pool().steps is None
     assert log.with_all_states().counts.pool().steps.total == 300 * H  # as they were seen
+
+
+def stays_then_moves(*steps_in_state_0):
+    """A log of 3,000 episodes of 10 steps: state 0 for so many steps, then state 1, which stays and pays 1."""
+    problem = sf.Problem(np.array([[0.0], [1.0]]), H=10, stationary=True)
+    episodes = [sf.Episode([0] * n + [1] * (11 - n), [0] * 10) for n in steps_in_state_0]
+    counts = sf.Counts.from_log(problem, episodes * (3000 // len(episodes)), pooled=True)
+    return counts, sf.EpsMix(problem, np.ones((10, 2, 1)), 2.5, pooled=True)
+
+
+def test_no_plan_is_made_from_steps_that_are_not_alike():
+    """Two steps of ten pay in every episode; pooled, 3.86 was certified. Counts of nothing change nothing."""
+    counts, agent = stays_then_moves(8)
+    empty = sf.Counts.zeros(agent.problem, pooled=True)
+    for given in (counts, counts.merge(empty), empty.merge(counts)):
+        with pytest.raises(sf.PremiseContradicted, match="21,000 of 21,000 visits at steps 1 to 7"):
+            agent.plan(given)
+    control = counts.copy()
+    control.steps = None  # nobody kept what was seen at each step
+    plan = agent.plan(control)
+    assert plan.certified and plan.lower > 3.8
+    assert "not checked" in plan.explain()

@@ -196,3 +196,21 @@ def test_a_replay_goes_on_from_a_saved_state(tmp_path):
     assert other.exit_code != 0 and "another guard" in str(other.exception or other.output)
     both = told("replay", str(file), *RANGE, "--below", "0.1", *saved, "--logged", past(tmp_path / "past.csv"))
     assert both.exit_code != 0 and "not both" in str(both.exception or both.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("return, policy\n0,baseline\n1,new\n", (), "called ' policy', with spaces around its name"),
+        ("return,policy\n0,baseline \n1,baseline\n", ("--policy", "baseline"), "row 1: the policy is 'baseline '"),
+    ],
+)
+def test_no_return_is_lost_by_a_space(tmp_path, text, options, words):
+    """The column was not found, or half of the returns were another policy's: a mean of 0.9 where 0.2 is true."""
+    path = tmp_path / "past.csv"
+    path.write_text(text)
+    found = told("plan", str(path), *RANGE, "--floor", "0.1", *options)
+    assert found.exit_code != 0
+    assert words in " ".join((found.output + str(found.exception)).split())
+    path.write_text(text.replace(", ", ",").replace("baseline ", "baseline"))
+    assert "spaces" not in told("plan", str(path), *RANGE, "--floor", "0.1", *options).output  # the control

@@ -520,7 +520,7 @@ class TestNewcomers:
             with pytest.raises(sf.InvalidLog, match=words):
                 sf.count_log(path)
         path.write_text("episode,when,state,action,pay,next_state\n1,0,a,x,1.0,a\n")
-        with pytest.raises(sf.InvalidLog, match="no column 'step' and 'reward'"):
+        with pytest.raises(sf.InvalidLog, match="no column 'step', 'reward'"):
             sf.count_log(path)
         (tmp_path / "folder").mkdir()
         path.rename(tmp_path / "folder" / "log.csv")

@@ -181,10 +181,11 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, ending):
     assert {a for (a,) in duckdb.sql(f"SELECT action FROM '{path}'").fetchall()} == {"discount"}  # the control
 
 
-def test_columns_that_are_missing_are_named_and_spaces_of_names_are_shown(tmp_path):
+def test_columns_that_are_missing_are_named_and_spaces_around_names_refused(tmp_path):
     path = written(tmp_path / "log.csv", HEAD.replace(",", ", "), "a,0,s,go,1,s")
-    words = r"has no column 'step', 'state', .*Found: episode, ' step', ' state', .*columns=\{'step': \.\.\.\}"
-    refusal(path, words)
+    refusal(path, r"has a column that is called ' step', with spaces around its name. Expected none")
+    path = written(tmp_path / "log.csv", HEAD.replace("step", "when").replace("reward", "pay"), "a,0,s,go,1,s")
+    refusal(path, r"has no column 'step', 'reward'\. Found: episode, when, .*columns=\{'step': \.\.\.\}")
     assert " step" in next(csv.reader([HEAD.replace(",", ", ")]))  # the control: such a name has its space
 
 
@@ -357,3 +358,11 @@ def test_a_guard_reads_every_format_alike(tmp_path, ending):
     ]
     assert [cells["return"] and float(cells["return"]) for cells in found] == [1.0, 0.25, None]
     assert json.loads(replayed(path).output)["open"] == 1
+
+
+def test_a_column_that_was_named_must_be_there(tmp_path):
+    """A misspelt name of an optional column was ignored: a log that goes on after its ends was then accepted."""
+    path = written(tmp_path / "log.csv", HEAD, "a,0,s,go,1,s")
+    with pytest.raises(sf.InvalidLog, match="no column 'dnoe' \\(terminated\\)"):
+        sf.count_log(path, columns={"terminated": "dnoe"})
+    assert sf.count_log(path).episodes == 1  # the control: left out, it need not be there
