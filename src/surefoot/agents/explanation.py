@@ -377,6 +377,8 @@ def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
     if _declared_rewards(problem):
         by_next = ", by next state," if problem.pays_by_next else ""
         lines.append(f"  the known rewards of each state and action{by_next} are as declared{_unlike_table(counts)}")
+    if problem.pays_by_next and problem.absorbing_state is not None:
+        lines.append("  an end at the last step, where rewards depend on the next state, is the process's own")
     return lines
 
 
