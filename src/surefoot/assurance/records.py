@@ -161,8 +161,9 @@ def plan_record(plan: Plan, grounds: SpliceGrounds, before: Counts, number: int,
     rows, S, A = counts.shape
     place, state, grown = more_than(counts.transitions, before.transitions)
     visits = np.stack([place // (S * A), place % (S * A), state, grown], axis=-1).tolist()
+    unknown = agent.problem.unknown.reshape(-1, S * A)  # counts hold the sums of known rewards, too
     sums, between = (
-        np.zeros((rows, S * A), dtype=np.int64) if now is None or then is None else (now - then).reshape(rows, S * A)
+        np.where(unknown, 0 if now is None or then is None else (now - then).reshape(rows, S * A), 0)
         for now, then in ((counts.x_sa, before.x_sa), (counts.z_sa, before.z_sa))
     )
     later = {"returns": changes(counts.return_weights - before.return_weights)} if form > 1 else {}

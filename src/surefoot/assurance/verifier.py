@@ -393,7 +393,7 @@ class Evidence:
 
     def add(self, plan: Any, was_baseline: bool) -> None:
         """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
-        head, least, most = self.head, 0, 0  # what new visits paid, in units of 2^-20
+        head, least, most = self.head, 0, 0  # what new visits paid, at least and at most, in units of 2^-20
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
         require(fits_format(plan, "plan", head.given.format), "returns or between: a record of another format")
@@ -419,9 +419,9 @@ class Evidence:
             paid = head.paid(row, pair, head.support[row][pair]) if more else [0]
             least, most = least + more * min(paid), most + more * max(paid)
         for row, pair, more in plan.rewards:
+            require(head.unknown[row][pair], "rewards: of what is known")
             self.sums[row, pair] += more
-            learnt = more if head.unknown[row][pair] else 0  # what is known was added with the visits
-            least, most = least + learnt, most + learnt
+            least, most = least + more, most + more
             n = self.played[row, pair]
             require(self.sums[row, pair] * UNIT <= n, "rewards: more than 1 for each visit")
             require(pair // head.A != head.common_start, "rewards: of the common start")
@@ -440,8 +440,8 @@ class Evidence:
             self.check_flow(plan, new)
             self.check_played(plan, new, (least, most), was_baseline)
         else:  # a warm ledger, and no other, begins with counts, which are of other episodes
-            begun = bool(plan.visits or plan.starts or plan.episodes)
-            require(begun == head.given.warm, "warm: visits or starts before the first plan, or none")
+            begun = bool(plan.episodes or plan.starts)
+            require(begun == head.given.warm, "warm: episodes or starts before the first plan, or none")
         self.check_returns(plan)
         self.plans += 1
 
@@ -939,13 +939,13 @@ class Book:
         return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)
 
     def check_actions(self, plan: Any) -> None:
-        """New visits are of actions that the plan before plays there: of others the probability is 0."""
+        """What was played since the plan before is what that one plays: of other actions the probability is 0."""
         head = self.head
         for row, pair, _ in plan.played if plan.number > 0 else []:
             s, a = divmod(pair, head.A)
             steps = range(row, head.H, head.rows)
             chances = [policy[h][s][a] for policy in self.played for h in steps]
-            require(any(chances), "visits: of an action that the plan before never plays")
+            require(any(chances), "played: an action that the plan before never plays")
 
     def check_policy(self, plan: Any, explorer: Any) -> None:
         """The policy is the mixture to within 1e-15 in every entry: baseline, then rho of the explorer, then explorer.

@@ -163,9 +163,24 @@ def another_action(records):
     A, last = records[0]["A"], records[0]["H"] - 1
     optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
     plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
-    moved = [[h, pair + 1 - 2 * (pair % A) if h == last else pair, s, n] for h, pair, s, n in plan["visits"]]
-    plan["visits"] = sorted(moved)
-    plan["played"] = sorted([h, pair + 1 - 2 * (pair % A) if h == last else pair, n] for h, pair, n in plan["played"])
+    for field in ("visits", "played"):
+        moved = [[h, pair + 1 - 2 * (pair % A) if h == last else pair, *rest] for h, pair, *rest in plan[field]]
+        plan[field] = sorted(moved)
+
+
+def another_last_action(records):
+    """Once, at the last step, whose next state is not counted: an action that is not played at any step."""
+    A = records[0]["A"]
+    optimistic = AGENTS.first_plan(records, source="optimistic", h=0)
+    plan = next(record for record in records[optimistic + 1 : -1] if record["visits"])
+    before = records[records.index(plan) - 1]
+    chosen = {s * A + a for step in before["explorer"] for s, a in enumerate(step)}
+    followed = [(pair, sum(n for _, other, _, n in plan["visits"] if other == pair)) for pair in chosen]
+    played = {pair: n for _, pair, n in plan["played"]}
+    at = next(p for p, n in followed if played.get(p, 0) > n and p + 1 - 2 * (p % A) not in chosen)
+    played[at] -= 1
+    played[at + 1 - 2 * (at % A)] = 1
+    plan["played"] = [[0, pair, n] for pair, n in sorted(played.items()) if n]
 
 
 def worst_returns(records):
@@ -347,8 +362,11 @@ FORGED = [
     ("plan.episodes", "one more", "step", add(LAST, "episodes", 1), "episodes"),
     ("plan.visits", "an action that was not played", "step", another_action, "never plays"),
     ("plan.visits", "an action that neither side of the coin plays", "eps", another_action, "never plays"),
-    ("plan.visits", "at another step", "step", visits_of_another_step, "flow|ascending|as often"),
-    ("plan.played", "one more", "step", add(LAST, "played", 0, 2, 1), "not as often"),
+    ("plan.visits", "at another step", "step", visits_of_another_step, "not as often as next states"),
+    ("plan.played", "an action that was not played", "step pooled", another_last_action, "never plays"),
+    ("plan.played", "once more", "step pooled", add(LAST, "played", 0, 2, 1), "not of H visits"),
+    ("plan.played", "never", "step pooled", in_all_plans("played", []), "not as often as next states"),
+    ("plan.rewards", "of what is known", "step", put(LAST, "rewards", [[0, 0, 5]]), "of what is known"),
     ("plan.rewards", "more than 1 each", "step unknown", add(LAST, "rewards", 0, 2, 2**50), "more than 1"),
     ("plan.rewards", "none", "step unknown", in_all_plans("rewards", []), "not proved|between|earned"),
     ("plan.between", "more than x (1 - x)", "step unknown bets", add(LAST, "between", 0, 2, 2**50), "add up to"),

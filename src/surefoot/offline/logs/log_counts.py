@@ -132,7 +132,7 @@ class LogCounts(LogTables):
                 f"rewards is {rewards!r}, but the same transition paid differently at the same step: rewards are "
                 "random. Leave `rewards` out, and they are unknown, or give a table of their means."
             )
-        if self.last_ends and self.H > 1:
+        if stationary and self.last_ends:
             raise InvalidLog(
                 f"rewards is {rewards!r}, but {self.last_ends:,} episodes terminated at the last step: what they were "
                 "paid there may be for where they came, or for the end. Leave `rewards` out, and they are unknown; "
