@@ -336,4 +336,8 @@ def test_pooled_bounds_fail_where_steps_differ(counts_of):
     counts = counts_of(world, only, 10**8, seed=0)
     assert sf.StepMix.paper(world.problem, only, 0.0).plan(counts).lower == 0.0
     claims = sf.Problem(r, stationary=True)
-    assert sf.StepMix.paper(claims, only, 0.0, pooled=True).plan(counts.pool()).lower > 0.1
+    agent, pooled = sf.StepMix.paper(claims, only, 0.0, pooled=True), counts.pool()
+    with pytest.raises(sf.PremiseContradicted, match="visits at step 1, and in 0 of"):
+        agent.plan(pooled)
+    pooled.steps = None  # nobody kept what was seen at each step
+    assert agent.plan(pooled).lower > 0.1
