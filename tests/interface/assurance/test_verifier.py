@@ -1058,8 +1058,11 @@ def first_returns_beyond_the_range_that_are_not_spread(records):
 def a_warm_ledger_that_does_not_flow(records):
     """Of later episodes, one visit more at the last step, and one fewer at the first."""
     last = next(record for record in records[2:-1] if len(record["visits"]) > 6)
-    next(entry for entry in last["visits"] if entry[0] == 0 and entry[3] > 1)[3] -= 1
-    last["visits"][-1][3] += 1
+    fewer = next(entry for entry in last["visits"] if entry[0] == 0 and entry[3] > 1)
+    more = last["visits"][-1]
+    for entry, change in ((fewer, -1), (more, 1)):
+        next(played for played in last["played"] if played[:2] == entry[:2])[2] += change
+        entry[3] += change
     del records[records.index(last) + 1 : -1]
     records[-1]["plans"] = len(records) - 2
 
