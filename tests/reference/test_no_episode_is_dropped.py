@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.live import marks
 from surefoot.task.tables import CountTables
 
 P, H, FLOOR, EPISODES = 0.51, 3, 2.0, 3000
@@ -128,28 +129,108 @@ def test_without_a_mark_a_false_value_is_certified(drop, monkeypatch):
     assert plan.lower > 2.5 > TRUE
 
 
+# What says nothing of the reward: it may be said afterwards. Of the others it may not be another one.
+SAY_NOTHING = ("an end too early", "no reward", "an array", "a state that was not observed")
+
+
 @pytest.mark.parametrize("way", REFUSED)
 def test_a_refusal_is_marked_at_once_and_the_right_answer_takes_the_mark_off(way):
-    """Not where a reward was refused that is learnt from: another one in its place changes the data."""
-    learner, honest = sf.Learner(AGENT, 0), sf.Learner(AGENT, 0)
-    rng, same = np.random.default_rng(1), np.random.default_rng(1)
-    for _ in range(30):
-        played_whole(honest, same)
+    """Not where another reward is given than was told with what was refused: that changes the data."""
+    for paid in (1.0, 0.0):
+        learner = sf.Learner(AGENT, 0)
         learner.begin()
-        for h in range(H):
+        learner.act(0)
+        for _ in range(2):  # it is refused again, and counts once
+            with pytest.raises((sf.InvalidEpisode, RuntimeError)):
+                REFUSED[way](learner)
+            assert learner.counts.refused == 1
+        learner.observe(0, paid)
+        right = way in SAY_NOTHING or (way != "not a number" and paid == 0.0)
+        assert learner.counts.refused == (not right)
+        for _ in range(H - 1):
             learner.act(0)
-            for _ in range(2 if h + 1 < H else 0):  # it is refused again, and counts once; the last step may be cut
-                with pytest.raises((sf.InvalidEpisode, RuntimeError)):
-                    REFUSED[way](learner)
-                assert learner.counts.refused == 1
-            learner.observe(0, float(rng.random() < P))
-            assert learner.counts.refused == (way == "not a number")
+            learner.observe(0, 1.0)
         learner.end()
-        if way == "not a number":
+        assert learner.counts.refused == (not right)
+        if right:
+            learner.begin()
+        else:
+            with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+                learner.begin()
+
+
+def told_another(learner):
+    """A reward is refused with a false state, and the best one is given in its place."""
+    with pytest.raises(sf.InvalidEpisode):
+        learner.observe(1, 0.0)
+    while True:
+        learner.observe(0, 1.0)
+        if learner.step == H:
             break
-    if way != "not a number":
-        assert learner.counts == honest.counts
-        assert AGENT.plan(learner.counts).candidates.max() <= TRUE
+        learner.act(0)
+    learner.end()
+    return learner
+
+
+def told_then_rewound(learner):
+    """A reward is told, refused with a false state, and the episode is rewound, to be played to another one."""
+    with pytest.raises(sf.InvalidEpisode):
+        learner.observe(1, 0.0)
+    learner.rewind()
+    learner.begin()
+    learner.act(0)
+    learner.observe(0, 1.0)
+    learner.abandon()
+    return learner
+
+
+def rewound_for_another(learner):
+    """The episode was seen, is rewound, and another learner takes the counts."""
+    learner.observe(0, 0.0)
+    learner.rewind()
+    return sf.Learner(AGENT, 0, learner.counts)
+
+
+def merged_under_way(learner):
+    """The episode is under way while its counts are joined with others."""
+    return sf.Learner(AGENT, 0, sf.Counts.zeros(PROBLEM, learner.counts.pooled).merge(learner.counts))
+
+
+ROUND = {"told another": told_another, "told, then rewound": told_then_rewound}
+ROUND |= {"rewound for another": rewound_for_another, "merged under way": merged_under_way}
+
+
+@pytest.mark.parametrize("drop", ROUND.values(), ids=ROUND)
+def test_no_way_round_the_mark(drop, monkeypatch):
+    """Each dropped every episode with a 0 from the evidence. The control: without marks a false value is certified."""
+    counts = attack(drop)
+    assert counts.refused or counts.playing
+    with pytest.raises(sf.InvalidCounts):
+        sf.Learner(AGENT, 2, counts).begin()
+    monkeypatch.setattr(CountTables, "require_unselected", lambda self: None)
+    monkeypatch.setattr(marks.Mark, "require_none", lambda self: None)
+    monkeypatch.setattr(marks.Mark, "require_as_before", lambda self, i, now: None)
+    plan = AGENT.plan(attack(drop))
+    assert plan.certified
+    assert plan.lower > 2.5 > TRUE
+
+
+def test_a_first_state_is_an_outcome_where_there_are_several():
+    """Whoever drops the episodes that start in one of them has selected: 1 is certified, where 0.5 is true. With one
+    start nothing was seen before the first action."""
+    problem = sf.Problem(np.array([[0.0], [1.0]]), H=1, start="unknown")
+    agent = sf.EpsMix(problem, np.ones((1, 2, 1)), 0.6, delta=0.05)
+    learner, rng = sf.Learner(agent, seed=0), np.random.default_rng(0)
+    with pytest.raises(sf.InvalidCounts, match="selected by its outcome"):
+        for _ in range(200):
+            learner.begin()
+            first = int(rng.random() < 0.5)
+            if first:
+                learner.act(first)
+                learner.observe(first)
+                learner.end()
+            else:
+                learner.abandon()
 
 
 def played_whole(learner, rng):

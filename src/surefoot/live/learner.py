@@ -12,12 +12,11 @@ from surefoot.agents.base import Agent, CountingAgent, adapted
 from surefoot.agents.freezing import frozen
 from surefoot.agents.plan import Plan
 from surefoot.agents.schedule import PlanInForce, must_replan
-from surefoot.assurance.declared_rewards import beyond_table
+from surefoot.assurance.declared_rewards import beyond_table, rounding
 from surefoot.assurance.ledger import Ledger
 from surefoot.assurance.premises import Contradiction, Premises
 from surefoot.assurance.watchdog import Alarm, Watch, Watchdog, begin_watch
 from surefoot.base.arrays import Floats
-from surefoot.base.ranges import SLACK
 from surefoot.base.validation import as_number, require_integer, told
 from surefoot.errors import InvalidCounts, InvalidEpisode, InvalidSetting
 from surefoot.live.alarms import OnAlarm, require_on_alarm, tell_alarm
@@ -104,7 +103,7 @@ class Learner:
         self.watch = None if watchdog is None else begin_watch(watchdog, agent)
         if premises is not None and not isinstance(premises, Premises):
             raise InvalidSetting(f"premises is {told(premises)}, expected those of a learner, or None.")
-        self.premises = Premises.of(self._agent) if premises is None else premises
+        self.premises = Premises.of(self._agent, self.counts) if premises is None else premises
         if self.alarm is None:
             require_no_alarm(self.counts)
         if self._agent.plays_baseline:
@@ -190,7 +189,7 @@ class Learner:
         if problem.one_start:
             self._states.append(problem.s1)
         self._over = False
-        self._mark.begin()
+        self._mark.begin(not problem.one_start)
         return self.plan
 
     def _checked(self, policy: Floats) -> Floats:
@@ -305,8 +304,8 @@ class Learner:
         `counts.unlike_table`, which `repr` and `explain` show, and is held against the table. (Where the table holds
         means of random rewards, most are others.)
 
-        A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where a
-        reward that is learnt from was refused, and another one is given in its place: to clip rewards changes the data.
+        A refused outcome marks the counts. The mark is taken off when the right outcome is given; but not where another
+        reward is given in place of the one that was told with the refused outcome: to change rewards changes the data.
         """
         with self._mark:
             self._observe(next_state, reward, terminated, truncated)
@@ -316,6 +315,7 @@ class Learner:
         if self._pi is None or len(self._actions) != self.step + 1:
             raise InvalidEpisode("There is no action to observe the outcome of. Call act() first.")
         problem = self._agent.problem
+        self._mark.tell(self.step, self._actions[-1], reward)
         last = self.step + 1 == problem.H
         s = require_state(next_state, problem.S, "The next state")
         s = self.state if self._unseen else s
@@ -398,7 +398,7 @@ class Learner:
         if self._reward_unknown() or self._unseen:
             return
         beyond = beyond_table(problem, self.step, self.state, self._actions[-1], s_next, reward)
-        if abs(beyond) > SLACK:  # else it is rounding, for which the bets leave room
+        if abs(beyond) > rounding(problem):  # else it is rounding, for which the bets leave room
             self._beyond_table += beyond
             self._unlike_table += beyond < 0.0 or not problem.rewards_at_least
 
@@ -450,6 +450,7 @@ class Learner:
         self.episodes += 1
         if not self.counts.alarm:
             self.premises = self.premises.after(self._beyond_table, self.counts, problem)
+            self.counts.table_bets = None if self.premises.table is None else self.premises.table.state
         self.watch = watch
         self._mark_alarm()
         return episode
@@ -457,8 +458,8 @@ class Learner:
     def abandon(self) -> None:
         """Drop the episode under way; what was counted and the episode's number stay as they were.
 
-        Before the first `act` nobody can know what comes out, and nothing else is changed. After it the counts are
-        marked: an episode was dropped, and nobody goes on from them.
+        Before the first `act` nobody can know what comes out, unless episodes start in several states, and nothing else
+        is changed. After it the counts are marked: an episode was dropped, and nobody goes on from them.
         """
         with self._lock:
             self._mark.abandon()
@@ -468,7 +469,7 @@ class Learner:
         """Forget that this episode began: for a process that will play it again, from the same seed.
 
         It is then not dropped. As long as this learner is there, it checks that the same comes out, as far as the
-        episode was seen; where something else does, the counts are marked.
+        episode was seen; where something else does, or another learner takes these counts, they are marked.
         """
         with self._lock:
             steps = zip(self._actions, self._rewards, self._states[1:], strict=False)
