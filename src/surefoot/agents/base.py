@@ -256,7 +256,7 @@ class CountingAgent(FrozenRecord, ABC):
                 "these counts: the certificate of a baseline that was learnt from them holds."
             )
         check_flow(counts)
-        if not counts.alarm:
+        if counts.shared and not counts.alarm:
             require_alike(counts.steps, self.problem)
         counted = counts.episodes
         if self.most_episodes is not None and counted > self.most_episodes:

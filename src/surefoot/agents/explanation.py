@@ -17,7 +17,7 @@ from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import OUTSIDE
 from surefoot.base.validation import at_least, at_most
 from surefoot.bounds import KL, Bounds, Certificate
-from surefoot.bounds.alike import ALPHA
+from surefoot.bounds.alike import compared
 from surefoot.bounds.binding import binding_pairs
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
@@ -384,12 +384,8 @@ def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
 
 def _alike(problem: Problem, counts: Counts) -> str:
     """Return whether the steps that share counts are compared with each other."""
-    if problem.H == 1:
-        return ""
-    if counts.steps is None:
-        return "; not checked"
-    compared = f"; compared as they come, at alpha = {ALPHA:g}"
-    return f"{compared}, but for what follows the last step" if problem.pays_by_next else compared
+    said = compared(counts)
+    return f"{said}, but for what follows the last step" if problem.pays_by_next and counts.steps is not None else said
 
 
 def _unlike_table(counts: Counts) -> str:

@@ -29,6 +29,7 @@ from surefoot.base.validation import REWARD_UNITS
 from surefoot.errors import PremiseContradicted
 from surefoot.numerics import kernels
 from surefoot.task.by_step import StepCounts
+from surefoot.task.counts import Counts
 from surefoot.task.problem import Problem
 from surefoot.task.steps import added_steps
 
@@ -78,9 +79,9 @@ def log_wealth(steps: StepCounts, problem: Problem) -> float:
 
 def unlike(steps: StepCounts, problem: Problem) -> Unlike | None:
     """Return the pair that speaks most against its steps being alike, if W >= 1/ALPHA; else None."""
-    steps.looked_at = steps.total
     log_E = _log_evidence(steps, problem)
     if float(kernels.log_wealth(log_E)) < -math.log(ALPHA):
+        steps.looked_at = steps.total
         return None
     z = int(log_E.argmax())
     return max(_splits_of(steps, z, bool(_learnt(steps, problem)[z])), key=_log_E)
@@ -105,6 +106,13 @@ def require_alike(steps: StepCounts | None, problem: Problem) -> None:
             f"{found.text(problem)}. If the steps were alike, the probability of ever seeing so much against it would "
             f"be at most {ALPHA:g}. {ADVICE}"
         )
+
+
+def compared(counts: Counts) -> str:
+    """Return whether the steps that share counts are compared with each other, as the end of a sentence."""
+    if not counts.shared:
+        return ""
+    return "; not checked" if counts.steps is None else f"; compared as they come, at alpha = {ALPHA:g}"
 
 
 def _next_look(steps: StepCounts) -> float:

@@ -12,7 +12,7 @@ from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.successors import PaidLists, Successors, list_of, offsets
 from surefoot.base.validation import FrozenRecord, at_least, freeze
 from surefoot.bounds import Certificate
-from surefoot.bounds.alike import require_alike
+from surefoot.bounds.alike import compared, require_alike
 from surefoot.errors import InvalidFile, InvalidModel, InvalidSetting
 from surefoot.offline.logs.codebook import Codebook, codebook_from, codebook_text, coding_of
 from surefoot.offline.logs.log_counts import LogCounts
@@ -35,9 +35,9 @@ def _all(log: LogCounts, problem: Problem) -> Counts:
     """Return all counts, pooled over steps if the problem is stationary; refuse a log whose steps are not alike."""
     if not problem.stationary:
         return log.counts
-    as_seen = log if log.unseen_state is None else log.with_all_states()  # nothing is taken off for unseen states
-    require_alike(as_seen.counts.pool().steps, problem)
-    return log.counts.pool()
+    pooled = log.counts.pool()
+    require_alike(pooled.steps, problem)
+    return pooled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,7 +260,7 @@ def premises(log: LogCounts, learnt: Learnt) -> tuple[str, ...]:
     if not anything_follows(problem.as_mask, problem.S, problem.A, len(log.codebook.states)):
         lines.append("only the transitions of the mask are possible (declared by you)")
     if problem.stationary:
-        lines.append("dynamics and rewards do not depend on the step (declared by you)")
+        lines.append(f"dynamics and rewards do not depend on the step (declared by you{compared(learnt.counts)})")
     else:
         lines.append("whether dynamics or rewards depend on the step is unknown: nothing is said about it")
     if learnt.method in VI_LCB.values():

@@ -27,7 +27,7 @@ class StepCounts:
     n_next: dict[int, int]  # how often each next state followed each pair at each step; what was not seen is left out
     n_visits: Ints  # (H, S*A)
     x_paid: Ints | None  # (H, S*A) sums of rewards, in units of 2^-20; None where rewards are known
-    looked_at: int  # how many visits there were when the steps were last compared
+    looked_at: int  # how many visits there were when the steps were last compared, and seemed alike
 
     def __init__(self, S: int, n_next: dict[int, int], n_visits: Ints, x_paid: Ints | None) -> None:
         """Take these numbers; n_next by (step * S*A + pair) * S + next state."""
@@ -96,6 +96,7 @@ class StepCounts:
         if other is None or (self.x_paid is None) != (other.x_paid is None):
             return None
         both = self.copy()
+        both.looked_at = 0  # together they were never compared
         for key, n in other.n_next.items():
             both.n_next[key] = both.n_next.get(key, 0) + n
         both.n_visits += other.n_visits
@@ -138,6 +139,7 @@ class StepCounts:
         if sound and held is not None and visits is not None and looked_at is not None:
             counts = cls(S, dict(held.tolist()), visits.copy(), None if paid is None else paid.copy())
             counts.looked_at = int(looked_at)
-            if np.array_equal(counts.table.sum(axis=2), visits[:-1]):
+            compared = 0 <= counts.looked_at <= counts.total
+            if compared and np.array_equal(counts.table.sum(axis=2), visits[:-1]):
                 return counts
         raise InvalidFile(f"{path}: its counts by step are not as they were written. Restore a copy.")

@@ -14,6 +14,7 @@ from surefoot.base.sparse import TABLES as ARRAYS
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, freeze, read_only
 from surefoot.errors import InvalidLog
 from surefoot.offline.logs.codebook import Codebook, coding_of
+from surefoot.task.by_step import StepCounts
 from surefoot.task.counts import Counts
 from surefoot.task.origin import TAKEN_OFF, UNKNOWN, Origin
 from surefoot.task.transitions import MOST_IN_A_TABLE, none_yet
@@ -124,6 +125,7 @@ class LogTables(FrozenRecord):
         """
         found = self._counts(self.n, "x_sa", "z_sa")
         if self.unseen_state is not None:
+            found.steps = StepCounts.of_rows(found.entries, found.n_sa, found.x_sa)  # as they were seen
             place, state, _ = found.entries
             first = (place // self.A) % self.S < len(self.codebook.states)  # an absorbing state leads nowhere else
             once = first.astype(np.int64)

@@ -13,7 +13,7 @@ from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, FINE, INTERVALS, NODES, PLACES
 from surefoot.base.validation import REWARD_UNITS, FrozenRecord, at_least, freeze
 from surefoot.bounds import portfolio
-from surefoot.bounds.alike import require_alike
+from surefoot.bounds.alike import compared, require_alike
 from surefoot.bounds.binding import Binding
 from surefoot.bounds.certificate import Certificate
 from surefoot.bounds.frequencies import Frequencies
@@ -171,6 +171,8 @@ class Learnt(FrozenRecord):
             lines.append(f"These pairs keep the certificate low, the worst first: {'; '.join(pairs)}.")
         if self.problem.stationary and self.problem.H > 1 and not self.counts.pooled:
             lines.append("Counted step by step. The problem is stationary: counts.pool() counts all steps together.")
+        elif self.counts.shared:
+            lines.append(f"All steps share counts: declared by you{compared(self.counts)}.")
         if missing.savings:
             lines.append(
                 "You did not declare these, so they are unknown. Declare what you know to be true, not what helps:"
@@ -334,7 +336,8 @@ def require_log(counts: Counts, problem: Problem) -> None:
         raise InvalidCounts(f"counts is a {type(counts).__name__}, expected Counts, such as log.counts.")
     check_counts(counts, problem, counts.pooled)
     require_no_alarm(counts)
-    require_alike(counts.steps, problem)
+    if counts.shared:
+        require_alike(counts.steps, problem)
     if not counts.claimed:
         raise InvalidCounts(
             "These counts do not say what they are evidence about, so nothing is certified by them. If they are of "
