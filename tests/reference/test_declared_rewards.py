@@ -9,6 +9,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.assurance.declared_rewards import ALPHA, MARGIN, STAKES, TableWatch
+from surefoot.base.ranges import SLACK
 
 H = 2
 FAIR = sf.Problem(np.full((1, 1), 0.5), 0, H, stationary=True)  # pays 0 or 1 a step, 0.5 on average
@@ -22,7 +23,7 @@ def exact_capital(D, most_lost, sides=(-1, 1)):
     """W after these D, from the formula; each side can lose `most_lost` in an episode."""
     stakes = [Fraction(9, 10) / Fraction(most_lost) / 2**j for j in range(STAKES)]
     factors = (
-        math.prod(1 + stake * (s * Fraction(d) - Fraction(MARGIN) * H) for d in D)
+        math.prod(1 + stake * (s * Fraction(d) - Fraction(MARGIN * SLACK) * H) for d in D)
         for s, stake in product(sides, stakes)
     )
     return sum(factors) / (len(sides) * STAKES)
@@ -92,7 +93,7 @@ def test_where_the_table_is_a_lower_bound_only_less_contradicts():
 
 def test_its_state_in_a_file(tmp_path):
     state = watch().after(0.5).after(-0.25)
-    same = watch().restored("f", state.arrays()["table_watch"])
+    same = watch().restored("f", state.state)
     assert same.after(0.1).log_wealth.tobytes() == state.after(0.1).log_wealth.tobytes()
     assert (same.episodes, same.total) == (2, 0.25)
     for wrong in (np.zeros(3), np.full(2 + 2 * STAKES, np.nan)):

@@ -246,3 +246,22 @@ def test_simulated_returns_are_the_same():
     assert np.nanmax(run.state.tickets.columns.ret) == 0.3
     with pytest.raises(sf.InvalidModel, match="outside the guard's range"):
         sf.simulate_guard(guard, sf.Outcomes([0.3001], [1.0]), law, episodes=5, seed=0)
+
+
+@pytest.mark.parametrize("low, high", [(20.3, 25.0), (98.6, 99.9), (-25.0, -20.3)])
+def test_rounding_far_from_zero_is_larger_than_a_part_of_a_narrow_range(low, high, monkeypatch):
+    """The ends of a range, rounded to float32, are in it; a thousandth of its width beyond them is not. The control:
+    with slack by the width alone one end froze the guard."""
+    guard = sf.Guard(floor=sf.Below(0.2), low=low, high=high)
+    for end in (low, high):
+        state, refused = settled(guard, [float(np.float32(end))] * 3)
+        assert (refused, state.alarm) == (0, "")
+    beyond = low - 1.1e-3 * (high - low)
+    state, _ = settled(guard, [beyond])
+    assert "outside the declared range" in state.alarm
+    monkeypatch.setattr(ranges, "MOST_WIDTHS", 0.0)
+    frozen = [
+        bool(settled(sf.Guard(floor=sf.Below(0.2), low=low, high=high), [float(np.float32(end))])[0].alarm)
+        for end in (low, high)
+    ]
+    assert any(frozen)

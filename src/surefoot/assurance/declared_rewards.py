@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats
-from surefoot.base.ranges import SLACK
 from surefoot.errors import InvalidFile
 from surefoot.task.problem import Problem
 from surefoot.task.steps import added_steps
@@ -28,8 +27,8 @@ from surefoot.task.units import Units
 ALPHA = 0.01  # of its own: no part of delta
 LARGEST_STAKE, STAKES = 0.9, 12  # in parts of the most that can be lost; each stake is half of the one before
 LEAST_LOSS = 1e-3  # times H: where the table allows no loss at all, a stake is finite
-MARGIN = 2.0 * SLACK  # times H: more than the rounding errors of D, the slack at each step being left out of it
-STATE = ("episodes", "total")  # the order in a file; log_wealth follows
+MARGIN = 2.0  # times H and `rounding`: more than the rounding errors of D, from which less at each step is left out
+STATE = ("episodes", "total")  # the order in which the state is kept; log_wealth follows
 
 
 class TableBet(NamedTuple):
@@ -47,8 +46,13 @@ class TableBet(NamedTuple):
         at_most = {-1.0: H * (1.0 - float(paid.min())), 1.0: H * float(paid.max())}  # what each side can lose
         sides = (-1.0,) if problem.rewards_at_least else (-1.0, 1.0)
         loss = np.array([[max(at_most[s], LEAST_LOSS * H)] for s in sides])
-        stake, margin = LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES), MARGIN * H
+        stake, margin = LARGEST_STAKE / loss * 0.5 ** np.arange(STAKES), MARGIN * rounding(problem) * H
         return cls(np.array(sides)[:, None], stake, margin, np.log1p(-stake * margin))
+
+
+def rounding(problem: Problem) -> float:
+    """Return by how much a reward may differ from the table, rescaled, because it was rounded."""
+    return problem.units.range.slack / problem.units.scale
 
 
 def beyond_table(problem: Problem, h: int, s: int, a: int, s_next: int, reward: float) -> float:
@@ -104,12 +108,13 @@ class TableWatch:
         side = "less" if beyond < 0.0 else "more"
         return f"an episode paid {self.units.amount(abs(beyond))} {side} on average than the declared table of rewards"
 
-    def arrays(self) -> dict[str, Floats]:
-        """Return the state, as it is stored in a file."""
-        return {"table_watch": np.array([self.episodes, self.total, *self.log_wealth.ravel()], dtype=np.float64)}
+    @property
+    def state(self) -> Floats:
+        """The state, as it is kept with the counts."""
+        return np.array([self.episodes, self.total, *self.log_wealth.ravel()], dtype=np.float64)
 
     def restored(self, path: str | Path, state: AnyArray) -> "TableWatch":
-        """Return the state that `arrays` stored."""
+        """Return what had this state."""
         size = len(STATE) + self.log_wealth.size
         if state.shape != (size,) or state.dtype != np.float64 or not np.isfinite(state).all() or state[0] < 0.0:
             raise InvalidFile(f"{path}: table_watch is not as it was written. The file is damaged: restore a copy.")

@@ -61,9 +61,12 @@ class Premises:
     alarm: Contradiction | None = None  # the first one; after it no further episode is looked at
 
     @classmethod
-    def of(cls, agent: CountingAgent) -> "Premises":
-        """Begin to look at what this agent's promise rests on."""
-        return cls(None if agent.floor is None else TableWatch.on(agent.problem))
+    def of(cls, agent: CountingAgent, counts: Counts) -> "Premises":
+        """Look at what this agent's promise rests on, from where whoever made these counts left off."""
+        table = None if agent.floor is None else TableWatch.on(agent.problem)
+        if table is not None and counts.table_bets is not None:
+            table = table.restored("these counts", counts.table_bets)
+        return cls(table)
 
     def after(self, D: float, counts: Counts, problem: Problem) -> "Premises":
         """Return the state after an episode that paid D more than the table, rescaled, and is among these counts."""
@@ -80,16 +83,13 @@ class Premises:
         return Premises(table, episodes, alarm)
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the state, as it is stored in a file."""
+        """Return the state, as it is stored in a file; what was bet against the table is stored with the counts."""
         table: dict[str, AnyArray] = {"premises": np.asarray(self.episodes)}
-        table |= {} if self.table is None else self.table.arrays()
         return table if self.alarm is None else {**table, "contradiction": np.asarray(json.dumps(self.alarm))}
 
     def restored(self, path: str | Path, arrays: dict[str, AnyArray]) -> "Premises":
-        """Return the state that `arrays` stored; this one is of no episodes."""
+        """Return the state that `arrays` stored; the bets of this one are those of the counts."""
         table = self.table
-        if table is not None:
-            table = table.restored(path, arrays.get("table_watch", np.zeros(0)))
         counted = arrays.get("premises", np.zeros(0))
         if counted.shape != () or counted.dtype.kind != "i" or counted < 0:
             raise InvalidFile(f"{path}: premises is not as it was written. The file is damaged: restore a copy.")

@@ -16,6 +16,7 @@ from surefoot.base.arrays import Bools, Floats
 # Of the width of a range. Rounding to float32 changes a number, and a sum of numbers of one sign, by 2^-24 of it; half
 # of the slack is for what adding adds. Rewards are rounded down by eight times as much.
 SLACK = 2.0**-23
+MOST_WIDTHS = 2.0**13  # where a range is far from 0, and rounding changes more than a part of its width: 2^-10 of it
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class DeclaredRange:
     @property
     def slack(self) -> float:
         """How far outside a number may be because it was rounded."""
-        return SLACK * (self.high - self.low)
+        width, largest = self.high - self.low, max(abs(self.low), abs(self.high))
+        return SLACK * max(width, min(largest / 2.0, MOST_WIDTHS * width))
 
     @cached_property
     def admitted(self) -> tuple[float, float]:

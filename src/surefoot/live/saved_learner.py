@@ -102,7 +102,7 @@ def load_learner(
         watch,
         after_end=None if np.isnan(after_end) else float(after_end),
         on_alarm=on_alarm,
-        premises=Premises.of(adapted(agent)).restored(path, arrays),
+        premises=Premises.of(adapted(agent), counts).restored(path, arrays),
     )
 
 

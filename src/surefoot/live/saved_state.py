@@ -234,7 +234,7 @@ class State:
             history = Groups.from_arrays(arrays, done)
         except ValueError as reason:
             raise InvalidFile(f"{path}: its history is damaged ({reason}). Restore a copy.") from None
-        premises = self.premises.restored(path, arrays)
+        premises = Premises.of(run.agent, counts).restored(path, arrays)
         return State(
             counts, tally, premises, float(earned), watch, history, remembered=remembered(path, arrays), former=former
         )

@@ -57,6 +57,7 @@ OPTIONAL = (
         "refused",
         "alarm",
         "unlike_table",
+        "table_watch",
         "return_weights",
         "return_range",
     ),
@@ -320,7 +321,10 @@ class Counts(CountTables):
         both.steps = None if kept[0] is None else kept[0].copy()
         for more in kept[1:]:
             both.steps = None if both.steps is None else both.steps.merged(more)
+        both.playing = self.playing or other.playing
         both.unlike_table += other.unlike_table
+        bets = [counts.table_bets for counts in (self, other) if counts.table_bets is not None]
+        both.table_bets = np.sum(bets, axis=0) if bets else None  # capital that is won in turn multiplies
         if both.x_sa is not None and other.x_sa is not None:
             both.x_sa += other.x_sa
         if both.z_sa is not None and other.z_sa is not None:
@@ -401,6 +405,7 @@ class Counts(CountTables):
             arrays |= {"return_weights": self.return_weights, "return_range": np.array(self.return_range)}
         marks = {"refused": self.refused, "alarm": self.alarm, "unlike_table": self.unlike_table}
         arrays |= {name: np.asarray(mark) for name, mark in marks.items() if mark}
+        arrays |= {} if self.table_bets is None else {"table_watch": self.table_bets}
         if claims and self.origin is not None:
             arrays["origin"] = np.asarray(self.origin.as_text)
         if claims and self.ranges:
@@ -472,8 +477,7 @@ class Counts(CountTables):
         if spans is not None:
             counts.hold_returns(arrays.get("return_weights", np.zeros(0)), (int(spans[0]), int(spans[1])))
         counts.logged_returns, counts.alarm = int(arrays.get("logged_returns", 0)), str(arrays.get("alarm", ""))
-        if counts.shared:
-            counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
+        counts.steps = StepCounts.from_arrays(path, arrays, (counts.H, *counts.shape[1:]))
         counts.stream = str(arrays["stream"]) if "stream" in arrays else None
         counts._read_claims(path, arrays)
         before = {name.removeprefix("planned_"): array for name, array in arrays.items() if name.startswith("planned_")}
@@ -494,6 +498,7 @@ class Counts(CountTables):
             self.refused = require_integer("refused", int(arrays.get("refused", np.int64(0))), 0, InvalidFile)
             unlike = int(arrays.get("unlike_table", np.int64(0)))
             self.unlike_table = require_integer("unlike_table", unlike, 0, InvalidFile)
+            self.table_bets = arrays.get("table_watch")
             if "origin" in arrays:
                 self.origin = Origin.from_text(str(arrays["origin"]))
             self.ranges = ranges_from(str(arrays["ranges"])) if "ranges" in arrays else ()

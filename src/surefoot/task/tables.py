@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base.aliases import alias
-from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.count_lists import Entries
 from surefoot.base.nodes import EPISODE, OUTSIDE, PLACES
 from surefoot.base.sparse import is_sparse
@@ -49,6 +49,7 @@ class CountTables:
     __slots__ = ("H", "account", "account_of", "alarm", "baseline_returns", "basis", "episodes",
                  "logged", "logged_returns", "n_start", "origin", "planned", "played", "playing", "pooled",
                  "ranges", "refused", "return_range", "return_weights", "returns_of", "s1", "steps", "stream",
+                 "table_bets",
                  "transitions", "unlike_table", "x_sa", "z_sa")  # fmt: skip
     transitions: Transitions  # how often each next state followed each pair; of shared rows, without the last step
     played: Ints  # (H or 1, S, A) how often each pair was played, at the last step, too: sums of rewards rest on it
@@ -73,9 +74,12 @@ class CountTables:
     ranges: tuple[Range, ...]  # the numbers of the episodes that they hold; not of those that have no number
     alarm: str  # why an alarm was raised over them: nothing of them is certified any more; "": none was
     unlike_table: int  # rewards that a learner observed, and that were not those of the problem's table
+    table_bets: Floats | None  # the state of bets against that table (assurance/declared_rewards.py); None: no bets
     refused: int  # episodes that were dropped after they had begun, or changed after an outcome of them was refused
     playing: bool  # is an episode played that is not counted yet? Copied, not saved: a crash leaves what was counted
-    steps: StepCounts | None  # of pooled counts, what was seen at each step; None: it is not kept
+    # What was seen at each step, to compare steps that share a row; None: it is not kept. Counts with a row for each
+    # step keep it only where they are not as they were seen: where first visits are taken off.
+    steps: StepCounts | None
     stream: str | None  # the name of what a learner draws from; None: they are from before it had one
 
     record = alias("baseline_returns")
@@ -176,7 +180,7 @@ class CountTables:
         self.logged = require_bool("logged", logged)
         self.planned, self.stream, self.playing = None, STREAM, False
         self.origin, self.ranges, self.refused, self.logged_returns, self.alarm = None, (), 0, 0, ""
-        self.unlike_table, self.steps = 0, None
+        self.unlike_table, self.table_bets, self.steps = 0, None, None
         if problem is not None:
             self._claim(problem)
 
@@ -321,9 +325,8 @@ class CountTables:
         if self.x_sa is not None and self.z_sa is not None:
             pooled.x_sa, pooled.z_sa = (x.sum(axis=0, keepdims=True) for x in (self.x_sa, self.z_sa))
         pooled.pooled = True
-        if not self.pooled:  # where first visits are taken off, rare steps look like others: no word about the process
-            taken_off = self.origin is not None and self.origin.first_visits is not None
-            pooled.steps = None if taken_off else StepCounts.of_rows(self.entries, self.n_sa, self.x_sa)
+        if not self.pooled and self.steps is None:
+            pooled.steps = StepCounts.of_rows(self.entries, self.n_sa, self.x_sa)
         return pooled
 
     def copy(self) -> Self:
@@ -341,7 +344,7 @@ class CountTables:
         """
         mine = self.copy()
         if self.origin is not None and self.origin.differing(problem.origin, SUMS):
-            mine.unlike_table = 0  # it was another table
+            mine.unlike_table, mine.table_bets = 0, None  # it was another table
         mine.adopt(problem)
         mine.stream = STREAM
         mine.s1 = problem.s1 if problem.one_start else None
@@ -387,7 +390,7 @@ class CountTables:
         """
         kept = self.forget_returns()
         kept.drop_rewards()
-        kept.unlike_table = 0
+        kept.unlike_table, kept.table_bets = 0, None
         kept.origin = None if self.origin is None else self.origin.without(*SUMS)
         return kept
 
@@ -423,7 +426,8 @@ class CountTables:
         same.pooled = self.pooled
         same.origin, same.ranges, same.refused, same.playing = self.origin, self.ranges, self.refused, self.playing
         same.stream, same.logged_returns, same.alarm = self.stream, self.logged_returns, self.alarm
-        same.unlike_table, same.steps = self.unlike_table, None if self.steps is None else self.steps.copy()
+        same.unlike_table, same.table_bets = self.unlike_table, self.table_bets
+        same.steps = None if self.steps is None else self.steps.copy()
         same.return_range, same.return_weights = self.return_range, self.return_weights.copy()
         return same
 

@@ -163,3 +163,28 @@ def test_a_learner_that_is_saved_remembers(tmp_path):
     assert 10 < at < 60 and alarms == [None] * (at - 1) + [alarms[-1]] * (61 - at)
     assert learner.counts.unlike_table == 60 * H
     assert repr(learner).startswith("Learner(ALARM")
+
+
+def test_a_run_in_short_pieces_is_held_against_its_table():
+    """Eight episodes at a time, each run going on from the counts of the one before: what was bet is not forgotten. The
+    control: whoever forgets it never hears of a process that pays nothing."""
+    nothing = Shop([0.0, 0.0])
+
+    def pieces(forgets):
+        counts = None
+        for piece in range(20):
+            run = (
+                learnt(nothing, episodes=8, counts=counts)
+                if counts is None
+                else sf.learn(nothing, agent(), 8, seed=piece, counts=counts)
+            )
+            if run.alarm is not None:
+                return run
+            counts = run.counts
+            counts.table_bets = None if forgets else counts.table_bets
+        return run
+
+    assert pieces(forgets=False).alarm is not None
+    assert pieces(forgets=True).alarm is None
+    one, other = (sf.learn(nothing, agent(), n, seed=n).counts for n in (4, 5))
+    np.testing.assert_allclose(one.merge(other).table_bets, one.table_bets + other.table_bets)
