@@ -220,3 +220,38 @@ class TestAnEnvironmentThatEndsItself:
         """3.75; to count the ends says 2.69."""
         agent, run = ends_itself
         assert sf.forecast(agent, counts=run.counts).baseline == pytest.approx(3.75, abs=0.15)
+
+
+class ShowsItsModel(gym.Env):
+    """Two states that follow each other with 0.5; no outcome of its model ends an episode. It may say `terminated` when
+    its last step is done all the same."""
+
+    observation_space, action_space = gym.spaces.Discrete(2), gym.spaces.Discrete(1)
+    initial_state_distrib = np.array([1.0, 0.0])
+    P = {s: {0: [(0.5, after, float(s), False) for after in (0, 1)]} for s in (0, 1)}  # noqa: RUF012
+
+    def __init__(self, says_so):
+        self.says_so = says_so
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state, self.step_number = 0, 0
+        return self.state, {}
+
+    def step(self, action):
+        reward = float(self.state)
+        self.state, self.step_number = int(self.np_random.random() < 0.5), self.step_number + 1
+        return self.state, reward, self.says_so and self.step_number == H, False, {}
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_model_that_is_shown_says_what_an_end_at_the_horizon_is(pooled):
+    """The counts are the same, whether or not the environment says so: its model knows no end."""
+    runs = []
+    for says_so in (True, False):
+        env = ShowsItsModel(says_so)
+        problem = sf.from_gymnasium(env, horizon=H).problem
+        agent = sf.EpsMix(problem, np.ones((H, problem.S, 1)), 0.2, pooled=pooled)
+        runs.append(sf.learn(env, agent, 200, seed=0))
+    assert runs[0].counts == runs[1].counts
+    assert runs[0].alarm is None and runs[0].mean_return == pytest.approx(1.0, abs=0.2)

@@ -110,7 +110,7 @@ def learn(
     tally = new_tally(setup, begun, CURVE_POINTS)
     with only_writer(None if save is None else require_place(save)):
         watch = None if watchdog is None else watchdog.on(agent)
-        state = file.begin(State(begun, tally, Premises.of(mine), watch=watch), resume)
+        state = file.begin(State(begun, tally, Premises.of(mine, begun), watch=watch), resume)
         if ledger is not None or state.remembered is not None:
             # Another run's ledger is never continued, which would cut it: only the one that the file remembers.
             after = state.counts.episodes if state.former or state.remembered is not None else None
@@ -189,7 +189,8 @@ class EnvironmentMap:
             a = learner.act(first) if learner.step == 0 else learner.act()
             h, s = learner.step, learner.state
             observation, reward, terminated, truncated, _ = self.env.step(self.coder.action(a))
-            learner.observe(self.coder.state(observation), reward, bool(terminated), bool(truncated))  # type: ignore[arg-type]
+            ended = bool(terminated) and not self._ends_by_horizon(h, s, a)
+            learner.observe(self.coder.state(observation), reward, ended, bool(truncated))  # type: ignore[arg-type]
             if self.world is not None and not self.world.can_follow(h, s, a, learner.state):
                 raise InvalidEpisode(
                     f"Action {names.action(a)} in state {names.state(s)} led to state {names.state(learner.state)}, "
@@ -198,6 +199,13 @@ class EnvironmentMap:
                 )
             earned += float(reward)
         return earned
+
+    def _ends_by_horizon(self, h: int, s: int, a: int) -> bool:
+        """Is an end at step h that of the horizon alone? So it is at the last step, where the environment shows a model
+        in which this pair never ends an episode."""
+        if self.world is None or self.absorbing_state is None or h + 1 < self.problem.H:
+            return False
+        return not self.world.can_follow(h, s, a, self.absorbing_state)
 
 
 def _require_names(env: Env, problem: Problem, coder: Coder) -> None:
@@ -300,6 +308,7 @@ def _play(
             learner.ledger.close(state.counts.episodes)
     finally:
         learner.rewind()
+        state.counts.playing = False  # whoever goes on plays this very episode again, from the same seeds
         file.save(state)
     return run_from(
         setup,
