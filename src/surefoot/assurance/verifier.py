@@ -280,7 +280,8 @@ class Head:
     def check_units(self) -> int | None:
         """All H steps pay low to high, or all but that of a common start. As low is 0, 0 steps may be said, too.
 
-        Return the common start: the only first state, which pays nothing, and to which nothing leads (`Evidence.add`).
+        Return the common start: the only first state, which pays nothing. Nothing leads to it: by the support, where
+        all next states are listed; where there are many states, by what was seen (`Evidence.add`).
         """
         units, first = self.given.units, self.first_states
         require(units.low < units.high, "units: low is not below high")
@@ -288,6 +289,9 @@ class Head:
             return None
         added = 0 < units.steps == self.H - 1 and self.given.start and len(first) == 1
         require(added, "units: other steps pay than all, or all but that of a common start")
+        if self.S - 2 <= FEW:  # beside the states of an environment: that of ended episodes, and the common start
+            back = any(first[0] in states for row in self.support for states in row)
+            require(not back, "units: a common start that can be reached again")
         for pair in range(first[0] * self.A, (first[0] + 1) * self.A):
             paid = [self.reward(0, pair, s_next) for s_next in self.support[0][pair]]
             require(not any(paid), "units: a common start that pays")
@@ -322,6 +326,7 @@ class Head:
         said += "" if self.common_start is None else " after a common start"
         said += "; the same dynamics at every step" if given.pooled else ""
         said += "; no next states but those listed" if given.support else ""
+        said += "" if all(map(all, self.unknown)) else "; the rewards that are listed"
         return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:
@@ -391,8 +396,11 @@ class Evidence:
         self.u: dict[tuple[int, int], dict[int, float]] = {}  # where searches ended (see Ball)
         self.balls: dict[tuple[int, int], Ball] = {}  # of the visits as they are now
 
-    def add(self, plan: Any, was_baseline: bool) -> None:
-        """Add what is new: whole numbers, in ascending order. `was_baseline`: did the plan before play the baseline?"""
+    def add(self, plan: Any, by_baseline: tuple[bool, bool]) -> None:
+        """Add what is new: whole numbers, in ascending order.
+
+        `by_baseline`: did the plan before play every episode by the baseline? Can it have played any by it?
+        """
         head, least, most = self.head, 0, 0  # what new visits paid, at least and at most, in units of 2^-20
         shared = head.rows < head.H  # then no next state of the last step is counted
         require(plan.kind == "plan" and plan.number == self.plans, "kind or number: not the next plan")
@@ -438,7 +446,7 @@ class Evidence:
         require(visits == new * (head.H - shared), "episodes: not of as many next states")
         if self.plans > 0:
             self.check_flow(plan, new)
-            self.check_played(plan, new, (least, most), was_baseline)
+            self.check_played(plan, new, (least, most), by_baseline)
         else:  # a warm ledger, and no other, begins with counts, which are of other episodes
             begun = bool(plan.episodes or plan.starts)
             require(begun == head.given.warm, "warm: episodes or starts before the first plan, or none")
@@ -462,13 +470,14 @@ class Evidence:
         whole = episodes == sum([more for _, more in plan.starts])
         require(even and whole, "visits or starts: they do not flow from step to step")
 
-    def check_played(self, plan: Any, episodes: int, earned: tuple[int, int], was_baseline: bool) -> None:
+    def check_played(self, plan: Any, episodes: int, earned: tuple[int, int], by_baseline: tuple[bool, bool]) -> None:
         """New returns are of the episodes that the baseline played (EpsMix: some), and what was earned by them.
 
         Of what all episodes earned, `earned` at least and at most, others took at most H in each.
         """
         n, x = (now - then for now, then in zip(plan.baseline_returns, self.returns, strict=True))
-        played = episodes * was_baseline <= n <= episodes * (was_baseline or self.head.is_EpsMix)
+        all_of_them, any_of_them = by_baseline
+        played = episodes * all_of_them <= n <= episodes * any_of_them
         by_others = (episodes - n) * self.head.H * 2**20
         require(played, "baseline_returns: of other episodes")
         require(earned[0] - by_others <= x <= earned[1], "baseline_returns: other sums than were earned")
@@ -917,7 +926,7 @@ class Book:
         """Check the first record."""
         self.head = Head(first)
         self.evidence = Evidence(self.head)
-        self.was_baseline, self.was_frozen = True, False
+        self.by_baseline, self.was_frozen = (True, True), False  # did the baseline play all episodes, or any?
         self.played: list[Any] = []  # what the plan before plays; EpsMix: two policies, by its coin
         self.off_baseline, self.frozen_after = 0, None
 
@@ -927,13 +936,14 @@ class Book:
             good = plan.plans == self.evidence.plans and plan.episodes >= self.evidence.episodes
             require(good, "plans or episodes: other plans than were read, or fewer episodes than were counted")
             return "closed"
-        self.evidence.add(plan, self.was_baseline)
+        self.evidence.add(plan, self.by_baseline)
         self.check_actions(plan)
         plan.is_baseline = plan.h == self.head.H and plan.rho == 0
         explorer = self.head.policy(plan.explorer)
         self.check_policy(plan, explorer)
         self.check_choice(plan)
-        self.was_baseline, self.was_frozen = plan.is_baseline, plan.frozen
+        by_coin = self.head.is_EpsMix and plan.rho < 1
+        self.by_baseline, self.was_frozen = (plan.is_baseline, plan.is_baseline or by_coin), plan.frozen
         self.off_baseline += not plan.is_baseline
         self.frozen_after = plan.episodes if plan.frozen and self.frozen_after is None else self.frozen_after
         return "not_certified" if plan.safety == "NOT CERTIFIED" else self.check_claims(plan, explorer)

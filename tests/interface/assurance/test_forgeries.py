@@ -7,6 +7,7 @@ written are accepted. A second table has what is accepted, and why that is harml
 
 import copy
 import importlib.util
+import itertools
 import json
 import tempfile
 from functools import cache
@@ -61,6 +62,17 @@ def losses(path):
     sf.simulate(world, agent, 2000, seed=1, ledger=path)
 
 
+def chained(path):
+    """A ledger of rewards of -10 to 4, whose first state pays the least, and which nothing leads back to; but no mask
+    says so."""
+    P = np.zeros((3, 2, 3))
+    P[:, 0], P[:, 1] = [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]
+    r = np.array([[0.0, 0.0], [0.2, 0.3], [0.9, 0.9]])
+    world = sf.TabularMDP(P, sf.Rescaled(r), H=3, units=sf.Units(-10.0, 4.0))
+    agent = sf.StepMix(world.problem, sf.uniform(3, 3, 2), -25.0, delta=0.2, replan=sf.Blocks(0.5), returns=None)
+    sf.simulate(world, agent, 2000, seed=1, ledger=path)
+
+
 @cache
 def honest(name):
     """The records of a ledger as it was written."""
@@ -72,6 +84,8 @@ def honest(name):
             shop(path)
         elif name == "shop unknown":
             shop(path, rewards=True)
+        elif name == "chain":
+            chained(path)
         elif name == "losses":
             losses(path)
         else:
@@ -289,10 +303,11 @@ FORGED = [
     ),
     ("ledger.start", "half a start", "step", put(0, "start", [hexed(x) for x in (0.5, 0.0, 0.0)]), "not probabilities"),
     ("units.steps", "none pays", "losses", put(0, "units", "steps", 0), "units"),
-    ("units.steps", "two of three pay", "step units", put(0, "units", "steps", 2), "start that pays"),
+    ("units.steps", "two of three pay", "step units", put(0, "units", "steps", 2), "reached again|start that pays"),
     ("units.steps", "one of three pays", "losses", put(0, "units", "steps", 1), "units"),
     ("units.steps", "four of three pay", "losses", put(0, "units", "steps", 4), "units"),
-    ("units.steps", "a first state that pays nothing", "losses", back_to_the_start, "back to the"),
+    ("units.steps", "a first state that pays nothing", "losses", back_to_the_start, "reached again"),
+    ("units.steps", "a first state to which nothing led", "chain", put(0, "units", "steps", 2), "reached again"),
     ("units.steps", "no step after a common start pays", "shop", put(0, "units", "steps", 0), "units"),
     ("units.steps", "several first states", "step starts units", put(0, "units", "steps", 2), "common start"),
     ("units.steps", "an unknown start", "step nostart units", put(0, "units", "steps", 2), "common start"),
@@ -605,7 +620,24 @@ def test_every_field_has_a_row():
 
 def test_a_common_start_must_be_known(tmp_path):
     """Otherwise nobody could check that the first step pays nothing. The control: other things may be forgotten."""
-    shop(tmp_path / "one.ledger", support=True)
+    shop(tmp_path / "one.ledger", rewards=True)
     assert not sf.check_ledger(tmp_path / "one.ledger").refusals
     with pytest.raises(sf.InvalidSetting, match="common start"):
         shop(tmp_path / "two.ledger", start=True)
+
+
+def test_returns_of_the_explorer_are_none_of_the_baseline(tmp_path):
+    """Where EpsMix plays its explorer for certain, no episode was the baseline's. The control: as it was written."""
+    path = tmp_path / "one.ledger"
+    P = np.full((2, 2, 2), 0.5)
+    world = sf.TabularMDP(P, np.array([[0.5, 0.6], [0.5, 0.6]]), H=2)
+    agent = sf.EpsMix(world.problem, sf.uniform(2, 2, 2), 0.4, delta=0.2, replan=sf.Blocks(0.5))
+    sf.simulate(world, agent, 400, seed=1, ledger=path)
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert not verifier.verify(chain(records)).refusals
+    plans = [record for record in records if record["kind"] == "plan"]
+    before, after = next(pair for pair in itertools.pairwise(plans) if pair[0]["rho"] == hexed(1.0))
+    assert after["baseline_returns"] == before["baseline_returns"]
+    after["baseline_returns"] = [after["baseline_returns"][0] + 1, after["baseline_returns"][1] + 2**20]
+    (_, found), *_ = verifier.verify(chain(records)).refusals
+    assert found == "baseline_returns: of other episodes"
