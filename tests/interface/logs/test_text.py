@@ -366,3 +366,34 @@ def test_a_column_that_was_named_must_be_there(tmp_path):
     with pytest.raises(sf.InvalidLog, match="no column 'dnoe' \\(terminated\\)"):
         sf.count_log(path, columns={"terminated": "dnoe"})
     assert sf.count_log(path).episodes == 1  # the control: left out, it need not be there
+
+
+def test_labels_that_are_written_in_two_ways_are_two(tmp_path):
+    """Action TRUE pays 0, and true pays 1: together they would pay 0.5. The control: written in one way, true is 1."""
+    two = short_log(*(f"{k},0,0,{('TRUE', 'true')[k % 2]},{k % 2},0" for k in range(20)))
+    log = sf.count_log(written(tmp_path / "two.csv", *two), states=1, reward_range=(0, 1))
+    assert log.codebook.actions == ("TRUE", "true")
+    assert log.rewards.mean.ravel().tolist() == [0.0, 1.0]
+    one = short_log(*(f"{k},0,0,{('False', 'True')[k % 2]},{k % 2},0" for k in range(20)))
+    assert sf.count_log(written(tmp_path / "one.csv", *one), states=1, reward_range=(0, 1)).codebook.actions == (0, 1)
+
+
+@pytest.mark.parametrize("flag", ["2", "-1"])
+def test_a_flag_is_0_or_1(tmp_path, flag):
+    duckdb = pytest.importorskip("duckdb")
+    lines = ["episode,step,state,action,next_state,reward,terminated", *(f"{k},0,0,0,0,1,{flag}" for k in range(3))]
+    path = written(tmp_path / "log.csv", *lines)
+    made = tmp_path / "log.parquet"
+    duckdb.sql(f"COPY (SELECT * FROM read_csv('{path}')) TO '{made}'")
+    for each in (path, made):
+        with pytest.raises(sf.InvalidLog, match=f"column 'terminated' is {flag} in a row, expected true or false"):
+            sf.count_log(each)
+
+
+def test_rewards_whose_sums_overflow_are_refused(tmp_path):
+    lines = ["episode,step,state,action,next_state,reward", *(f"0,{h},0,0,0,9e307" for h in range(4))]
+    path = written(tmp_path / "log.csv", *lines)
+    for call in (sf.count_log, sf.log_returns):
+        with pytest.raises(sf.InvalidLog, match=r"beyond 1e\+100"):
+            call(path)
+    assert not sf.check_log(path).usable

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot.base.validation import LARGEST_NUMBER
 from surefoot.offline.logs.reading import COLUMNS, FLAGS, OpenLog
 
 if TYPE_CHECKING:
     from surefoot.offline.logs.log_counts import LogCounts
 
 NAMED = 3  # episodes with an error that a finding names
+NO_AMOUNT = (
+    f"(NOT isfinite(reward) OR abs(reward) > {LARGEST_NUMBER!r})"  # in SQL: sums may overflow, or are no numbers
+)
 ASKED = 30  # so many are asked for: one episode may have errors in several rows
 
 # Certificates presume a log from which no episode was left out because of how it went.
@@ -29,7 +33,10 @@ MESSAGES = {  # what is wrong -> what is counted, and the sentences about it
     ),
     "range": ("reward", "found {n}{some}."),
     "undeclared": ("row", "Found {n}{some} with a label that was not declared."),
-    "reward": ("infinite or NaN reward", "Found {n}{some}. Remove them at their source."),
+    "reward": (
+        "infinite or NaN reward",
+        f"Found {{n}}{{some}}, or beyond {LARGEST_NUMBER:g}. Remove them at their source.",
+    ),
     "duplicate": (
         "repeated step",
         "Found {n}{some}: the episode already has a row for this step. If each file numbers its episodes from the "
@@ -179,7 +186,7 @@ def _rewards(log: OpenLog) -> list[Finding]:
     # A WHERE would be answered from the statistics of Parquet files, which may leave out NaN (duckdb#25521).
     return [
         Finding("error", what, described(what, n, named(some)), episodes_of(some), n)
-        for what, n, some in tested(log, "log", {"reward": "NOT isfinite(reward)"})
+        for what, n, some in tested(log, "log", {"reward": NO_AMOUNT})
     ]
 
 

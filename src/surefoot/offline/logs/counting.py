@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
-from surefoot.base.validation import LONGEST, REWARD_UNITS, require_integer, require_number
+from surefoot.base.validation import LARGEST_NUMBER, LONGEST, REWARD_UNITS, require_integer, require_number
 from surefoot.errors import InvalidLog, InvalidSetting
 from surefoot.offline.logs.cells import MEMORY, Paths
 from surefoot.offline.logs.checking import first_problem
@@ -353,7 +353,8 @@ def assemble(
     each transition.
     """
     seen = table if paid is None else paid
-    if not (np.isfinite(seen["low"]).all() and np.isfinite(seen["high"]).all()):
+    largest = np.abs([seen["low"], seen["high"]])
+    if not (largest <= LARGEST_NUMBER).all():
         raise InvalidLog(source.complaint(None))  # the glance misses NaN: the extremes stored in Parquet leave it out
     H, ended, h = glance.H, np.asarray(table["terminated"]), np.asarray(table["step"], dtype=np.int64)
     n, n_fold = (np.asarray(table[name], dtype=np.int64) for name in ("n", "n_fold"))

@@ -18,6 +18,7 @@ from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidLog
 from surefoot.offline.logs.cells import MEMORY, Files, Paths, Raw, connected, find_files, readable
 from surefoot.offline.logs.checking import (
+    NO_AMOUNT,
     Finding,
     LogReport,
     audit,
@@ -232,7 +233,7 @@ def _with_example(written: Written, finding: Finding, word: str, test: str) -> F
 
 def _rewards(written: Written, reward_range: tuple[float, float] | None) -> Iterator[Finding]:
     """Find rewards that are not finite, or outside the declared range."""
-    yield from _found(written, "log", [Fault("reward", "NOT isfinite(reward)")])
+    yield from _found(written, "log", [Fault("reward", NO_AMOUNT)])
     if reward_range is None:
         return
     units = declared_units(reward_range)

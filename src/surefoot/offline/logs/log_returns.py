@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import require_number
+from surefoot.base.validation import LARGEST_NUMBER, require_number
+from surefoot.errors import InvalidLog
 from surefoot.offline.logs.cells import MEMORY, Paths
+from surefoot.offline.logs.checking import NO_AMOUNT
 from surefoot.offline.logs.counting import glanced, rows_of
 from surefoot.offline.logs.reading import open_log
 
@@ -28,5 +30,7 @@ def log_returns(
     paid_after = require_number("after_end", after_end, "the reward of each step after an early end")
     with open_log(paths, columns, memory, None, delimiter) as log:
         _, glance = glanced(log, horizon, None, None)
+        if log.row(f"SELECT coalesce(bool_or({NO_AMOUNT}), false) FROM log")[0]:
+            raise InvalidLog(f"{log.where}: a reward is NaN, infinite or beyond {LARGEST_NUMBER:g}. Correct the log.")
         found = log.ask(f"SELECT fsum(reward) AS paid, count(*) AS steps FROM {rows_of(glance)} GROUP BY id, episode")
     return np.asarray(found["paid"] + paid_after * (glance.H - found["steps"]), dtype=np.float64)

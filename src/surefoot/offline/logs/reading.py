@@ -40,6 +40,7 @@ WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "U
 TEXT = ("VARCHAR", "UUID", "ENUM")
 NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 TEXT_KINDS = (("BIGINT", is_whole), ("BOOLEAN", is_truth), ("DOUBLE", is_number))  # of text, in this order
+LABELS = ("episode", "state", "action", "next_state")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,16 @@ def _kinds(con: "duckdb.DuckDBPyConnection", files: Files, raw: Raw) -> Mapping[
         asked = [f"count({name}) > 0 AND bool_and({fits(name)})" for name in left]
         (answer,) = con.execute(f"SELECT {', '.join([*asked, 'count(*)'])} FROM raw").fetchall()
         kinds |= {name: kind for name, fit in zip(left, answer, strict=False) if fit}
+    for name in LABELS:
+        if kinds.get(name) == "BOOLEAN" and not _one_way(con, name):  # true and TRUE are two labels
+            kinds[name] = "VARCHAR"
     return kinds
+
+
+def _one_way(con: "duckdb.DuckDBPyConnection", name: str) -> bool:
+    """Are true and false each written in one way?"""
+    ((ways, values),) = con.execute(f"SELECT count(DISTINCT {name}), count(DISTINCT lower({name})) FROM raw").fetchall()
+    return bool(ways == values)
 
 
 def _first_unfit(
@@ -153,7 +163,8 @@ def _view(
     is_text = files.form != "parquet"
 
     def require(name: str, *families: tuple[str, ...], meaning: str) -> None:
-        if not kinds[name].startswith(sum(families, ())):
+        is_list = kinds[name].endswith("]")
+        if is_list or not kinds[name].startswith(sum(families, ())):
             place, found = files.where, kinds[name]
             if is_text:
                 place, found = _first_unfit(con, files, name, families)
@@ -162,9 +173,9 @@ def _view(
     whole_or_text = "whole numbers or text. Cast it where the log is made"
     require("step", WHOLE, meaning="whole numbers: 0, 1, 2, ... within each episode")
     require("reward", NUMBERS, meaning=f"numbers. {PLAINLY}" if is_text else "numbers")
-    for name in ("episode", "state", "action", "next_state"):
+    for name in LABELS:
         require(name, WHOLE, TEXT, ("BOOLEAN",), meaning=whole_or_text)
-    text = {name for name in ("episode", "state", "action", "next_state") if kinds[name].startswith(TEXT)}
+    text = {name for name in LABELS if kinds[name].startswith(TEXT)}
     if ("state" in text) != ("next_state" in text):
         raise InvalidLog(
             f"{files.where}: state is {kinds['state']}, but next_state is {kinds['next_state']}, expected one type for "
@@ -172,7 +183,14 @@ def _view(
         )
     flags = {name for name in FLAGS if name in kinds}
     for name in flags:
-        require(name, WHOLE, ("BOOLEAN",), meaning="true or false, or 1 or 0")
+        meaning = "true or false, or 1 or 0"
+        require(name, WHOLE, ("BOOLEAN",), meaning=meaning)
+        odd = f"{name}::VARCHAR NOT IN ('0', '1')"
+        if kinds[name] != "BOOLEAN" and (
+            found := con.execute(f"SELECT {name} FROM raw WHERE {odd} LIMIT 1").fetchone()
+        ):
+            called = column_called(names[name], name)
+            raise InvalidLog(f"{files.where}: column {called} is {found[0]} in a row, expected {meaning}.")
 
     def cast(name: str) -> str:
         if kinds[name] == "BOOLEAN":
