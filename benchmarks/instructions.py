@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 from scaling import MOST_SWEEPS, A, H, agents_of, exponent, sweep, world_of
@@ -18,23 +19,24 @@ MOST_EXPONENT = 1.005  # linear, but for the third decimal
 GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # valgrind does not know the newest instructions
 
 
-def instructions_of_large_worlds() -> list[Row]:
+def instructions_of_large_worlds() -> Iterator[Row]:
     if shutil.which("valgrind") is None:
-        return [broken("instructions", "valgrind is not installed")]
+        yield broken("instructions", "valgrind is not installed")
+        return
     nothing = counted(SIZES[0], "nothing")  # what counting itself takes
-    found = [{"S": S, **{name: counted(S, name) - nothing for name in ("sweep", *MOST_SWEEPS)}} for S in SIZES]
-    rows = []
-    for one in found:
-        where = f"({one['S']:,}, {A}, {H}), three successors"
+    found = []
+    for S in SIZES:
+        one = {"S": S, **{name: counted(S, name) - nothing for name in ("sweep", *MOST_SWEEPS)}}
+        found.append(one)
+        where = f"({S:,}, {A}, {H}), three successors"
         for name, most in MOST_SWEEPS.items():
             note = f"{one[name]:.4g}; a sweep {one['sweep']:.4g}"
             item = f"{name}, KL: instructions of a plan, in sparse sweeps"
-            rows.append(at_most(item, where, one[name] / one["sweep"], "sweeps", most, note))
+            yield at_most(item, where, one[name] / one["sweep"], "sweeps", most, note)
     sizes = f"S = {SIZES[0]:,} .. {SIZES[-1]:,}"
-    rows.append(plain("sweep: exponent of instructions in S", sizes, exponent(found, "sweep"), ""))
+    yield plain("sweep: exponent of instructions in S", sizes, exponent(found, "sweep"), "")
     for name in MOST_SWEEPS:
-        rows.append(at_most(f"{name}: exponent of instructions in S", sizes, exponent(found, name), "", MOST_EXPONENT))
-    return rows
+        yield at_most(f"{name}: exponent of instructions in S", sizes, exponent(found, name), "", MOST_EXPONENT)
 
 
 def counted(S: int, name: str) -> int:

@@ -1,4 +1,5 @@
-"""What got slower since the kept table: kept.json holds a ratio for each row, and how far it may move by itself.
+"""What got slower since the kept table: kept.json holds a ratio for each row, and how far it may move by itself. A row
+that is not in it is named, so that none goes unseen.
 
 Times of one machine say nothing on another, so a time is divided by a yardstick measured in the same run: a fixed piece
 of Python, in which nothing of this library takes part. Ratios and megabytes are kept as they are.
@@ -47,6 +48,11 @@ def yardstick(repeats: int = 9) -> float:
     return best
 
 
+def name_of(row: Any) -> str:
+    """What a row is called in the kept table."""
+    return f"{row.item} | {row.where}".rstrip(" |")
+
+
 def ratios(rows: Iterable[Any], seconds: float) -> dict[str, float]:
     """The ratio of each row that has a number, by its name; `seconds` is the yardstick. Smaller is better."""
     found = {}
@@ -54,7 +60,7 @@ def ratios(rows: Iterable[Any], seconds: float) -> dict[str, float]:
         if row.value is None or row.value <= 0.0:
             continue
         value = row.value * SECONDS[row.unit] / seconds if row.unit in SECONDS else row.value
-        found[f"{row.item} | {row.where}".rstrip(" |")] = 1.0 / value if row.target.startswith(">=") else value
+        found[name_of(row)] = 1.0 / value if row.target.startswith(">=") else value
     return found
 
 
@@ -66,6 +72,17 @@ def slower(now: dict[str, float], kept: dict[str, Kept]) -> list[Slower]:
         if name in kept and ratio > kept[name].ratio * (1.0 + kept[name].tolerance)
     ]
     return sorted(found, key=lambda row: row.before / row.now)
+
+
+def not_compared(rows: Iterable[Any], now: dict[str, float], kept: dict[str, Kept]) -> list[str]:
+    """The rows that were held against nothing: not kept, or without a number above 0, or two of one name."""
+    names = [name_of(row) for row in rows]
+    return sorted({name for name in names if name not in kept or name not in now or names.count(name) > 1})
+
+
+def not_measured(rows: Iterable[Any], kept: dict[str, Kept]) -> list[str]:
+    """The rows of the kept table that a run has not."""
+    return sorted(kept.keys() - {name_of(row) for row in rows})
 
 
 def updated(now: dict[str, float], kept: dict[str, Kept]) -> dict[str, Kept]:
@@ -91,14 +108,23 @@ def write(kept: dict[str, Kept], path: Path = KEPT) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def compare(rows: Iterable[Any], seconds: float, keep: bool) -> None:
-    """Say what is slower than kept, and keep these ratios if that is asked for."""
+def compare(rows: list[Any], seconds: float, whole: bool, keep: bool) -> None:
+    """Say what was not compared, and last what is slower than kept; keep these ratios if that is asked for. `whole`:
+    was everything to be measured?"""
     kept, now = read(), ratios(rows, seconds)
-    for row in slower(now, kept):
-        print(f"slower: {row}")
-    known = [name for name in now if name in kept]
-    if not slower(now, kept):
-        print(f"nothing is slower than the kept table ({len(known)} of {len(now)} rows are in it)")
+    listed("not compared", not_compared(rows, now, kept))
+    if whole:
+        listed("kept, but not measured", not_measured(rows, kept))
     if keep:
         write(updated(now, kept))
         print(f"kept in benchmarks/{KEPT.name}")
+    found, compared = slower(now, kept), len(now.keys() & kept.keys())
+    for row in found:
+        print(f"slower: {row}")
+    print(f"{len(found)} of {compared} compared rows are slower than kept")
+
+
+def listed(what: str, names: list[str]) -> None:
+    """Print how many rows these are, and which."""
+    if names:
+        print(f"{what}: {len(names)} rows:", *names, sep="\n  ")

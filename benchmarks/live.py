@@ -1,152 +1,134 @@
-"""A process that answers for itself: how much of the time is planning, and how long episodes of larger worlds take.
+"""Whole runs, planned after a share of the episodes so far; and what a Learner takes beside its plans and its process.
 
-Share: of the time that a Learner and its plans take, while the process itself takes none. Any process takes some, and
-the share is smaller then. The world is drawn from in the same loop, and that time is left out.
+The world is drawn from in the same loop, and that time is left out.
 """
 
-import itertools
 import time
 from collections.abc import Iterator
 
 import gymnasium
 import numpy as np
-import scipy.sparse
+from budget import rounds
 from scaling import A, H, world_of
-from table import Row, at_most, plain
+from settings import SMALL, after, label
+from table import Row, at_most
 
 import surefoot as sf
 from surefoot.assurance.premises import Premises
 
-WORLDS = (  # tables up to 64 states, lists above
-    ("random", {"S": 1, "A": 4, "H": 1}),
-    ("random", {"S": 5, "A": 5, "H": 3}),
-    ("dosing", {}),
-    ("offers", {}),
-    ("river-swim", {}),
-    ("grid-traps", {"rows": 4, "columns": 4, "H": 20}),
-    ("random", {"S": 30, "A": 2, "H": 50, "stationary": True}),  # every state may follow every pair
-    ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
-    ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
-    ("random", {"S": 18, "A": 4, "H": 100, "stationary": True}),
-    ("grid-traps", {"rows": 23, "columns": 22, "H": 20}),
-    ("grid-traps", {"rows": 71, "columns": 71, "H": 20}),
-    ("call-centre", {"lines": 40, "desks": 20, "hours": 12, "H": 12}),
-)
-SMALL_WORLDS = (
-    ("random", {"S": 5, "A": 5, "H": 3}),
-    ("dosing", {}),
-    ("offers", {}),
-    ("river-swim", {}),
-    ("grid-traps", {"rows": 4, "columns": 4, "H": 20}),
-    ("grid-traps", {"rows": 6, "columns": 6, "H": 12}),
-    ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
-)
-TOLD_SIZES = ((30, 3, 20, 3), (60, 3, 15, 3), (300, 3, 15, 40), (900, 4, 30, 3))  # S, A, H, successors of a pair
-STEP_SIZES, MOST_GROWTH_OF_A_STEP = (100, 1_000, 10_000, 100_000), 3.0  # memory is slower than caches
-ALIKE_EPISODES = 2_000
-MOST_FOR_DOPE = 10  # states: its linear programs take minutes above
-MOST_SHARE = 0.5
-MOST_FOR_CHECKS, CHECKED_EPISODES, CHECKED_RUNS = 1.1, 200, 6
+SHARE, RARELY = 0.05, 1.0
+MANY, MANY_SECONDS = 100_000_000, 60.0
+SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
+TAXI_EPISODES, TAXI_SECONDS = 10_000, 120.0
+STEP_SIZES, STEP_EPISODES, MOST_GROWTH_OF_A_STEP = (100, 1_000, 10_000), 200, 3.0  # memory is slower than caches
+CHECKED_EPISODES, CHECKED_SECONDS, CHECKED_ROUNDS, MOST_FOR_CHECKS = 200, 5.0, (3, 6), 1.1
 CHECKED = (
     ("random", {"S": 5, "A": 5, "H": 3, "stationary": True}),
-    ("offers", {}),
     ("river-swim", {}),
-    WORLDS[6],
-    WORLDS[8],
+    ("random", {"S": 30, "A": 2, "H": 50, "stationary": True}),  # every state may follow every pair
+    ("grid-traps", {"rows": 8, "columns": 8, "H": 50}),
 )
-AT_LEAST = 100  # episodes, and those of some plans: at first plans are made most often
-TAXI_EPISODES, TAXI_SECONDS = 10_000, 120.0
-SIMULATED_EPISODES, SIMULATED_SECONDS = 300, {"EpsMix": 2.0, "StepMix": 5.0}
 
 
-def time_of_live_episodes() -> list[Row]:
-    return [
-        *itertools.chain(*(shares(sf.world(name, **settings), name, splices) for name, settings in WORLDS)),
-        *itertools.chain(*(shares(sf.world(name, **settings), name, others) for name, settings in SMALL_WORLDS)),
-        *itertools.chain(*(shares(told(*sizes), "", masked) for sizes in TOLD_SIZES)),
-        *steps_of_a_learner(),
-        *what_checks_take(),
-        *plans_that_change_nothing(),
-        *simulated(),
-        taxi(),
-    ]
+def time_of_runs() -> Iterator[Row]:
+    yield in_blocks()
+    yield from simulated()
+    yield taxi()
 
 
-def shares(world: sf.TabularMDP, name: str, agents) -> list[Row]:
-    """The share of planning, of every agent in a world."""
-    rows = []
-    for item, agent in agents(world).items():
-        rule = agent.replan_rule
-        episodes = max(AT_LEAST, getattr(rule, "at_least", 1) + 1)
-        agent.plan(sf.Counts.zeros(agent.problem, agent.pooled), np.random.default_rng(0))  # compiles
-        planning, acting, plans, episodes = timed(world, agent, episodes)
-        where = f"({world.S:,}, {world.A}, {world.H}) {name}".strip()
-        note = (
-            f"{episodes} episodes, {plans} plans of {1e3 * planning / plans:.2g} ms, "
-            f"{1e6 * acting / episodes / world.H:.0f} us a step, {rule}"
-        )
-        share = planning / (planning + acting)
-        rows.append(at_most(f"{item}: share of planning, live", where, share, "", MOST_SHARE, note))
-    return rows
+def time_of_learners() -> Iterator[Row]:
+    yield from steps_of_a_learner()
+    yield from what_checks_take()
 
 
-def splices(world: sf.TabularMDP) -> dict:
-    given = world.problem, world.baseline, world.suggested_floor
-    return {kind.name: kind(*given, delta=0.1, pooled=world.stationary) for kind in (sf.EpsMix, sf.StepMix)}
+def in_blocks() -> Row:
+    """10^8 episodes with the paper's constants: a plan lasts for 1 % of them, and its episodes are drawn at once."""
+    world = sf.random_mdp(*SMALL, seed=0)
+    baseline = sf.boltzmann(sf.solve(world).Q, eta=10.0)
+    agent = sf.StepMix(world.problem, baseline, 2.2, delta=0.1, bounds=sf.Bernstein(), replan=after(0.01))
+    sf.simulate(world, agent, 2, seed=0)  # compiles
+    seconds, run = min((timed(world, agent, MANY) for _ in range(3)), key=lambda pair: pair[0])
+    note = f"{run.violations} below the floor, optimistic at {run.first_optimistic:,}"
+    item = "StepMix, paper, blocks of 1 %: 10^8 episodes"
+    return at_most(item, label(SMALL), seconds, "s", MANY_SECONDS, note)
 
 
-def told(S: int, A: int, H: int, successors: int) -> sf.TabularMDP:
-    """A sparse world whose rewards depend on the next state."""
-    rng = np.random.default_rng(0)
-    states, p = rng.integers(0, S, (S * A, successors)), rng.dirichlet(np.ones(successors), S * A)
-    P = scipy.sparse.csr_array((p.ravel(), (np.repeat(np.arange(S * A), successors), states.ravel())), shape=(S * A, S))
-    r_next = scipy.sparse.csr_array((rng.random(P.nnz), P.indices, P.indptr), shape=P.shape)
-    return sf.TabularMDP(P, r_next=r_next, H=H)
+def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, sf.Run]:
+    started = time.perf_counter()
+    run = sf.simulate(world, agent, episodes, seed=0)
+    return time.perf_counter() - started, run
 
 
-def masked(world: sf.TabularMDP) -> dict:
-    """Agents that are told rewards by next state, and possible next states; and those with a relative floor."""
-    S, A, H = world.S, world.A, world.H
-    pi_b = sf.uniform(H, S, A)
-    pair, state, p = world.entries(0)
-    support = scipy.sparse.csr_array((p, (pair, state)), shape=(S * A, S))
-    r = np.random.default_rng(1).random((S, A))
-    knowing = {
-        "rewards by next state": world.problem,
-        "a mask": sf.Problem(r, H=H, support=support, stationary=True),
-    }
-    floors = {"": 0.9 * world.at_start(sf.policy_value(world, pi_b)[0]), ", relative": sf.Relative(0.1)}
-    return {
-        f"{kind.name}{relative}, {what}": kind(problem, pi_b, floor, delta=0.1, pooled=True)
-        for kind, (relative, floor), (what, problem) in itertools.product(
-            (sf.EpsMix, sf.StepMix), floors.items(), knowing.items()
-        )
-    }
+def simulated() -> Iterator[Row]:
+    """The first episodes of a run, plans included."""
+    world = world_of(500)[0]
+    pi_b = sf.uniform(world.H, world.S, world.A)
+    floor = 0.9 * world.at_start(sf.policy_value(world, pi_b)[0])
+    for kind in (sf.EpsMix, sf.StepMix):
+        agent = kind(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=after(SHARE))
+        sf.simulate(world, agent, 40, seed=0)  # compiles
+        seconds = min(timed(world, agent, SIMULATED_EPISODES)[0] for _ in range(3))
+        item = f"{kind.name}: {SIMULATED_EPISODES} episodes, simulated"
+        yield at_most(item, f"(500, {A}, {H}), three successors", seconds, "s", SIMULATED_SECONDS[kind.name])
 
 
-def others(world: sf.TabularMDP) -> dict:
-    """Rivals, and an explorer that draws worlds. A box of no width lets linear programs be solved from the start."""
-    given, pooled = (world.problem, world.baseline, world.suggested_floor), {"delta": 0.1, "pooled": world.stationary}
-    value = {"baseline_value": world.at_start(sf.policy_value(world, world.baseline)[0])}
-    below = sf.Below(max(value["baseline_value"] - world.suggested_floor, 1e-3))
-    thompson = sf.Thompson(world.problem)
-    optpess = sf.OptPessLP(*given, episodes=20_000, scale=1e-9, **value, **pooled)
-    agents = {
-        "EpsMix, Thompson": sf.EpsMix(*given, explorer=thompson, **pooled),
-        "BPI-UCBVI": sf.BPIUCBVI(world.problem, **pooled),
-        "BPI-UCBVI (Menard 2021)": sf.BPIUCBVIMenard(world.problem, **pooled),
-        "Budget-Exploration": sf.BudgetExploration(*given, **pooled),
-        "conservative UCBVI": sf.ConservativeUCBVI(*given, **value, **pooled),
-        "UCBVI": sf.UCBVI(world.problem, episodes=20_000, **pooled),
-        "Reward-free safe RL": sf.RewardFreeSafeRL(*given, **value, **pooled),
-        "OptPess-LP, scaled": optpess,
-        "Budget-Exploration, OptPess-LP inside": sf.BudgetExploration(*given, learner=optpess, **pooled),
-        "EpsMix, relative": sf.EpsMix(*given[:2], below, **pooled),
-        "StepMix, relative": sf.StepMix(*given[:2], below, **pooled),
-    }
-    if world.S <= MOST_FOR_DOPE:
-        agents["DOPE, scaled"] = sf.DOPE(*given, episodes=20_000, scale=1e-9, **value, **pooled)
-    return agents
+def taxi() -> Row:
+    env = gymnasium.make("Taxi-v4", max_episode_steps=30)
+    world = sf.from_gymnasium(env, horizon=30)
+    pi_b = sf.uniform(world.H, world.S, world.A)
+    floor = world.at_start(sf.policy_value(world, pi_b)[0]) - 20.0
+    agent = sf.EpsMix(world.problem, pi_b, floor, delta=0.1, pooled=True, replan=after(SHARE))
+    sf.learn(env, agent, 30, seed=0, progress=False)  # compiles
+    started = time.perf_counter()
+    run = sf.learn(env, agent, TAXI_EPISODES, seed=1, progress=False)
+    seconds = time.perf_counter() - started
+    note = f"{run.violations} below the floor, first mixture at {run.first_mixture}"
+    where = f"({world.S}, {world.A}, {world.H})"
+    return at_most(f"EpsMix: {TAXI_EPISODES:,} episodes of Taxi-v4, live", where, seconds, "s", TAXI_SECONDS, note)
+
+
+def steps_of_a_learner() -> Iterator[Row]:
+    """A step of a Learner without its plans, against the number of states: in one of the smallest world."""
+    first = None
+    for S in STEP_SIZES:
+        world = world_of(S)[0]
+        pi_b = sf.uniform(world.H, world.S, world.A)
+        agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=after(RARELY))
+        seconds = step_seconds(world, agent)
+        where, note = f"({S:,}, {A}, {H}), three successors", f"{1e6 * seconds:.0f} us"
+        if first is None:
+            first = seconds
+            yield at_most("a step of a Learner, without plans", where, 1e6 * seconds, "us", 100.0)
+        else:
+            item = "a step of a Learner, without plans, in one of 100 states"
+            yield at_most(item, where, seconds / first, "", MOST_GROWTH_OF_A_STEP, note)
+
+
+def step_seconds(world: sf.TabularMDP, agent: sf.Agent) -> float:
+    """Mean seconds of a step in the episodes that begin without a new plan."""
+    learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
+    total, episodes, plan = 0.0, 0, None
+    for _ in range(STEP_EPISODES):
+        acting = -time.perf_counter()
+        learner.begin()
+        acting += time.perf_counter()
+        for h in range(world.H):
+            s = learner.state
+            acting -= time.perf_counter()
+            a = learner.act()
+            acting += time.perf_counter()
+            s_next = world.draw_next(h, s, a, rng)
+            x = paid(world, h, s, a, s_next)
+            acting -= time.perf_counter()
+            learner.observe(s_next, x)
+            acting += time.perf_counter()
+        acting -= time.perf_counter()
+        learner.end()
+        acting += time.perf_counter()
+        if learner.counts.planned is plan:
+            total, episodes = total + acting, episodes + 1
+        plan = learner.counts.planned
+    return total / episodes / world.H
 
 
 def paid(world: sf.TabularMDP, h: int, s: int, a: int, s_next: int) -> float:
@@ -154,83 +136,21 @@ def paid(world: sf.TabularMDP, h: int, s: int, a: int, s_next: int) -> float:
     return float(world.problem.units.step_to_user(np.array(world.mean_reward(h, s, a, s_next))))
 
 
-def timed(world: sf.TabularMDP, agent: sf.Agent, episodes: int) -> tuple[float, float, int, int]:
-    """Seconds of planning and of acting, and how many plans and episodes there were: from the second plan on, for so
-    many episodes and until the next plan, so that each plan is seen with all the episodes that follow it. An episode
-    that begins with a new plan also checks its policy: that is planning, too."""
-    learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
-    plans: list[float] = []
-    acting, first, plan = 0.0, None, None
-    for k in itertools.count():
-        started = time.perf_counter()
-        learner.begin()
-        begun = time.perf_counter() - started
-        if learner.counts.planned is not plan:
-            plan = learner.counts.planned
-            if len(plans) == 1:
-                acting, first = 0.0, k
-            elif first is not None and k - first >= episodes:
-                return sum(plans[1:]), acting, len(plans) - 1, k - first
-            plans.append(begun)
-        else:
-            acting += begun
-        for h in range(world.H):
-            started = time.perf_counter()
-            s = world.s1 if h == 0 else learner.state
-            a = learner.act()
-            acting += time.perf_counter() - started
-            s_next = world.draw_next(h, s, a, rng)
-            x = paid(world, h, s, a, s_next)
-            started = time.perf_counter()
-            learner.observe(s_next, x)
-            acting += time.perf_counter() - started
-        started = time.perf_counter()
-        learner.end()
-        acting += time.perf_counter() - started
-
-
-def steps_of_a_learner() -> list[Row]:
-    """A step of a Learner without its plans, against the number of states: in one of the smallest world."""
-    seconds = {}
-    for S in STEP_SIZES:
-        world = world_of(S)[0]
-        pi_b = sf.uniform(world.H, world.S, world.A)
-        agent = sf.EpsMix(world.problem, pi_b, 0.0, delta=0.1, pooled=True, replan=sf.Blocks(0.1, at_least=50))
-        _, acting, _, episodes = timed(world, agent, 200)
-        seconds[S] = acting / episodes / H
-    return [
-        at_most(
-            "a step of a Learner, without plans, in one of 100 states",
-            f"({S:,}, {A}, {H}), three successors",
-            seconds[S] / seconds[STEP_SIZES[0]],
-            "",
-            MOST_GROWTH_OF_A_STEP,
-            f"{1e6 * seconds[S]:.0f} us",
-        )
-        for S in STEP_SIZES[1:]
-    ]
-
-
-def what_checks_take() -> list[Row]:
+def what_checks_take() -> Iterator[Row]:
     """An episode, its plans included, with the checks of premises in one without: by turns, in seconds of this
     process. Steps that share counts are kept apart and compared, and rewards are held against the table."""
-    rows = []
     for name, settings in CHECKED:
         world = sf.world(name, **settings)
-        agent = splices(world)["EpsMix"]
+        given = world.problem, world.baseline, world.suggested_floor
+        agent = sf.EpsMix(*given, delta=0.1, pooled=world.stationary, replan=after(SHARE))
         episode_seconds(world, agent, 5, checked=True)  # compiles
-        seconds: dict[bool, list[float]] = {True: [], False: []}
-        for checked in (True, False) * CHECKED_RUNS:
-            seconds[checked].append(episode_seconds(world, agent, CHECKED_EPISODES, checked))
-        best = {checked: min(some) for checked, some in seconds.items()}
+        best = {True: float("inf"), False: float("inf")}
+        for _ in rounds(CHECKED_SECONDS, *CHECKED_ROUNDS):
+            for checked, known in best.items():
+                best[checked] = min(known, episode_seconds(world, agent, CHECKED_EPISODES, checked))
         note = f"{1e6 * best[True]:.0f} us, without checks {1e6 * best[False]:.0f} us"
-        where = f"({world.S:,}, {world.A}, {world.H}) {name}"
-        rows.append(
-            at_most(
-                "an episode with its checks in one without", where, best[True] / best[False], "", MOST_FOR_CHECKS, note
-            )
-        )
-    return rows
+        where, ratio = f"({world.S:,}, {world.A}, {world.H}) {name}", best[True] / best[False]
+        yield at_most("an episode with its checks in one without", where, ratio, "", MOST_FOR_CHECKS, note)
 
 
 def episode_seconds(world: sf.TabularMDP, agent: sf.Agent, episodes: int, checked: bool) -> float:
@@ -253,70 +173,3 @@ def episode_seconds(world: sf.TabularMDP, agent: sf.Agent, episodes: int, checke
         learner.end()
         total += time.process_time() - started
     return total / episodes
-
-
-def plans_that_change_nothing() -> list[Row]:
-    """Whether a plan will come out different is known only by making it: the share of those that do not."""
-    rows = []
-    for name in ("dosing", "offers", "queue", "river-swim", "media-buffer"):
-        world = sf.world(name)
-        for item, agent in splices(world).items():
-            plans = list(dict.fromkeys(plans_of(world, agent)))
-            same = sum(same_policy(*pair) for pair in itertools.pairwise(plans))
-            where, note = f"{name}, {ALIKE_EPISODES:,} episodes", f"{same} of {len(plans) - 1} plans"
-            rows.append(
-                plain(f"{item}: plans that are the last policy again", where, same / (len(plans) - 1), "", note)
-            )
-    return rows
-
-
-def plans_of(world: sf.TabularMDP, agent: sf.Agent) -> Iterator[sf.Plan]:
-    """The plan of each episode."""
-    learner, rng = sf.Learner(agent, seed=1), np.random.default_rng(0)
-    for _ in range(ALIKE_EPISODES):
-        yield learner.begin()
-        for h in range(world.H):
-            s = world.s1 if h == 0 else learner.state
-            a = learner.act()
-            s_next = world.draw_next(h, s, a, rng)
-            learner.observe(s_next, paid(world, h, s, a, s_next))
-        learner.end()
-
-
-def same_policy(one: sf.Plan, other: sf.Plan) -> bool:
-    a, b = one.policy, other.policy
-    if isinstance(a, np.ndarray):
-        return np.array_equal(a, b)
-    return a.rho == b.rho and (a.rho == 0.0 or np.array_equal(a.second, b.second))
-
-
-def simulated() -> list[Row]:
-    """The first episodes of a run, plans included."""
-    world = world_of(500)[0]
-    pi_b = sf.uniform(world.H, world.S, world.A)
-    floor = 0.9 * world.at_start(sf.policy_value(world, pi_b)[0])
-    rows = []
-    for kind in (sf.EpsMix, sf.StepMix):
-        agent = kind(world.problem, pi_b, floor, delta=0.1, pooled=True)
-        sf.simulate(world, agent, 40, seed=0)  # compiles
-        started = time.perf_counter()
-        sf.simulate(world, agent, SIMULATED_EPISODES, seed=1)
-        seconds = time.perf_counter() - started
-        item = f"{kind.name}: {SIMULATED_EPISODES} episodes, simulated"
-        rows.append(at_most(item, "(500, 5, 20), three successors", seconds, "s", SIMULATED_SECONDS[kind.name]))
-    return rows
-
-
-def taxi() -> Row:
-    env = gymnasium.make("Taxi-v4", max_episode_steps=30)
-    world = sf.from_gymnasium(env, horizon=30)
-    pi_b = sf.uniform(world.H, world.S, world.A)
-    floor = world.at_start(sf.policy_value(world, pi_b)[0]) - 20.0
-    agent = sf.EpsMix(world.problem, pi_b, floor, delta=0.1, pooled=True)
-    sf.learn(env, agent, 30, seed=0, progress=False)  # compiles
-    started = time.perf_counter()
-    run = sf.learn(env, agent, TAXI_EPISODES, seed=1, progress=False)
-    seconds = time.perf_counter() - started
-    note = f"{run.violations} below the floor, first mixture at {run.first_mixture}, {agent.replan_rule}"
-    where = f"({world.S}, {world.A}, {world.H})"
-    return at_most(f"EpsMix: {TAXI_EPISODES:,} episodes of Taxi-v4, live", where, seconds, "s", TAXI_SECONDS, note)

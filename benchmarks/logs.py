@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from cores import on_cores
@@ -75,10 +76,10 @@ def indented(code: str) -> str:
     return "\n".join(f"    {line}" for line in code.strip().splitlines())
 
 
-def time_of_logs() -> list[Row]:
+def time_of_logs() -> Iterator[Row]:
     """The ratio, the peak of memory, and a log ten times larger than the memory allowed."""
     with on_cores(os.cpu_count() or 1), tempfile.TemporaryDirectory() as folder:
-        return measured(Path(folder))
+        yield from measured(Path(folder))
 
 
 def generate(path: Path, rows: int, form: str) -> None:
@@ -93,35 +94,32 @@ def generate(path: Path, rows: int, form: str) -> None:
     )
 
 
-def measured(folder: Path) -> list[Row]:
+def measured(folder: Path) -> Iterator[Row]:
     path = folder / "log.parquet"
     generate(path, ROWS, "parquet")
-    where = f"{ROWS:.0e} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet"
+    where = f"{ROWS:.0e} rows of Parquet"
     code = {"bare": indented(BARE.format(path=path)), "ours": indented(OURS.format(path=path))}
     times = python(IN_TURN.format(rounds=ROUNDS, **code))
     ratio = statistics.median(ours / bare for bare, ours in times)
     best_bare, best_ours = (min(pair[i] for pair in times) for i in (0, 1))
-    note = f"median of {ROUNDS} rounds in turn; best {best_ours:.2f} s over {best_bare:.2f} s"
+    size = path.stat().st_size / 1e6
+    note = f"median of {ROUNDS} rounds in turn; best {best_ours:.2f} s over {best_bare:.2f} s; {size:.0f} MB"
+    yield at_most("counting a log / bare GROUP BY", where, ratio, "times", RATIO, note)
     peak = python("import surefoot as sf\n" + OURS.format(path=path) + PEAK)["peak"] / 1e6
-    rows = [
-        at_most("counting a log / bare GROUP BY", where, ratio, "times", RATIO, note),
-        at_most("counting a log, peak of memory", where, peak, "MB", MEMORY_MB, "the whole process"),
-    ]
+    yield at_most("counting a log, peak of memory", where, peak, "MB", MEMORY_MB, "the whole process")
     path.unlink()
-    return rows + ten_times(folder)
+    yield from ten_times(folder)
 
 
-def ten_times(folder: Path) -> list[Row]:
+def ten_times(folder: Path) -> Iterator[Row]:
     """A CSV ten times as large as what DuckDB may use: counted, and checked episode by episode."""
     path, n = folder / "log.csv", ROWS // 2
     generate(path, n, "csv")
     size = path.stat().st_size
     limit = f"{size // 10 // 10**6}MB"
-    found = []
     for what, code in (("counting", LIMITED), ("checking", CHECKED)):
         started = time.perf_counter()
         peak = python(code.format(path=path, memory=limit, rows=n) + PEAK)["peak"] / 1e6
         seconds = time.perf_counter() - started
-        where = f"{n:.0e} rows, {size / 1e6:.0f} MB of CSV, memory={limit}"
-        found.append(plain(f"{what} a log ten times the limit", where, seconds, "s", f"peak {peak:.0f} MB in all"))
-    return found
+        note = f"{size / 1e6:.0f} MB, memory={limit}, peak {peak:.0f} MB in all"
+        yield plain(f"{what} a log ten times the limit", f"{n:.0e} rows of CSV", seconds, "s", note)

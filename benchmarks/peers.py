@@ -9,13 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from episodes import side_by_side
 from processes import last_line
 from settings import LARGE, MIDDLE, PHASES, SIZES, SMALL, label, setting
-from table import Row, at_least, broken
+from table import Row, at_least
 
 ROOT = Path(__file__).parents[1]
 VENV = ROOT / ".venv-peers"
@@ -30,27 +31,18 @@ TARGETS = {
     "BPIUCBVI": {SMALL: 50, MIDDLE: 5, LARGE: 1},
     "StepMix": {SMALL: 40, MIDDLE: 3},
 }
-ITEM = "rlberry's UCBVI / {}"
 
 
-def not_asked_for() -> list[Row]:
-    return [
-        broken(ITEM.format(name), "run with PEERS=1", label(size), f">= {target}")
-        for name, targets in TARGETS.items()
-        for size, target in targets.items()
-    ]
-
-
-def against_rlberry() -> list[Row]:
+def against_rlberry() -> Iterator[Row]:
     install()
-    rows = []
     with rlberry() as ask:
         for size in SIZES:
             theirs, ours = in_turns(size, ask)
             for name, micros in ours.items():
                 note = f"theirs {theirs:.4g} us per episode, ours {micros:.3g} us (worst window of the worst phase)"
-                rows.append(at_least(ITEM.format(name), label(size), theirs / micros, "x", TARGETS[name][size], note))
-    return rows
+                yield at_least(
+                    f"rlberry's UCBVI / {name}", label(size), theirs / micros, "x", TARGETS[name][size], note
+                )
 
 
 def in_turns(size: tuple[int, int, int], ask) -> tuple[float, dict[str, float]]:
@@ -62,7 +54,7 @@ def in_turns(size: tuple[int, int, int], ask) -> tuple[float, dict[str, float]]:
     for _ in range(TURNS):
         theirs.append(ask(*size, THEIR_EPISODES[size]))
         for phase in PHASES[size]:
-            for name, measured in side_by_side(where, names, phase, (1, 1)).items():
+            for name, measured in side_by_side(where, names, phase, 0.0, (1, 1)).items():
                 windows.setdefault((name, phase.name), []).append(measured.micros)
     ours = dict.fromkeys(names, 0.0)
     for (name, _), repeats in windows.items():

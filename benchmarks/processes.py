@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from table import Row, at_most, broken, plain
@@ -71,16 +72,16 @@ def last_line(text: str) -> str:
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
-def compile_time() -> list[Row]:
+def compile_time() -> Iterator[Row]:
     """The first `simulate` with an empty cache, and then with the cache that it left: CPU time, which a busy machine
     disturbs less than the clock on the wall."""
     empty = python(A_RUN.format(episodes=1) + PEAK)
-    filled = python(A_RUN.format(episodes=1) + PEAK)
     note = f"solve and boltzmann came before it; on the wall: {empty['seconds']:.3g} s"
-    return [
-        at_most("first simulate, compiling", "empty cache", empty["cpu"], "s", COLD_SECONDS, note),
-        plain("first simulate, loading", "filled cache", filled["cpu"], "s", f"on the wall: {filled['seconds']:.3g} s"),
-    ]
+    yield at_most("first simulate, compiling", "empty cache", empty["cpu"], "s", COLD_SECONDS, note)
+    filled = python(A_RUN.format(episodes=1) + PEAK)
+    yield plain(
+        "first simulate, loading", "filled cache", filled["cpu"], "s", f"on the wall: {filled['seconds']:.3g} s"
+    )
 
 
 def taxi() -> list[Row]:
@@ -96,13 +97,11 @@ def taxi() -> list[Row]:
     ]
 
 
-def start_time() -> list[Row]:
+def start_time() -> Iterator[Row]:
     """Whole processes, the interpreter's own start included."""
     command = str(Path(sys.executable).parent / "surefoot")
-    return [
-        start("import surefoot", [sys.executable, "-c", "import surefoot"]),
-        start("surefoot --help", [command, "--help"]),
-    ]
+    yield start("import surefoot", [sys.executable, "-c", "import surefoot"])
+    yield start("surefoot --help", [command, "--help"])
 
 
 def start(item: str, command: list[str]) -> Row:

@@ -1,14 +1,21 @@
 """Speed and memory of surefoot, measured side by side in one run: `make bench`, or `make bench PEERS=1`.
 
-Prints a table with the target of every item, writes out/bench.json, and always exits 0: on a busy machine a missed
-target is news, not a failure. The numbers that carry over to other machines are the ratios. At the end it names the
-rows that are slower than in benchmarks/kept.json, which --keep writes.
+Prints each row when it is measured, with its target, writes out/bench.json, and always exits 0: on a busy machine a
+missed target is news, not a failure. The numbers that carry over to other machines are the ratios. At the end it names
+the rows that nothing was compared with, and those that are slower than in benchmarks/kept.json, which --keep writes.
 """
 
 import argparse
 import os
 import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+ITEMS = (
+    *("compile", "start", "memory", "taxi", "planning", "kl", "runs", "learners", "scaling", "instructions"),
+    *("cores", "linear-programs", "episodes", "logs", "peers"),
+)
 LONG = ("instructions",)  # a quarter of an hour: only where it is asked for
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -20,8 +27,8 @@ def main() -> None:
         "--only",
         nargs="+",
         metavar="ITEM",
-        help="compile, start, memory, taxi, planning, kl, replanning, live, scaling, instructions, "
-        "cores, linear-programs, episodes, logs, peers",
+        choices=ITEMS,
+        help=f"{', '.join(ITEMS)}; compile is always measured, because it fills the cache",
     )
     parser.add_argument("--keep", action="store_true", help="write the ratios of this run into benchmarks/kept.json")
     options = parser.parse_args()
@@ -41,30 +48,46 @@ def one_core() -> None:
 
 
 def measure(with_peers: bool, only: list[str] | None, keep: bool) -> None:
-    """Every item in turn. One that breaks is reported and does not stop the others."""
+    """Every item in turn; each row is printed when it is measured."""
     import kept
     import table
 
-    sources = table.sources()
-    rows = []
+    sources, started = table.sources(), time.perf_counter()
+    rows: list[table.Row] = []
     yardstick = kept.yardstick()
-    for name, item in items(with_peers).items():
-        # Compiling comes first whatever is asked for: it fills the cache.
-        if (only and name not in only and name != "compile") or (not only and name in LONG):
-            continue
+    by_name = items()
+    for name in chosen(with_peers, only):
         print(f"{name} ...", flush=True)
         yardstick = min(yardstick, kept.yardstick())  # the least disturbed one of the run
-        try:
-            rows += item()
-        except Exception as error:
-            rows.append(table.broken(name, f"{type(error).__name__}: {error}"))
-    table.show(rows)
+        began = time.perf_counter()
+        for row in rows_of(name, by_name[name]):
+            rows.append(row)
+            print(f"  {table.line(row)}", flush=True)
+        print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
     table.write(rows, sources)
-    kept.compare(rows, yardstick, keep)
+    print(f"{len(rows)} rows in {(time.perf_counter() - started) / 60:.1f} minutes")
+    kept.compare(rows, yardstick, whole=not only, keep=keep)
 
 
-def items(with_peers: bool) -> dict:
-    """Name -> function that returns rows, in the order they are measured."""
+def chosen(with_peers: bool, only: list[str] | None) -> list[str]:
+    """The items to measure, in their order. Compiling comes first whatever is asked for: it fills the cache."""
+    if only:
+        return [name for name in ITEMS if name in only or name == "compile"]
+    return [name for name in ITEMS if name not in LONG and (with_peers or name != "peers")]
+
+
+def rows_of(name: str, item: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The rows of an item, one by one. One that breaks is reported, after the rows it had, and does not stop others."""
+    import table
+
+    try:
+        yield from item()
+    except Exception as error:
+        yield table.broken(name, f"{type(error).__name__}: {error}")
+
+
+def items() -> dict[str, Callable[[], Iterable[Any]]]:
+    """Name -> function that yields rows."""
     import episodes
     import instructions
     import linear_programs
@@ -73,7 +96,6 @@ def items(with_peers: bool) -> dict:
     import peers
     import planning
     import processes
-    import replanning
     import scaling
 
     return {
@@ -83,15 +105,15 @@ def items(with_peers: bool) -> dict:
         "taxi": processes.taxi,
         "planning": planning.cost_of_candidates,
         "kl": planning.cost_of_kl,
-        "replanning": replanning.time_of_replanning,
-        "live": live.time_of_live_episodes,
+        "runs": live.time_of_runs,
+        "learners": live.time_of_learners,
         "scaling": scaling.time_of_large_worlds,
         "instructions": instructions.instructions_of_large_worlds,
         "cores": scaling.gain_of_all_cores,
         "linear-programs": linear_programs.time_of_linear_programs,
         "episodes": episodes.time_of_episodes,
         "logs": logs.time_of_logs,
-        "peers": peers.against_rlberry if with_peers else peers.not_asked_for,
+        "peers": peers.against_rlberry,
     }
 
 

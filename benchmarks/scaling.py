@@ -11,10 +11,12 @@ import math
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 
 import numpy as np
+from budget import best_of
 from cores import on_cores
+from settings import after
 from table import Row, at_least, at_most, plain
 
 import surefoot as sf
@@ -23,13 +25,14 @@ from surefoot.simulation.blocks import listed_multinomial
 from surefoot.task.transitions import Lists
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
-SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)
+SIZES = (100, 500, 2_000, 10_000)
+PAGE_SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)  # of docs/scaling.md
 REPEATS = 5  # at every size: the best of more would be quicker
-TURNS = {2_500: 5, 5_000: 5, 10_000: 5, 50_000: 3, 100_000: 2}  # of one core and all of them, by S
+CORES_SIZES, TURNS = (5_000, 10_000), 5  # with one core and all of them; below 5,000 states there are no threads
 MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
-MOST_SECONDS = {"EpsMix": 30.0, "StepMix": 70.0}  # of a plan with 100,000 states
+MOST_SECONDS = {"EpsMix": 3.0, "StepMix": 7.0}  # of a plan with 10,000 states
 MOST_MEMORY = 2_000.0  # MB, of the process
-MOST_GROWTH = 0.05  # exponent in S of a plan in sweeps: no more than noise
+MOST_EXPONENT = 1.1  # of the seconds of a plan in S: linear, but for caches
 
 
 def world_of(S: int, visits=VISITS):
@@ -55,15 +58,6 @@ def sweep(P, r, S: int) -> None:
         V = (r + P @ V).reshape(S, A).max(axis=1)
 
 
-def best_of(repeats: int, work) -> float:
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
 def agents_of(world) -> dict:
     """EpsMix and StepMix, whose floor is the optimum: nothing is proved to reach it, and plans of all sizes bound the
     same candidates. (With a lower floor some worlds play the optimistic policy, and bound no others.)"""
@@ -80,15 +74,15 @@ def measured(S: int) -> dict:
 
     world, P, counts = world_of(S)
     r = np.asarray(world.r_rescaled[0]).reshape(-1)
-    found = {"S": S, "sweep": best_of(REPEATS, lambda: sweep(P, r, S))}
+    found = {"S": S, "sweep": best_of(lambda: sweep(P, r, S), least=REPEATS)}
     agents = agents_of(world)
     for name, agent in agents.items():
         agent.decide(agent.evidence(counts))  # compiles
-        found[name] = best_of(REPEATS, lambda agent=agent: agent.decide(agent.evidence(counts)))
-    agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns())
+        found[name] = best_of(lambda agent=agent: agent.decide(agent.evidence(counts)), least=REPEATS)
+    agent = dataclasses.replace(agents["EpsMix"], returns=sf.Returns(), replan=after(0.05))
     if S <= 10_000:
         sf.simulate(world, agent, 40, seed=0)  # compiles: blocks of several episodes, too
-        found["episode"] = best_of(1, lambda: sf.simulate(world, agent, 300, seed=1)) / 300
+        found["episode"] = best_of(lambda: sf.simulate(world, agent, 300, seed=1)) / 300
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return found
 
@@ -110,79 +104,72 @@ def exponent(found: list[dict], name: str) -> float:
     return float(np.polyfit(np.log([one["S"] for one in large]), np.log([one[name] for one in large]), 1)[0])
 
 
-def time_of_large_worlds() -> list[Row]:
-    found = [apart(S) for S in SIZES]
-    rows = []
-    for one in found:
-        where = f"({one['S']:,}, {A}, {H}), three successors"
+def time_of_large_worlds() -> Iterator[Row]:
+    found = []
+    for S in SIZES:
+        one = apart(S)
+        found.append(one)
+        where = f"({S:,}, {A}, {H}), three successors"
         for name, most in MOST_SWEEPS.items():
             item, ratio = f"{name}, KL: a plan in sparse sweeps", one[name] / one["sweep"]
             note = f"{one[name]:.3g} s; a sweep {1e3 * one['sweep']:.3g} ms"
-            rows.append(at_most(item, where, ratio, "sweeps", most, note))
-            if one["S"] == SIZES[-1]:
-                rows.append(at_most(f"{name}, KL: a plan", where, one[name], "s", MOST_SECONDS[name]))
-        if "episode" in one:
-            rows.append(plain("EpsMix: an episode, plans included", where, one["episode"] / one["sweep"], "sweeps"))
-        rows.append(at_most("memory of the process", where, one["memory"], "MB", MOST_MEMORY))
-    slopes, sizes = {name: exponent(found, name) for name in ("sweep", *MOST_SWEEPS)}, f"S = 500 .. {SIZES[-1]:,}"
-    rows.append(plain("sweep: exponent in S", sizes, slopes["sweep"], ""))
+            yield at_most(item, where, ratio, "sweeps", most, note)
+            if SIZES[-1] == S:
+                yield at_most(f"{name}, KL: a plan", where, one[name], "s", MOST_SECONDS[name])
+        yield plain("EpsMix: an episode, plans included", where, one["episode"] / one["sweep"], "sweeps")
+        yield at_most("memory of the process", where, one["memory"], "MB", MOST_MEMORY)
+    sizes = f"S = 500 .. {SIZES[-1]:,}"
+    slope = exponent(found, "sweep")
     for name in MOST_SWEEPS:
-        note = f"seconds S^{slopes[name]:.2f}"
-        item = f"{name}: exponent in S, in sweeps"
-        rows.append(at_most(item, sizes, slopes[name] - slopes["sweep"], "", MOST_GROWTH, note))
-    return rows + time_by_visits() + time_of_mixtures()
+        yield at_most(f"{name}: exponent in S", sizes, exponent(found, name), "", MOST_EXPONENT, f"sweep S^{slope:.2f}")
+    yield from time_by_visits()
+    yield time_of_mixtures()
 
 
-def time_by_visits() -> list[Row]:
+def time_by_visits() -> Iterator[Row]:
     """A plan of 500 states: with more visits the closed form of a backup holds less often, and is searched for."""
-    rows = []
-    for visits in (3, 300, 3_000, 30_000):
+    for visits in (3, 300, 30_000):
         world, P, counts = world_of(500, visits)
         r = np.asarray(world.r_rescaled[0]).reshape(-1)
-        seconds = best_of(REPEATS, lambda P=P, r=r: sweep(P, r, 500))
+        seconds = best_of(lambda P=P, r=r: sweep(P, r, 500), least=REPEATS)
         for name, agent in agents_of(world).items():
             agent.decide(agent.evidence(counts))  # compiles
-            took = best_of(REPEATS, lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
+            took = best_of(lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)), least=REPEATS)
             where, item = f"(500, {A}, {H}), {visits:,} visits", f"{name}, KL: a plan in sparse sweeps"
-            rows.append(at_most(item, where, took / seconds, "sweeps", MOST_SWEEPS[name], f"{1e3 * took:.3g} ms"))
-    return rows
+            yield at_most(item, where, took / seconds, "sweeps", MOST_SWEEPS[name], f"{1e3 * took:.3g} ms")
 
 
-def time_of_mixtures() -> list[Row]:
+def time_of_mixtures() -> Row:
     """A plan of StepMix that mixes at a step between the first and the last, which is found by halving: the baseline's
     pairs were visited 300 times, the others three times; the floor is a tenth below what is proved of the baseline."""
-    rows = []
-    for S in (5_000, 50_000):
-        often = np.where(np.arange(S * A) % A == 0, 300, 3)
-        world, P, counts = world_of(S, often)
-        r = np.asarray(world.r_rescaled[0]).reshape(-1)
-        seconds = best_of(REPEATS, lambda P=P, r=r, S=S: sweep(P, r, S))
-        pi_b = np.full((H, S, A), 0.2 / A)
-        pi_b[..., 0] += 0.8
-        agent = dataclasses.replace(agents_of(world)["StepMix"], baseline=pi_b)
-        agent = dataclasses.replace(agent, floor=0.9 * agent.decide(agent.evidence(counts)).by_model)
-        found = agent.decide(agent.evidence(counts))
-        took = best_of(REPEATS, lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
-        where, note = f"({S:,}, {A}, {H}), visits 300 and 3", f"{took:.3g} s, h = {found.h}"
-        item = "StepMix, KL: a plan in sparse sweeps, mixture"
-        rows.append(at_most(item, where, took / seconds, "sweeps", MOST_SWEEPS["StepMix"], note))
-    return rows
+    S = 5_000
+    often = np.where(np.arange(S * A) % A == 0, 300, 3)
+    world, P, counts = world_of(S, often)
+    r = np.asarray(world.r_rescaled[0]).reshape(-1)
+    seconds = best_of(lambda: sweep(P, r, S), least=REPEATS)
+    pi_b = np.full((H, S, A), 0.2 / A)
+    pi_b[..., 0] += 0.8
+    agent = dataclasses.replace(agents_of(world)["StepMix"], baseline=pi_b)
+    agent = dataclasses.replace(agent, floor=0.9 * agent.decide(agent.evidence(counts)).by_model)
+    found = agent.decide(agent.evidence(counts))
+    took = best_of(lambda: agent.decide(agent.evidence(counts)), least=REPEATS)
+    where, note = f"({S:,}, {A}, {H}), visits 300 and 3", f"{took:.3g} s, h = {found.h}"
+    item = "StepMix, KL: a plan in sparse sweeps, mixture"
+    return at_most(item, where, took / seconds, "sweeps", MOST_SWEEPS["StepMix"], note)
 
 
-def gain_of_all_cores() -> list[Row]:
+def gain_of_all_cores() -> Iterator[Row]:
     """A plan with one core and with all of them, in turns in one process: the best of each, divided."""
-    cores, rows = os.cpu_count() or 1, []
-    for S, turns in TURNS.items():
+    cores = os.cpu_count() or 1
+    for S in CORES_SIZES:
         world, _, counts = world_of(S)
         for name, agent in agents_of(world).items():
             agent.decide(agent.evidence(counts))  # compiles
             times = {1: math.inf, cores: math.inf}
-            for _, n in itertools.product(range(turns), times):
+            for _, n in itertools.product(range(TURNS), times):
                 with on_cores(n):
-                    times[n] = min(
-                        times[n], best_of(1, lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
-                    )
+                    took = best_of(lambda agent=agent, counts=counts: agent.decide(agent.evidence(counts)))
+                times[n] = min(times[n], took)
             where, note = f"({S:,}, {A}, {H}), three successors", f"{times[1]:.3g} s and {times[cores]:.3g} s"
             item = f"{name}, KL: a plan with one core / with {cores}"
-            rows.append(at_least(item, where, times[1] / times[cores], "times", 1.0, note))
-    return rows
+            yield at_least(item, where, times[1] / times[cores], "times", 1.0, note)

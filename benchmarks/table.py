@@ -7,9 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "out" / "bench.json"
 
@@ -46,15 +43,12 @@ def broken(item: str, why: str, where: str = "", target: str = "") -> Row:
     return Row(item, where, None, "", target, None, why)
 
 
-def show(rows: list[Row]) -> None:
-    console = Console()
-    console.width = max(console.width, 150)  # into a file or a pipe rich would squeeze it to 80
-    table = Table("item", "where", "measured", "target", "verdict", "note", title="One core, best of several repeats")
-    table.columns[2].justify = "right"
-    for row in rows:
-        measured = "-" if row.value is None else f"{shown(row.value)} {row.unit}".rstrip()
-        table.add_row(row.item, row.where, measured, row.target, verdict(row), row.note)
-    console.print(table)
+def line(row: Row) -> str:
+    """The row as one line of text: item, where, value, unit, target, and a note."""
+    value = "no number" if row.value is None else f"{shown(row.value)} {row.unit}".rstrip()
+    target = f"[{row.target}: {verdict(row)}]" if row.target else ""
+    parts = [f"{row.item} | {row.where}".rstrip(" |"), value, target, row.note]
+    return "  ".join(part for part in parts if part)
 
 
 def shown(value: float) -> str:
@@ -62,11 +56,9 @@ def shown(value: float) -> str:
 
 
 def verdict(row: Row) -> str:
-    if row.value is None:
-        return "[yellow]no number[/]"
     if row.reached is None:
-        return ""
-    return "[green]reached[/]" if row.reached else "[red]not reached[/]"
+        return "no number"
+    return "reached" if row.reached else "NOT REACHED"
 
 
 def sources() -> str:

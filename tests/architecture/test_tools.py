@@ -108,16 +108,14 @@ def test_what_got_slower_is_named():
     def row(item, value, unit="us", target="", where="small"):
         return SimpleNamespace(item=item, where=where, value=value, unit=unit, target=target)
 
-    now = kept.ratios(
-        [
-            row("loop", 3.0),
-            row("pass", 2.0, "x"),
-            row("ours", 4.0, "x", ">= 2", ""),
-            row("broken", None),
-            row("cold start", 12.0, "s"),
-        ],
-        seconds=1e-3,
-    )
+    rows = [
+        row("loop", 3.0),
+        row("pass", 2.0, "x"),
+        row("ours", 4.0, "x", ">= 2", ""),
+        row("broken", None),
+        row("cold start", 12.0, "s"),
+    ]
+    now = kept.ratios(rows, seconds=1e-3)
     assert now == pytest.approx(
         {"loop | small": 0.003, "pass | small": 2.0, "ours": 0.25, "cold start | small": 12_000.0}
     )
@@ -131,10 +129,31 @@ def test_what_got_slower_is_named():
     assert [slower.name for slower in found] == ["ours", "loop | small"]  # the worst first
     assert "50% more than kept" in str(found[1])
     assert kept.slower(now, {"loop | small": kept.Kept(0.002, 0.6)}) == []  # control: the tolerance decides
+    assert kept.not_compared(rows, now, before) == ["broken | small", "cold start | small"]  # none goes unseen
+    assert kept.not_compared([*rows, row("loop", 1.0)], now, before)[-1] == "loop | small"  # two rows of one name
+    assert kept.not_measured(rows, before) == ["gone"]
     after = kept.updated(now, before)
+    assert kept.not_compared(rows, now, after) == ["broken | small"]
     assert after["loop | small"] == (pytest.approx(0.003), 0.3)  # its tolerance stays
     assert after["gone"] == before["gone"]
     assert kept.slower(now, after) == []
+
+
+def test_a_benchmark_that_breaks_is_reported_after_the_rows_it_had(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    run, table = importlib.import_module("run"), importlib.import_module("table")
+
+    def breaks():
+        yield table.at_most("loop", "small", 2.0, "us", 2.5, "note")
+        raise ValueError("no log")
+
+    rows = list(run.rows_of("logs", breaks))
+    assert [table.line(row) for row in rows] == [
+        "loop | small  2 us  [<= 2.5: reached]  note",
+        "logs  no number  ValueError: no log",
+    ]
+    assert run.chosen(False, ["episodes"]) == ["compile", "episodes"]
+    assert set(run.ITEMS) - set(run.chosen(False, None)) == {"instructions", "peers"}
 
 
 def test_the_kept_table_is_read_as_it_was_written(tmp_path):
