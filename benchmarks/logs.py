@@ -20,7 +20,7 @@ from table import Row, at_most, plain
 
 ROWS = 50_000_000
 STEPS = 20
-ROUNDS = 5
+ROUNDS = 3
 RATIO = 1.8
 MEMORY_MB = 500
 
@@ -97,7 +97,7 @@ def generate(path: Path, rows: int, form: str) -> None:
 def measured(folder: Path) -> Iterator[Row]:
     path = folder / "log.parquet"
     generate(path, ROWS, "parquet")
-    where = f"{ROWS:.0e} rows of Parquet"
+    where = f"{ROWS:,} rows of Parquet"
     code = {"bare": indented(BARE.format(path=path)), "ours": indented(OURS.format(path=path))}
     times = python(IN_TURN.format(rounds=ROUNDS, **code))
     ratio = statistics.median(ours / bare for bare, ours in times)
@@ -122,4 +122,4 @@ def ten_times(folder: Path) -> Iterator[Row]:
         peak = python(code.format(path=path, memory=limit, rows=n) + PEAK)["peak"] / 1e6
         seconds = time.perf_counter() - started
         note = f"{size / 1e6:.0f} MB, memory={limit}, peak {peak:.0f} MB in all"
-        yield plain(f"{what} a log ten times the limit", f"{n:.0e} rows of CSV", seconds, "s", note)
+        yield plain(f"{what} a log ten times the limit", f"{n:,} rows of CSV", seconds, "s", note)
