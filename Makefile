@@ -1,4 +1,4 @@
-# make setup | run | demo | test | test-full | faults | mutants | docs | bench | lock
+# make setup | run | demo | test | test-full | faults | docs | bench | lock
 # Everything is installed into .venv. (pip and matplotlib keep their own caches where they always do.)
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup spark browser fuzzer run demo test test-full faults mutants check docs tables shapes walks bench lock clean
+.PHONY: help setup spark browser fuzzer run demo test test-full faults check docs tables bench lock clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,10 +52,6 @@ test-full: check fuzzer  ## as test, with the long runs, the slow statistics and
 faults: setup  ## plant every fault of faults/planted.toml in a scratch copy: is it caught, and by which test? (minutes)
 	$(BIN)/python faults/run.py
 
-mutants: setup  ## mutation testing of bounds, mixtures and agents: what survives, and is not listed as equivalent? (an hour)
-	$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "cosmic-ray>=8.3"
-	$(BIN)/python faults/mutants/run.py --workers 2
-
 docs: setup  ## write the pages that are made from the code (seconds)
 	$(BIN)/python tools/worlds_page.py
 	$(BIN)/python tools/study_fields.py
@@ -70,12 +66,6 @@ tables: setup  ## write the pages of measured tables again (half an hour); OUT=f
 	$(BIN)/python tools/guard_tables.py
 	$(BIN)/python tools/scaling_page.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))
-
-shapes: setup  ## write the limits of tests/architecture/shapes.toml as low as they can be
-	$(BIN)/python tools/shapes.py --write
-
-walks: setup  ## count the files and hops of four walks through the package
-	$(BIN)/python tools/walks.py
 
 bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv
 	$(BIN)/python benchmarks/run.py $(if $(PEERS),--peers) $(if $(KEEP),--keep)

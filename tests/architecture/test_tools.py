@@ -1,17 +1,45 @@
-"""What is in tools/ runs: walks through the package are counted, and every writer of pages finds what it imports."""
+"""What is in tools/ runs: every writer of pages finds what it imports."""
 
 import importlib.util
-import json
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 TOOLS = sorted((ROOT / "tools").glob("*.py"))
-MOST = {"simulate": 70, "study": 159}  # hops; each may go down
+TINY = """
+name = "tiny"
+title = "A tiny study"
+question = "Does it run?"
+trials = 2
+episodes = 300
+
+[[panels]]
+id = "random"
+world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
+baseline = { eta = 5.0 }
+floor = { of_baseline = 0.9 }
+
+[[learners]]
+id = "stepmix"
+agent = "stepmix"
+bounds = "kl"
+
+[[learners]]
+id = "epsmix"
+agent = "epsmix"
+bounds = "paper"
+
+[[learners]]
+id = "bpi-ucbvi"
+agent = "bpi-ucbvi"
+bounds = "kl"
+"""
 
 
 def loaded(name):
@@ -21,45 +49,25 @@ def loaded(name):
     return module
 
 
-def counted(*options):
-    tool = [sys.executable, str(ROOT / "tools" / "walks.py"), "--src", str(ROOT / "src"), "--json", *options]
-    done = subprocess.run(tool, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_a_walk_is_counted():
-    """With the edges: a simulation goes through the plan of its agent and ends in a run."""
-    found = counted("--walk", "simulate", "--list", "--imports")
-    walk = found["walks"]["simulate"]
-    assert 10 < walk["files"] < walk["hops"] <= MOST["simulate"]
-    assert walk["hops"] == len(walk["edges"])
-    pairs = {(edge["caller"], edge["callee"]) for edge in walk["edges"]}
-    assert ("simulation/simulate.py", "simulation/setup.py") in pairs
-    assert all(caller != callee for caller, callee in pairs)
-    assert found["imports"]["modules"] > 100
-
-
-@pytest.mark.full
-def test_a_study_becomes_a_page_in_few_hops():
-    walk = counted("--walk", "study")["walks"]["study"]
-    assert walk["hops"] <= MOST["study"]
-
-
 @pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
 def test_a_tool_finds_what_it_imports(path):
     """Pages that take long to measure are not written by any test: their tools are loaded at least."""
     module = loaded(path.stem)
     assert hasattr(module, "main") or hasattr(module, "page")
-    assert module.__doc__.split()[0] in ("Write", "Count", "Measure")
+    assert module.__doc__.split()[0] in ("Write", "Measure")
+
+
+def run_study(path, out):
+    done = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--jobs", "1"])
+    assert done.exit_code == 0, done.output
 
 
 @pytest.mark.full
 def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     """A tiny study stands for those that take hours."""
-    tool, walks = loaded("reproduction"), loaded("walks")
-    (tmp_path / "tiny.toml").write_text(walks.STUDY)
-    walks.command("run", tmp_path / "tiny.toml", "--out", tmp_path / "results" / "tiny", "--jobs", "1")
+    tool = loaded("reproduction")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    run_study(tmp_path / "tiny.toml", tmp_path / "results" / "tiny")
     monkeypatch.setattr(tool, "PAGES", tmp_path / "pages")
     monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "results")])
     tool.main()
@@ -76,7 +84,7 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     before = {path.name: path.read_bytes() for path in (tmp_path / "pages" / "tiny").iterdir()}
     other = (tmp_path / "tiny.toml").read_text().replace('name = "tiny"', 'name = "other"')
     (tmp_path / "other.toml").write_text(other)
-    walks.command("run", tmp_path / "other.toml", "--out", tmp_path / "others" / "other", "--jobs", "1")
+    run_study(tmp_path / "other.toml", tmp_path / "others" / "other")
     monkeypatch.setattr(sys, "argv", ["reproduction.py", str(tmp_path / "others")])
     tool.main()
     both = (tmp_path / "pages" / "README.md").read_text()
