@@ -116,20 +116,6 @@ def test_exact_values(kind):
     np.testing.assert_array_equal(best.policy, its.policy)
 
 
-@all_worlds
-def test_values_by_scipy(kind):
-    """One backup is a product with scipy's own matrix."""
-    _, world = WORLDS[kind]()
-    pi, V = some_policy(), np.zeros(S)
-    for h in reversed(range(H)):
-        pair, state, p = world.entries(h)
-        P = scipy.sparse.csr_array((p, (pair, state)), shape=(S * A, S))
-        V = (pi[h] * (world.r_rescaled[h] + (P @ V).reshape(S, A))).sum(axis=1)
-    units = world.problem.units
-    assert value_of(world, pi) == pytest.approx(world.at_start(V), abs=1e-13)
-    assert world.at_start(sf.policy_value(world, pi)[0]) == pytest.approx(units.to_user(world.at_start(V)), abs=1e-9)
-
-
 def test_values_by_enumeration():
     """A world of two states and three steps: every path, one by one."""
     P = np.array([[[0.25, 0.75], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]])

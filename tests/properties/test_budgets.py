@@ -115,19 +115,6 @@ def test_one_unit_in_the_last_place_decides(episodes):
     assert switch([episodes, 1, 2**19 - 1], 0.5, 0.5, 0.5) == (False, None, -(2.0**-20))
 
 
-@examples
-@given(accounts(), values, values, st.integers(0, H * REWARD_UNITS))
-def test_an_explorer_at_or_above_the_floor_always_plays(account, v_b, extra, units):
-    """The floor is a multiple of 2^-20, so that no entry is rounded to below it."""
-    floor = units / REWARD_UNITS
-    L = min(floor + extra, float(H))
-    now = switch(account, L, v_b, floor)
-    if now.saved >= 0.0:
-        assert now.explores
-    if now.explores:
-        assert now.max_episodes is None
-
-
 def test_a_value_that_is_rounded_to_below_the_floor_costs():
     """Entries are rounded down: a floor between two multiples of 2^-20 is not reached by a value equal to it."""
     floor = 1 / 3
@@ -136,16 +123,6 @@ def test_a_value_that_is_rounded_to_below_the_floor_costs():
     spends = switch([1, 0, 0], floor, 1.0, floor)
     assert spends.explores
     assert spends.max_episodes > REWARD_UNITS // 2
-
-
-@examples
-@given(accounts(), values, values, values)
-def test_a_baseline_at_or_below_the_floor_never_earns(account, L, one, other):
-    floor, v_b = max(one, other), min(one, other)
-    now = switch(account, L, v_b, floor)
-    if not now.explores:
-        assert now.max_episodes is None
-        assert not may_play(after(list(map(int, account)), False, L, 10**9), L, v_b, floor)
 
 
 @examples
@@ -267,13 +244,6 @@ def test_entries_are_added_rounded_down(played):
     units = sum(math.floor(Fraction(entry) * 2**20) for entry in others)
     assert counts.account.tolist() == [sum(baseline for baseline, _ in kept), len(others), units]
     assert Fraction(units, 2**20) <= sum(map(Fraction, others), Fraction(0))
-
-
-@pytest.mark.parametrize(("entry", "units"), [(0.0, 0), (2.0, 2**21), (2**-20, 1), (2**-20 - 2**-60, 0), (0.3, 314572)])
-def test_one_entry(problem, entry, units):
-    assert sf.Counts.zeros(problem).add(episode(entry)).account.tolist() == [0, 1, units]
-    assert entered(False, entry).tolist() == [0, 1, units]
-    assert entered(True, entry).tolist() == [1, 0, 0]
 
 
 def test_an_episode_that_does_not_fit_enters_nothing(problem):

@@ -1,11 +1,11 @@
-"""Exact values and mixtures of policies: the theorems behind StepMix and EpsMix, on worlds that hypothesis picks.
+"""Mixtures of policies: the theorems behind StepMix and EpsMix, on worlds that hypothesis picks.
 
 Hypothesis runs derandomised here, so every run tries the same examples: deterministic, no error rates.
 """
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surefoot as sf
@@ -69,30 +69,6 @@ def test_neighbouring_splices_mix_linearly(case, rho):
         assert max(gaps(world, *neighbours, rho)) <= tolerance(world)
 
 
-def detour():
-    """Action 1 leads to state 1 at step 1, and pays 1 there at step 2; everything else pays nothing."""
-    P = np.zeros((2, 2, 2, 2))
-    P[..., 0] = 1.0
-    P[0, 0, 1] = [0.0, 1.0]
-    r = np.zeros((2, 2, 2))
-    r[1, 1, 1] = 1.0
-    return sf.TabularMDP(P, r)
-
-
-def test_two_steps_do_not_mix_linearly():
-    """Control: V = rho * rho, not rho, when the two sides differ at both steps."""
-    world = detour()
-    stay, go = np.eye(2)[np.zeros((2, 2), dtype=int)], np.eye(2)[np.ones((2, 2), dtype=int)]
-    for rho in (0.25, 0.5, 0.9):
-        value = sf.policy_value(world, sf.step_mixture(stay, go, rho))[0, 0]
-        assert value == pytest.approx(rho**2, abs=1e-15)
-        value_gap, occupancy_gap = gaps(world, stay, go, rho)
-        assert value_gap > 1e-3 and occupancy_gap > 1e-3
-    # The same world obeys the theorem where it applies.
-    for h in (1, 2):
-        assert max(gaps(world, sf.splice(stay, go, h), sf.splice(stay, go, h - 1), 0.5)) <= 1e-15
-
-
 def test_two_steps_rarely_mix_linearly():
     """Control: in most random worlds, splices two apart miss the line by over 1e-3 (fixed seeds: deterministic)."""
     missed = 0
@@ -151,21 +127,6 @@ def test_the_plain_formula_would_move_them():
     assert (blend(x, x, 0.3) != x).any()
 
 
-@examples
-@given(worlds_with_policies())
-def test_splices(case):
-    """h0 = 0 is pi_bar, h0 = H is pi_b, and in between the first h0 rows are pi_b's."""
-    world, pi_b, pi_bar = case
-    np.testing.assert_array_equal(sf.splice(pi_b, pi_bar, 0), pi_bar)
-    np.testing.assert_array_equal(sf.splice(pi_b, pi_bar, world.H), pi_b)
-    for h0 in range(world.H + 1):
-        spliced = sf.splice(pi_b, pi_bar, h0)
-        np.testing.assert_array_equal(spliced[:h0], pi_b[:h0])
-        np.testing.assert_array_equal(spliced[h0:], pi_bar[h0:])
-        # From step h0 on the value is pi_bar's own.
-        np.testing.assert_array_equal(sf.policy_value(world, spliced)[h0:], sf.policy_value(world, pi_bar)[h0:])
-
-
 @pytest.mark.parametrize("h0", [-1, 3, 1.5])
 def test_there_is_no_splice_outside_the_steps(h0):
     pi = sf.uniform(2, 2, 2)
@@ -179,109 +140,6 @@ def test_there_is_no_weight_outside_0_and_1(rho):
     for mix in (sf.step_mixture, sf.EpisodicMixture):
         with pytest.raises(sf.InvalidSetting):
             mix(pi, pi, rho)
-
-
-# ---- Exact values ---------------------------------------------------------------------------------------------------
-
-
-def bellman_gap(world, V, read):
-    """How far V is from `read`ing the action values one step ahead."""
-    Q = world.r + np.einsum("hsat,ht->hsa", world.P, V[1:])
-    return max(np.abs(V[:-1] - read(Q)).max(), np.abs(V[-1]).max())
-
-
-@examples
-@given(worlds_with_policies(how_many=1))
-def test_bellman(case):
-    """V^pi solves its own equation, V* the optimal one; and V^pi solves the optimal one only where pi is optimal."""
-    world, pi = case
-    V, best = sf.policy_value(world, pi), sf.solve(world)
-    assert bellman_gap(world, V, lambda Q: (pi * Q).sum(axis=2)) <= tolerance(world)
-    assert bellman_gap(world, best.V, lambda Q: Q.max(axis=2)) <= tolerance(world)
-    assert bellman_gap(world, best.V, lambda Q: (best.policy * Q).sum(axis=2)) <= tolerance(world)
-    # Policy improvement: if pi is short of the optimum anywhere by x, some step improves on it by x/H at least.
-    shortfall = (best.V - V).max()
-    assert bellman_gap(world, V, lambda Q: Q.max(axis=2)) >= shortfall / world.H - tolerance(world)
-
-
-@examples
-@given(worlds_with_policies(how_many=1))
-def test_nothing_beats_the_optimum(case):
-    world, pi = case
-    best = sf.solve(world)
-    assert (sf.policy_value(world, pi) <= best.V + tolerance(world)).all()
-    np.testing.assert_allclose(sf.policy_value(world, best.policy), best.V, atol=tolerance(world), rtol=0)
-    np.testing.assert_array_equal(best.policy, sf.greedy(best.Q))
-    np.testing.assert_array_equal(best.V[:-1], best.Q.max(axis=2))
-    assert best.value == best.V[0, world.s1]
-
-
-@examples
-@given(worlds(), st.integers(0, 2**32 - 1))
-def test_a_wrong_policy_fails_these_equations(world, seed):
-    """Control: the optimal equation fails for a policy that takes a worst action somewhere it matters."""
-    best = sf.solve(world)
-    loss = best.Q.max(axis=2) - best.Q.min(axis=2)
-    assume(loss.max() > 1e-2)
-    h, s = np.unravel_index(loss.argmax(), loss.shape)
-    worse = np.array(best.policy)
-    worse[h, s] = np.eye(world.A)[best.Q[h, s].argmin()]
-    V = sf.policy_value(world, worse)
-    assert bellman_gap(world, V, lambda Q: Q.max(axis=2)) > 1e-3
-    moved = np.array(best.V)
-    moved[np.random.default_rng(seed).integers(world.H), 0] += 1e-6
-    assert bellman_gap(world, moved, lambda Q: Q.max(axis=2)) > 1e-9
-
-
-def with_rewards(world, r):
-    return sf.TabularMDP(world.P, r, s1=world.s1)
-
-
-@examples
-@given(worlds_with_policies(how_many=1), st.integers(0, 2**32 - 1))
-def test_more_reward_is_never_worth_less(case, seed):
-    world, pi = case
-    raised = np.array(world.r)
-    raised += np.random.default_rng(seed).random(raised.shape) * (1 - raised)
-    richer = with_rewards(world, raised)
-    for value in (lambda w: sf.policy_value(w, pi), lambda w: sf.solve(w).V):
-        assert (value(richer) - value(world)).min() >= -tolerance(world)
-    # Control: paid only where the policy never goes, it is worth exactly as much as before.
-    visited = sf.occupancy(world, pi) > 0
-    idle = with_rewards(world, np.where(visited, world.r, 1.0))
-    start = sf.policy_value(idle, pi)[0, world.s1], sf.policy_value(world, pi)[0, world.s1]
-    assert start[0] == pytest.approx(start[1], abs=tolerance(world))
-
-
-@examples
-@given(worlds_with_policies(how_many=1), st.floats(0.0, 0.5))
-def test_a_constant_more_at_every_step(case, c):
-    """Adding c to all rewards adds c for each step still to come, and changes no choice between policies."""
-    world, pi = case
-    halved = with_rewards(world, np.array(world.r) / 2)
-    raised = with_rewards(world, np.array(halved.r) + c)
-    to_come = c * np.arange(world.H, -1, -1)[:, None]
-    for value in (lambda w: sf.policy_value(w, pi), lambda w: sf.solve(w).V):
-        np.testing.assert_allclose(value(raised), value(halved) + to_come, atol=tolerance(world), rtol=0)
-    # Halving all rewards halves all values.
-    np.testing.assert_allclose(
-        2 * sf.policy_value(halved, pi), sf.policy_value(world, pi), atol=tolerance(world), rtol=0
-    )
-
-
-@examples
-@given(worlds_with_policies(how_many=1))
-def test_an_occupancy_is_a_flow(case):
-    """Each step's occupancy sums to 1, starts in s1, follows P, and earns the value."""
-    world, pi = case
-    d = sf.occupancy(world, pi)
-    assert (d >= 0).all()
-    np.testing.assert_allclose(d.sum(axis=(1, 2)), 1.0, atol=tolerance(world), rtol=0)
-    assert d[0, world.s1].sum() == pytest.approx(1.0, abs=1e-12)
-    inflow = np.einsum("hsa,hsat->ht", d[:-1], world.P[:-1])
-    np.testing.assert_allclose(d[1:].sum(axis=2), inflow, atol=tolerance(world), rtol=0)
-    np.testing.assert_allclose(d, d.sum(axis=2, keepdims=True) * pi, atol=1e-12, rtol=0)
-    assert (d * world.r).sum() == pytest.approx(sf.policy_value(world, pi)[0, world.s1], abs=tolerance(world))
 
 
 class Tossed:
