@@ -16,7 +16,6 @@ import surefoot as sf
 from surefoot.agents import SpliceAgent
 from surefoot.numerics.kernels import kl
 from surefoot.simulation.loops import RunContext, loop_for
-from surefoot.simulation.loops import _plan_by_plan as plan_by_plan
 from surefoot.simulation.setup import check_setup
 
 SPLICES = sorted(name for name, kind in sf.AGENTS.items() if issubclass(kind, SpliceAgent))
@@ -259,8 +258,8 @@ def test_a_changed_kernel_is_compiled_anew(tmp_path):
     assert found[1] < 0.9 * found[0]
 
 
-@pytest.mark.parametrize("loop", ["fused", "plan by plan"])
-def test_a_simulation_leaves_no_memory_behind(paper_world, loop):
+@pytest.mark.parametrize("ledger", [None, "plan by plan"])
+def test_a_simulation_leaves_no_memory_behind(paper_world, ledger):
     """numba keeps a reference to each Generator that it is given, for ever where its allocator is switched off, as in
     our kernels: 3 KB for every simulation. Nothing else in a simulation outlived it."""
     agent = sf.StepMix.paper(paper_world.problem, sf.uniform(3, 5, 5), 1.0)
@@ -268,7 +267,7 @@ def test_a_simulation_leaves_no_memory_behind(paper_world, loop):
     for seed in range(40):
         context = RunContext.begin(setup, seed, None)
         before = sys.getrefcount(context.rng)
-        for _ in (loop_for(agent) if loop == "fused" else plan_by_plan)(context):
+        for _ in loop_for(agent, ledger)(context):
             pass
         after = sys.getrefcount(context.rng)  # not in the assertion, which holds a reference of its own
         assert after == before

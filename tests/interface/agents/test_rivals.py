@@ -4,6 +4,7 @@ nothing which rests on a scaled constant or on an assertion is called certified.
 import json
 
 import gymnasium
+import highspy
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +14,6 @@ from surefoot.agents.rivals.lp_agent import settle
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.cli.main import app
 from surefoot.cli.tables import print_runs, rows
-from surefoot.numerics import lp
 from surefoot.numerics.lp import Occupancy
 
 H, S, A = 3, 3, 2
@@ -616,27 +616,6 @@ def test_an_account_says_what_it_rests_on(monkeypatch):
     assert repr(learner).endswith("seed=0, 0 episodes played, step 0 of one more)")
 
 
-def test_figures_of_budgets_speak_of_costs(tmp_path):
-    world = sf.world("three-rooms")
-    thrifty = sf.constrained_optimum(world, 0.6).policy
-    costs = {"cost": world.cost, "budget": 3.0, "baseline_cost": 0.6, "episodes": 100}
-    run = sf.simulate(world, sf.DOPE(world.problem, thrifty, **costs), 100, seed=0)
-    figure = sf.plot_returns([run, run], tmp_path / "costs.png")
-    words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words[0] == "DOPE, knows V^b: 0 over the budget\nof 3 (largest cost 0.6, baseline 0.6)"
-    assert "best within budget 2" in words
-    assert not any("floor" in text for text in words)
-    below = figure.axes[0].get_xlabel()
-    assert below.count("DOPE") == 1
-    assert max(map(len, below.splitlines())) <= 85
-    other = sf.simulate(world, sf.BPIUCBVI(world.problem), 100, seed=0)
-    with pytest.raises(
-        sf.InvalidSetting,
-        match=r"DOPE with a budget of 3.*BPI-UCBVI \(EpsMix form\) with no floor.*simulate\(..., floor=",
-    ):
-        sf.plot_returns([run, other])
-
-
 def answered(q, status="optimal"):
     return Occupancy(status, status.capitalize(), q, None, 5)
 
@@ -686,31 +665,26 @@ def test_a_solver_that_fails_from_its_basis_begins_without(kind, monkeypatch):
     cold = agent.plan(counts)
     assert cold.source == "optimistic"
     counts.basis = cold.basis
-    tried, real = [], lp._tried
+    begun, runs = [], []
 
-    def failing(*given):
-        tried.append((given[5] is not None, given[6]))
-        nothing = lp.Answer("failed", "Unknown", np.zeros(given[0].columns), None, 7)
-        return real(*given) if len(tried) > fails else nothing
+    class Failing(highspy.Highs):
+        def setBasis(self, *basis):
+            begun.append(len(runs))
+            return super().setBasis(*basis)
 
-    monkeypatch.setattr(lp, "_tried", failing)
+        def getModelStatus(self):
+            runs.append(super().getModelStatus())
+            return runs[-1] if len(runs) > fails else highspy.HighsModelStatus.kUnknown
+
+    monkeypatch.setattr(highspy, "Highs", Failing)
     fails = 1
     again = agent.plan(counts)
-    assert tried == [(True, "off"), (False, "off")]  # from the basis, then without
+    assert (begun, len(runs)) == ([0], 2)  # the first run begins from the basis, the second one without
     np.testing.assert_array_equal(again.policy, cold.policy)
-    assert again.iterations == cold.iterations + 7  # of all runs
+    assert again.iterations > cold.iterations  # of both runs
     fails = 10**6
     with pytest.warns(sf.SolverTrouble, match="the solver says 'Unknown'. The baseline is played"):
-        given_up = agent.plan(counts)
-    assert (given_up.source, given_up.iterations) == ("baseline", 3 * 7)
-
-
-def test_iterations_are_those_of_the_simplex_method_and_of_its_beginning():
-    """20, an eighth of the rows and a hundredth of the columns to begin, without a basis a thirtieth; a run that ends
-    in an error has no number, and about as many as rows."""
-    pattern = lp.Pattern(*[None] * len(lp.Pattern._fields))._replace(rows=160, columns=399)
-    assert [lp._iterations(pattern, counted, True) for counted in (0, 7, 1000, -1)] == [43, 50, 1043, 203]
-    assert lp._iterations(pattern, 7, False) == 60
+        assert agent.plan(counts).source == "baseline"
 
 
 class Handmade(sf.CountingAgent):
@@ -812,42 +786,3 @@ def test_try_takes_the_rivals():
     assert found["Budget-Exploration"]["smallest_sum"] >= 0.0
     assert all("certified at delta = 0.05" in found[name]["promise"] for name in names[1:4])
     assert found["conservative UCBVI"]["promise"].startswith("trusted, given the baseline's value of")
-    world = sf.world("trap")
-    value = float(sf.policy_value(world, world.baseline)[0, 0])
-    three = (world.problem, world.baseline, world.suggested_floor)
-    same = {  # what the command builds: the sharpest certificate that is theirs
-        "DOPE": sf.DOPE(*three, baseline_value=value, episodes=300, bounds=sf.MaurerPontilBox()),
-        "OptPess-LP": sf.OptPessLP(*three, baseline_value=value, episodes=300, bounds=sf.MaurerPontilBox()),
-        "Budget-Exploration": sf.BudgetExploration(*three),
-        "conservative UCBVI": sf.ConservativeUCBVI(*three, baseline_value=value),
-    }
-    for name, agent in same.items():
-        run = sf.simulate(world, agent, 300, seed=0)
-        row = rows([run])[1]
-        assert {k: v for k, v in row.items() if k != "seconds"} == {
-            k: v for k, v in found[name].items() if k != "seconds"
-        }
-
-
-def test_try_takes_the_printed_constants_and_a_scale():
-    arguments = (
-        "try",
-        "trap",
-        "--agent",
-        "dope",
-        "--agent",
-        "conservative-ucbvi",
-        "--episodes",
-        "100",
-        "--bounds",
-        "paper",
-    )
-    plain = json.loads(surefoot(*arguments, "--json").stdout)["rows"]
-    scaled = json.loads(surefoot(*arguments, "--scale", "0.00001", "--json").stdout)["rows"]
-    assert plain[1]["first_off_baseline"] is None
-    assert "NOT CERTIFIED" not in plain[1]["promise"]
-    assert scaled[1]["first_off_baseline"] is not None
-    assert all("NOT CERTIFIED" in row["promise"] for row in scaled[1:])
-    shown = surefoot(*arguments, "--episodes", "5")
-    assert shown.exit_code == 0
-    assert "DOPE" in shown.stdout
