@@ -267,21 +267,6 @@ def test_saved_counts_give_the_same_plan(name, learnt, tmp_path):
         assert not same_plan(agent.plan(counts), agent.plan(loaded))
 
 
-@pytest.mark.parametrize("name", ["dope", "optpess-lp", "budget-exploration", "conservative-ucbvi"])
-def test_planning_twice_gives_the_same_bytes(name, learnt):
-    """And leaves the counts as they were; whatever was planned in between, the solver remembers nothing."""
-    agent, counts = build(name), learnt[name]
-    before = counts.copy()
-    first = agent.plan(counts)
-    agent.plan(sf.Counts.zeros(agent.problem))
-    build("dope", scale=1e-4).plan(learnt["optpess-lp"])
-    assert same_plan(first, agent.plan(counts))
-    assert same_plan(first, build(name).plan(counts.copy()))
-    assert counts == before
-    if name in LP_AGENTS:
-        np.testing.assert_array_equal(counts.basis, before.basis)
-
-
 def solved(name, agent, counts, basis, less=1e-9):
     """The agent's linear program, begun in a basis: its optimistic rewards, and its answer. `less`: of the budget."""
     model = agent.model(counts)

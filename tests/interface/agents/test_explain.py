@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.bounds.binding import Binding, binding_pairs
+from surefoot.bounds.binding import binding_pairs
 
 ON_TRUST = "Taken on trust, checked by nobody:"
 
@@ -151,22 +151,6 @@ def test_after_a_hand_over_nobody_is_told_that_the_baseline_wrote_the_log(tmp_pa
     assert "with_logged_returns" in mine.plan(log.counts).explain()  # control
 
 
-def test_steps_are_counted_from_1_and_said_of_how_many():
-    world = sf.world("dosing")
-    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, delta=0.1)
-    counts = sf.simulate(world, agent, 3000, seed=0).counts
-    plan = agent.plan(counts)
-    assert plan.source == "mixture" and f"the baseline before step {plan.h} of {world.H}, " in plan.explain()
-    assert f", step {world.H} of {world.H}: " in plan.explain() or f", step 1 of {world.H}: " in plan.explain()
-
-
-def test_values_are_in_the_users_units():
-    world = sf.world("offers")
-    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
-    text = agent.plan(sf.simulate(world, agent, 2000, seed=0).counts).explain()
-    assert f"the floor of {agent.floor:.6g}" in text
-
-
 def test_the_pairs_that_bind_are_those_whose_data_help():
     """Losses add up to about what the certificate is below the estimate, and the largest is where data help most."""
     world = sf.world("dosing")
@@ -203,8 +187,3 @@ def test_a_value_that_equals_the_floor_is_not_rounded_below_it():
     assert plan.source == "mixture" and plan.certified and plan.lower == 4.2318367
     assert "this is worth at least the floor of 4.23184" in plan.explain()
     assert "4.23183," not in plan.explain()
-
-
-def test_one_visit_is_not_visits():
-    texts = [str(Binding(None, 3, 1, visits, 0.0)) for visits in (0, 1, 2, 1200)]
-    assert [text.partition(": ")[2] for text in texts] == ["0 visits", "1 visit", "2 visits", "1,200 visits"]

@@ -11,9 +11,7 @@ import surefoot as sf
 from surefoot.agents.plan import SOURCES
 from surefoot.assurance import history
 from surefoot.base.files import read_arrays, write_arrays
-from surefoot.live.figures import Sample, group_starts
-from surefoot.simulation.plan_figure import MOST_ROWS, chosen_states
-from surefoot.task.names import NO_NAMES
+from surefoot.live.figures import Sample
 
 STATES, ACTIONS = ("new", "regular"), ("wait", "mail")
 EUROS = (-5.0, 20.0)
@@ -76,21 +74,6 @@ def test_a_floor_that_is_measured_from_the_baseline_is_drawn_as_estimated(floor,
     assert low < min(drawn) and max(drawn) < high
     known = sf.plot_run(sf.learn(env, agent_for(env, 9.0), 100, seed=1, progress=False))
     assert not [line for line in known.axes[0].lines if line.get_label().startswith("floor, ")]  # control
-
-
-def test_a_common_start_is_no_row_and_its_step_no_column():
-    """Nobody decides there; steps are those of the environment."""
-    env = Shop()
-    problem = sf.from_gymnasium(env, horizon=3, reward_range=EUROS, stationary=True, unit="EUR")
-    agent = sf.EpsMix(problem, sf.embed_policy(problem, np.array([[0.8, 0.2], [0.8, 0.2]])), 9.0)
-    run = sf.learn(env, agent, 60, seed=1, progress=False)
-    plan = agent.plan(run.counts)
-    axes = sf.plot_plan(plan).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(STATES)
-    heads = [label.get_text() for label in axes.get_xticklabels()]
-    assert heads[0].startswith("1") and heads[-1].endswith("3")
-    assert "never visited at that step" not in axes.get_xlabel() or run.counts.n_sa[1].sum(axis=-1).min() == 0
-    assert "of 3: " in plan.explain() and "of 4: " not in plan.explain()
 
 
 @pytest.fixture(scope="module")
@@ -256,25 +239,6 @@ class TestRun:
         x, y = lower.get_xdata(), lower.get_ydata()
         assert x[~np.isnan(y)].max() < after
 
-    def test_few_episodes_and_a_million_are_readable(self, played):
-        _, _, run = played
-        known = run.history
-        for episodes in (1, 3, 19, 40, 59, 1000, 10**6):
-            width = max(1, episodes // 600)
-            n = -(-episodes // width)
-            whole = np.zeros((n, history.WHOLE), dtype=np.int64)
-            whole[:, 0] = whole[:, 3] = width
-            whole[-1, [0, 3]] = episodes - width * (n - 1)
-            real = np.ones((n, history.REAL)) * known.mean[0]
-            made = replace(run, episodes=episodes, history=history.History(0, width, whole, real))
-            above, _ = sf.plot_run(made).axes
-            points = len(labelled(above, "mean return").get_xdata())
-            assert 1 <= points <= 61
-            assert points >= 40 or episodes < 1000
-        assert group_starts(np.ones(200, dtype=np.int64)).tolist() == list(range(0, 200, 20))
-        assert group_starts(np.ones(205, dtype=np.int64)).tolist() == list(range(0, 200, 20))  # no last group of 5
-        assert group_starts(np.full(5, 1000)).tolist() == [0, 1, 2, 3, 4]
-
     def test_the_band_is_the_sampling_error_and_never_nothing_by_chance(self):
         x = np.array([1.0] * 5 + [0.0] * 15 + [0.0] * 20 + [1.0, 0.0])
         sample = Sample(np.ones(42, dtype=np.int64), x, np.zeros(42), x, x).merged(np.array([0, 20, 40]))
@@ -399,55 +363,6 @@ class TestPlan:
         assert plan.source == "mixture"
         text = sf.plot_plan(plan).axes[0].get_xlabel().replace("\n", " ")
         assert f"this with probability {plan.rho:.3g}, else the baseline" in text
-
-    def test_of_many_states_those_are_drawn_that_matter(self):
-        rng = np.random.default_rng(0)
-        H, S = 3, 500
-        visits = rng.integers(0, 50, (H, S)) * (rng.random(S) < 0.5)
-        visits[:, 7], visits[:, 400] = 9999, 5  # visited most, and the same; visited, and different
-        differs = np.zeros((H, S))
-        differs[1, 400] = 0.5
-        differs[1, np.flatnonzero(visits.sum(axis=0) == 0)[0]] = 1.0  # never visited
-        shown, notes = chosen_states(differs, visits, {499}, NO_NAMES)
-        assert len(shown) == MOST_ROWS
-        assert {7, 400} <= set(shown)
-        assert 499 not in shown
-        often = visits.sum(axis=0)
-        seen = [s for s in range(499) if often[s]]
-        top = sorted(seen, key=lambda s: (-often[s], s))[: MOST_ROWS - 1]
-        assert set(shown) == {*top, 400}
-        share = 100.0 * (often[seen].sum() - often[shown].sum()) / often[seen].sum()
-        assert notes[0].startswith(f"Left out: {499 - len(seen)} states that were never visited (")
-        assert (
-            f"Left out: {len(seen) - MOST_ROWS} states, with {share:.1f} % of all visits; 0 of them differ." in notes[1]
-        )
-        few, silent = chosen_states(differs[:, :5], None, {None}, NO_NAMES)
-        assert (few.tolist(), silent) == ([0, 1, 2, 3, 4], [])
-        blind, told = chosen_states(differs, None, {None}, NO_NAMES)  # nobody knows visits: those that differ first
-        assert set(np.flatnonzero(differs.any(axis=0))) <= set(blind)
-        assert "visits" not in told[0]
-
-    def test_steps_that_look_alike_are_one_column(self):
-        world = sf.world("river-swim")
-        agent = sf.StepMix(world.problem, world.baseline, 0.0)
-        best = np.array(sf.solve(world).policy)
-        figure = sf.plot_plan(sf.Plan.plain(best), agent=agent)
-        heads = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-        changes = [h for h in range(1, world.H) if not np.array_equal(best[h], best[h - 1])]
-        if len(changes) < 10:
-            assert len(heads) <= len(changes) + 1
-        assert len(heads) <= 10
-
-    def test_agents_without_a_baseline_are_compared_with_none(self):
-        world = sf.world("trap")
-        agent = sf.BPIUCBVI(world.problem)
-        figure = sf.plot_plan(agent.plan(sf.Counts.zeros(world.problem)))
-        assert len(figure.axes) == 1  # no colours to read
-        assert not any("baseline" in text.get_text() for text in figure.axes[0].texts)
-        rival = sf.DOPE(world.problem, world.baseline, world.suggested_floor, baseline_value=0.685, episodes=100)
-        figure = sf.plot_plan(rival.plan(sf.Counts.zeros(world.problem)))
-        assert len(figure.axes) == 2
-        assert "Every decision is the baseline's." in figure.axes[0].get_xlabel()
 
     def test_refusals(self, played):
         _, agent, _ = played

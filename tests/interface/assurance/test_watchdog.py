@@ -109,20 +109,6 @@ def test_where_all_is_well_nothing_is_said_and_nothing_changes(kind, assert_same
     assert_same_run(run, sf.learn(Coin(), learner, 350, seed=0))
 
 
-def test_a_world_of_ours_with_a_floor_above_its_baseline():
-    """Through reset and step of TabularEnv, which shows its model: the warning comes at once, the alarm by itself."""
-    world = sf.world("trap")
-    value = float(sf.policy_value(world, world.baseline)[0, world.s1])
-    env = gymnasium.make("surefoot.worlds.gymnasium:Trap-v0")
-    high = sf.StepMix(world.problem, world.baseline, value + 0.15 * world.H)
-    with pytest.warns(sf.FloorAboveBaseline):
-        run = sf.learn(env, high, 300, seed=0, watchdog=sf.Watchdog())
-    assert run.alarm is not None
-    # Control: a floor that it keeps.
-    fine = sf.StepMix(world.problem, world.baseline, world.suggested_floor)
-    assert sf.learn(env, fine, 300, seed=0, watchdog=sf.Watchdog()).alarm is None
-
-
 def test_a_smaller_alpha_waits_longer():
     quick, slow = (learnt(Coin(**BELOW), alpha=alpha).alarm.episodes for alpha in (0.1, 1e-6))
     assert quick < slow

@@ -9,15 +9,12 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 import surefoot as sf
 from surefoot.base.progress import check_ctrl_c, ctrl_c, ctrl_c_while_compiling
-from surefoot.cli.main import app, main
-from surefoot.cli.tables import print_runs
+from surefoot.cli.main import main
 
 COMMAND = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
@@ -56,31 +53,9 @@ def test_version_and_help(command):
     assert "NOT CERTIFIED" in result.stdout
 
 
-SHORT = ("--episodes", "3000", "--paper-episodes", "200000")
 SHORTER = ("--episodes", "2000", "--paper-episodes", "50")
 SHORTEST = ("--episodes", "20", "--paper-episodes", "20")
 KL, PAPER = "sharp certificates (KL)", "the paper's bounds"
-
-
-def test_demo_for_people(tmp_path):
-    result = surefoot("demo", *SHORTEST, "--out", "figure.svg", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert [line for line in result.stderr.splitlines() if "compiling" not in line] == []  # silent where nobody watches
-    for word in (
-        "StepMix",
-        "EpsMix",
-        "BPI-UCBVI",
-        "baseline alone",
-        KL,
-        PAPER,
-        "floor 4.23",
-        "certified at delta = 0.1",
-    ):
-        assert word in result.stdout
-    assert "NOT CERTIFIED" not in result.stdout
-    figure = (tmp_path / "figure.svg").read_text()
-    assert figure.startswith("<?xml")
-    assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
 
 
 def test_demo_for_programs(command, tmp_path):
@@ -161,18 +136,6 @@ def test_bad_data_ends_with_1(monkeypatch, capsys):
         main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "surefoot: InvalidModel: P[0, 0, 0] sums to 0.9\n"
-
-
-@pytest.mark.full
-def test_the_same_seed_prints_the_same(tmp_path):
-    """Times aside."""
-    runner = CliRunner()
-    rows = []
-    for _ in range(2):
-        result = runner.invoke(app, ["demo", *SHORT, "--json", "--out", str(tmp_path / "f.png")])
-        table = json.loads(result.stdout)
-        rows.append([{k: v for k, v in row.items() if k != "seconds"} for row in table["rows"]])
-    assert rows[0] == rows[1]
 
 
 def read_until(file, pattern, seconds=120):
@@ -279,21 +242,3 @@ def test_an_interrupted_run_is_a_run(paper_world):
         assert sum(run.sources.values()) == run.curve.episodes.sum() == run.episodes
         assert run.counts.episodes == run.episodes
         assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_no_number_of_a_table_is_broken(monkeypatch, capsys):
-    """Headings are short where the line is too long with the others; what goes into a file or a pipe is as wide as it
-    must be."""
-    monkeypatch.setenv("COLUMNS", "80")
-    world = sf.world("dosing")
-    agent = sf.StepMix(world.problem, world.baseline, world.suggested_floor, pooled=True)
-    run = sf.simulate(world, agent, 10, seed=0)
-    large = replace(run, regret=12_345_678_901.0, first_mixture=14_438_809_123, first_optimistic=56_436_583_123)
-    print_runs([run, large])
-    out = capsys.readouterr().out
-    assert all(number in out for number in ("12,345,678,901", "14,438,809,123", "56,436,583,123"))
-    assert max(len(line) for line in out.split("\n\n")[0].splitlines()) > 80  # it would not fit
-    assert "opti-" in out and "optimistic" not in out.split("\n\n")[0]
-    monkeypatch.setenv("COLUMNS", "120")
-    print_runs([run])
-    assert "optimistic" in capsys.readouterr().out.split("\n\n")[0]  # where there is room

@@ -145,17 +145,6 @@ def test_a_forecast_takes_the_returns_of_the_baseline_alone(tmp_path):
     assert all_["baseline"] == some["baseline"] and all(a > b for a, b in later if b is not None)
 
 
-def test_every_stage_of_a_forecast_is_seen(tmp_path):
-    """Two stages that are reached at once are at 0, as the table says, and one does not hide the other."""
-    from surefoot.guard.forecast import RampForecast
-    from surefoot.simulation.figures import plot_ramp
-
-    rows = ((0.7, (0, 0, 90)), (0.8, (0, 0, 20)))
-    lines = plot_ramp(RampForecast((0.01, 0.1, 1.0), 0.65, 0.7, rows)).axes[0].get_lines()[:3]
-    assert [list(line.get_ydata()) for line in lines] == [[0, 0], [0, 0], [90, 20]]
-    assert lines[0].get_markersize() > lines[1].get_markersize() and lines[0].get_linewidth() > lines[1].get_linewidth()
-
-
 def test_settings_that_are_refused(tmp_path):
     file = past(tmp_path / "past.csv", n=5)
     for more, words in (

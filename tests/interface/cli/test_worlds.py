@@ -37,33 +37,6 @@ def test_one_world_is_described():
     assert json.loads(surefoot("worlds", "river-swim", "--json").stdout)["sizes"] == {"S": 6, "H": 20}
 
 
-def test_try_prints_the_table_of_demo(tmp_path):
-    figure = tmp_path / "f.png"
-    result = surefoot(
-        "try", "trap", "--agent", "stepmix", "--agent", "epsmix", "--episodes", "400", "--out", str(figure)
-    )
-    assert result.exit_code == 0, result.output
-    for word in (
-        "StepMix",
-        "EpsMix",
-        "BPI-UCBVI",
-        "baseline alone",
-        "floor 0.6000",
-        "baseline 0.6850",
-        "optimum 0.7000",
-    ):
-        assert word in result.stdout
-    assert figure.exists()
-
-
-def test_the_help_of_try_and_forecast_lists_the_agents():
-    words = " ".join(surefoot("try", "--help").stdout.replace("│", " ").split())
-    listed = words.split("There are: ")[1].split(".")[0].split(", ")
-    assert listed == list(sf.AGENTS)
-    words = " ".join(surefoot("forecast", "--help").stdout.replace("│", " ").split())
-    assert "stepmix, epsmix or step-no-mix" in words
-
-
 @pytest.mark.parametrize("name", sf.AGENTS)
 def test_bounds_of_its_own_are_said(name):
     """Where --bounds changes nothing, help and table say so. Control: of all the others neither does."""
@@ -77,14 +50,6 @@ def test_bounds_of_its_own_are_said(name):
     assert (name in help_of_bounds.split()) is own
     shown = surefoot("try", "trap", "--agent", name, "--episodes", "2").stdout
     assert (f"{sf.AGENTS[name].name}: bounds of its own; --bounds does not change them." in shown) is own
-
-
-def test_try_takes_the_sharp_certificates():
-    table = json.loads(surefoot("try", "trap", "--episodes", "3000", "--json").stdout)
-    assert table["rows"][1]["violations"] == 0
-    assert table["rows"][1]["first_off_baseline"] is not None
-    paper = json.loads(surefoot("try", "trap", "--bounds", "paper", "--episodes", "3000", "--json").stdout)
-    assert paper["rows"][1]["first_off_baseline"] is None  # control: the paper's bounds need far more
 
 
 def test_try_takes_sizes_a_floor_and_a_scale():

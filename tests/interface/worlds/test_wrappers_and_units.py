@@ -131,22 +131,6 @@ def test_stationarity_is_a_premise_that_must_be_said():
     assert sf.from_gymnasium(env, horizon=3, stationary=True, **table).stationary
 
 
-def test_results_are_shown_in_the_users_units():
-    world = sf.world("offers")
-    agent = sf.StepMix.paper(world.problem, world.baseline, 90.0)
-    assert "floor=90 EUR of -12..120" in repr(agent)
-    run = sf.simulate(world, agent, 50, seed=0)
-    assert "violations of 90 EUR" in repr(run)
-    assert (run.floor, run.baseline) == (90.0, pytest.approx(sf.policy_value(world, world.baseline)[0, 0]))
-    from surefoot.cli.tables import rows
-
-    assert rows([run])[0]["mean_return"] == pytest.approx(run.baseline)
-    assert rows([run])[1]["regret"] == pytest.approx(run.regret) == pytest.approx(50 * (run.optimum - run.baseline))
-    figure = sf.plot_returns(run)
-    levels = [line.get_ydata()[0] for line in figure.axes[0].lines]
-    assert max(levels) > 90  # euros, not steps
-
-
 def test_a_live_run_with_a_floor_does_not_say_that_it_has_none():
     env = Die()
     del env.P
