@@ -73,7 +73,6 @@ from .offline import from_minari as from_minari
 from .offline import log_returns as log_returns
 from .offline import robust_vi as robust_vi
 from .offline import spibb as spibb
-from .offline import to_minari as to_minari
 from .offline import vi_lcb as vi_lcb
 from .offline.baseline_file import Baseline as Baseline
 from .offline.baseline_file import load_baseline as load_baseline

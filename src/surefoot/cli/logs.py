@@ -162,20 +162,6 @@ def logs_from_minari(
     echo(f"Log: {from_minari(dataset, out)}")
 
 
-@logs.command("to-minari")
-def logs_to_minari(
-    log: Log,
-    dataset: Annotated[str, typer.Option(help="The name of the new dataset, such as mine/offers-v0.")],
-    column: Column = None,
-    delimiter: Delimiter = None,
-) -> None:
-    """Write a log with integer states and actions as a local Minari dataset (hdf5)."""
-    from surefoot.offline import to_minari
-
-    to_minari(log, dataset, columns=_columns(column), delimiter=delimiter)
-    echo(f"Minari dataset: {dataset}")
-
-
 def baseline(
     log: Annotated[
         list[str], typer.Argument(metavar="LOG...", help="A log, several files, a glob, or counts from `logs count`.")

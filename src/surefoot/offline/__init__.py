@@ -6,7 +6,7 @@ from surefoot.offline.logs.counting import count_log
 from surefoot.offline.logs.faults import check_log
 from surefoot.offline.logs.log_counts import LogCounts
 from surefoot.offline.logs.log_returns import log_returns
-from surefoot.offline.logs.minari import from_minari, to_minari
+from surefoot.offline.logs.minari import from_minari
 from surefoot.offline.logs.warehouse import count_table
 from surefoot.offline.methods.learnt import Learnt
 from surefoot.offline.methods.robust import certify, clone, robust_vi, spibb
@@ -27,6 +27,5 @@ __all__ = [
     "log_returns",
     "robust_vi",
     "spibb",
-    "to_minari",
     "vi_lcb",
 ]

@@ -861,7 +861,6 @@ COMMANDS = {
     "logs check json": (["logs", "check", "{file}"], "file.json"),
     "logs check parquet": (["logs", "check", "{file}"], "file.parquet"),
     "logs count": (["logs", "count", "{file}", "--out", "{folder}/c.npz"], "file.jsonl"),
-    "logs to-minari": (["logs", "to-minari", "{file}", "--dataset", "shop/new-v0"], "file.csv"),
     "logs from-minari": (
         ["logs", "from-minari", "shop/old-v0", "--out", "{folder}/l.csv"],
         "minari/shop/old-v0/data/metadata.json",

@@ -1,18 +1,15 @@
-"""Minari in both directions: a dataset with finitely many states and actions becomes a log, a log becomes a dataset.
+"""From Minari: a dataset with finitely many states and actions becomes a log.
 
-The sizes that Minari states are compared with the data that come back. Its arrow and parquet formats silently lose the
-steps of long episodes (Farama-Foundation/Minari#351), so `to_minari` writes hdf5. Each direction takes about 2 ms per
-episode: use Minari to exchange data, and a Parquet log to work with it.
+The sizes that Minari states are compared with the data that come back: its arrow and parquet formats silently lose the
+steps of long episodes (Farama-Foundation/Minari#351). Reading takes about 2 ms per episode: use Minari to get data,
+and a Parquet log to work with it.
 """
 
 import math
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,25 +18,18 @@ import numpy as np
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import ENTRY, LARGEST, LARGEST_TEXT, opened, strict_json
 from surefoot.base.sql import quote_text
-from surefoot.base.validation import require_integer
-from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting, MissingExtra
-from surefoot.offline.logs.cells import MEMORY, Paths, readable
-from surefoot.offline.logs.checking import audit
-from surefoot.offline.logs.reading import OpenLog, open_log
+from surefoot.errors import InvalidLog, InvalidSetting, MissingExtra
 from surefoot.offline.logs.writing import copy_out, require_log_place
 
 if TYPE_CHECKING:
     import duckdb
-    from gymnasium.spaces import Discrete
 
 TABLE = (
     "episode BIGINT, step BIGINT, state BIGINT, action BIGINT, reward DOUBLE, next_state BIGINT, "
     "terminated BOOLEAN, truncated BOOLEAN"
 )
-SORTED = ("episode", "state", "action", "reward", "next_state", "terminated", "truncated")
 CHUNK = 1 << 16  # rows at a time
 MOST = {"total_episodes": 10**7, "total_steps": 10**10}  # larger datasets would take hours to read
-HARMLESS = ("short", "truncated")  # findings that do not matter here: episodes of a dataset may have any length
 
 
 def from_minari(dataset: Any, out: str | Path) -> Path:
@@ -64,39 +54,6 @@ def from_minari(dataset: Any, out: str | Path) -> Path:
         if isinstance(dataset, str):
             _require_plain(where, _folder(dataset) / "main_data.hdf5")
         _write(where, found, size, target)
-    return target
-
-
-def to_minari(
-    log: Paths,
-    dataset_id: str,
-    *,
-    columns: Mapping[str, str] | None = None,
-    states: int | None = None,
-    actions: int | None = None,
-    description: str | None = None,
-    author: str | None = None,
-    memory: str = MEMORY,
-    threads: int | None = None,
-    delimiter: str | None = None,
-) -> Path:
-    """Write a log as a local Minari dataset (hdf5) for `minari.load_dataset(dataset_id)`, and return its folder.
-
-    - log, columns, memory, threads, delimiter: as in `count_log`. States and actions must be whole numbers.
-    - dataset_id: such as "shop/discounts-v0"; no dataset of this name may exist.
-    - states, actions: how many there are (0, 1, 2, ...). Default: up to the largest number in the log.
-
-    Minari numbers episodes 0, 1, 2, ... and steps from 0; episodes are in the order of their ids in the log. A log
-    whose rows do not fit together is refused. The dataset is written whole or not at all.
-    """
-    with _extra():
-        target = _place(dataset_id)
-        with open_log(log, columns, memory, threads, delimiter) as opened:
-            _require_whole(opened)
-            spaces = _spaces(opened, states, actions)
-            about = {"dataset_id": dataset_id}
-            about |= {} if description is None else {"description": description}
-            _create(opened, target, spaces, about, author)
     return target
 
 
@@ -326,129 +283,3 @@ def _rows(where: str, episode: Any) -> dict[str, AnyArray]:
         "terminated": arrays["terminations"].astype(np.bool_),
         "truncated": arrays["truncations"].astype(np.bool_),
     }
-
-
-def _place(dataset_id: str) -> Path:
-    """Return the folder of a dataset that does not exist yet."""
-    from minari.dataset.minari_dataset import parse_dataset_id  # type: ignore[import-untyped]
-    from minari.storage import get_dataset_path
-
-    try:
-        parse_dataset_id(dataset_id)
-    except (TypeError, ValueError):
-        raise InvalidSetting(
-            f"dataset_id is {dataset_id!r}, expected a name with a version, such as 'shop/discounts-v0'."
-        ) from None
-    target = Path(get_dataset_path(dataset_id))
-    if target.exists():
-        raise InvalidSetting(
-            f"A Minari dataset {dataset_id} exists already, in {target}. Choose another name or version, or delete "
-            f"it first: minari delete {dataset_id}."
-        )
-    return target
-
-
-def _require_whole(log: OpenLog) -> None:
-    """Require integers, and episodes that are chains of steps: a dataset holds each state once."""
-    if log.text & {"state", "action"}:
-        name = "state" if "state" in log.text else "action"
-        raise InvalidLog(
-            f"{log.where}: {name} is text, and Minari's Discrete spaces hold whole numbers. Encode it first, with a "
-            "codebook (count_log(...).codebook) that you keep beside the dataset."
-        )
-    errors = [finding.text for finding in audit(log).errors if finding.what not in HARMLESS]
-    if errors:
-        raise InvalidLog(f"{log.where}: {' '.join(errors)}")
-
-
-def _spaces(log: OpenLog, states: int | None, actions: int | None) -> tuple["Discrete", "Discrete"]:
-    """Return the spaces of states and actions: of the numbers in the log, or of those that are declared."""
-    from gymnasium.spaces import Discrete
-
-    ends = log.values(
-        {
-            "lowest states": "least(min(state), min(next_state))",
-            "highest states": "greatest(max(state), max(next_state))",
-            "lowest actions": "min(action)",
-            "highest actions": "max(action)",
-        }
-    )
-    found = []
-    for name, declared in (("states", states), ("actions", actions)):
-        low, high = ends[f"lowest {name}"], ends[f"highest {name}"]
-        if declared is None:
-            start = min(int(low), 0)
-            found.append(Discrete(int(high) - start + 1, start=start))
-            continue
-        n = require_integer(name, declared, 1, InvalidSetting)
-        if low < 0 or high >= n:
-            raise InvalidLog(
-                f"{log.where}: {name} lie in {low}..{high}, but {n} were declared: 0..{n - 1}. Declare all of them, or "
-                "leave the declaration out."
-            )
-        found.append(Discrete(n))
-    return found[0], found[1]
-
-
-def _create(
-    log: OpenLog, target: Path, spaces: tuple["Discrete", "Discrete"], about: dict[str, Any], author: str | None
-) -> None:
-    """Build the dataset in a hidden folder beside it, which Minari does not list, and rename that."""
-    import minari
-    from minari.dataset.minari_storage import MinariStorage  # type: ignore[import-untyped]
-    from minari.namespace import create_namespace, list_local_namespaces  # type: ignore[import-untyped]
-    from minari.storage import get_dataset_path
-
-    rows, episodes = log.row("SELECT count(*), count(DISTINCT episode) FROM log")
-    hidden = Path(tempfile.mkdtemp(prefix=".surefoot-", dir=get_dataset_path()))
-    partial = hidden / target.name
-    try:
-        partial.mkdir()  # with the usual permissions: only its owner can read a folder made by mkdtemp
-        data = partial / "data"
-        storage = MinariStorage.new(data, observation_space=spaces[0], action_space=spaces[1], data_format="hdf5")
-        about["minari_version"] = minari.__version__
-        storage.update_metadata(about if author is None else {**about, "author": {author}})
-        storage.update_episodes(_buffers(log))
-        written = minari.MinariDataset(data)
-        if (written.total_steps, written.total_episodes) != (rows, episodes):
-            raise InvalidLog(
-                f"Minari wrote {written.total_steps:,} steps of {written.total_episodes:,} episodes, but {log.where} "
-                f"has {rows:,} of {episodes:,}. Nothing was kept. Try another version of Minari."
-            )
-        namespace = written.spec.namespace
-        if namespace is not None and namespace not in list_local_namespaces():
-            create_namespace(namespace)
-        try:
-            partial.rename(target)
-        except OSError as reason:  # another process made one in the meantime
-            raise InvalidFile(f"{target} cannot be written: {reason}.") from None
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _buffers(log: OpenLog) -> Iterator[Any]:
-    """Yield one episode after the other. DuckDB sorts, in bounded memory; a chunk of rows is held at a time."""
-    from minari.data_collector import EpisodeBuffer  # type: ignore[import-untyped]
-
-    for _, group in groupby(_sorted_rows(log), key=itemgetter(0)):
-        columns = dict(zip(SORTED, zip(*group, strict=True), strict=True))
-        yield EpisodeBuffer(
-            observations=np.array([*columns["state"], columns["next_state"][-1]], dtype=np.int64),
-            actions=np.array(columns["action"], dtype=np.int64),
-            rewards=np.array(columns["reward"], dtype=np.float64),
-            terminations=np.array(columns["terminated"], dtype=np.bool_),
-            truncations=np.array(columns["truncated"], dtype=np.bool_),
-            infos={},
-        )
-
-
-def _sorted_rows(log: OpenLog) -> Iterator[tuple[Any, ...]]:
-    """Yield the columns SORTED of all rows, by episode and step."""
-    with readable(log.where):
-        found = log.con.execute(f"SELECT {', '.join(SORTED)} FROM log ORDER BY episode, step")
-    while True:
-        with readable(log.where):
-            rows = found.fetchmany(CHUNK)
-        if not rows:
-            return
-        yield from rows

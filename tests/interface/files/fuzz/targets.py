@@ -14,6 +14,8 @@ import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -706,9 +708,29 @@ DATASET = "shop/discounts-v0"
 
 
 def _make_minari(folder: Path) -> None:
-    _make_csv(folder)
-    with _datasets_in(folder):
-        sf.to_minari(folder / "log.csv", DATASET, threads=1)
+    """Write the log's episodes by Minari itself."""
+    import minari
+    from gymnasium.spaces import Discrete
+    from minari.data_collector import EpisodeBuffer
+
+    episodes = [list(rows) for _, rows in groupby(_log_rows(), key=itemgetter(NAMES.index("episode")))]
+    columns = [dict(zip(NAMES, zip(*rows, strict=True), strict=True)) for rows in episodes]
+    buffers = [
+        EpisodeBuffer(
+            observations=np.array([*of["state"], of["next_state"][-1]], dtype=np.int64),
+            actions=np.array(of["action"], dtype=np.int64),
+            rewards=np.array(of["reward"], dtype=np.float64),
+            terminations=np.zeros(len(of["step"]), dtype=bool),
+            truncations=np.arange(len(of["step"])) == len(of["step"]) - 1,
+            infos={},
+        )
+        for of in columns
+    ]
+    with _datasets_in(folder), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that no author was named, and so on
+        minari.create_dataset_from_buffers(
+            DATASET, buffers, observation_space=Discrete(3), action_space=Discrete(2), data_format="hdf5"
+        )
 
 
 def _read_minari(folder: Path) -> object:
