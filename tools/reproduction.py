@@ -4,7 +4,7 @@
     python tools/reproduction.py out/full   (the studies in it; pages and sections of all others stay as they are)
     python tools/reproduction.py            (without results: the table of choices alone, in the page that is there)
 
-Everything but the times is made from the results alone; a note.txt in a folder (on how it was timed, say) comes along.
+Everything is made from the results alone; a note.txt in a folder (on how long it took, say) comes along.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from surefoot.studies.analysis.summary import summary
 from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
-from surefoot.studies.report.tables import plural
 from surefoot.studies.run.store import study_folders
 from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE
 
@@ -58,14 +57,14 @@ def section(results, folder):
     tables(results, place)
     yield f"## {study.name}: {study.title}\n"
     yield f"{study.question}\n"
-    minutes, quick = round(results.seconds / 60), study.size == "quick"
+    quick = study.size == "quick"
     if quick:
         yield "**Not in full**: the quick size.\n"
     command = f"surefoot run {study.name}{' --quick' if quick else ''}"
     yield (
-        f"`{command}`: {len(study.cells)} cells, {study.trials} trials each, {minutes} {plural('minute', minutes)} of "
-        f"computing, all runs together. Every trial: [trials.csv]({study.name}/trials.csv); "
-        f"mean curves: [curves.csv]({study.name}/curves.csv); the page: [report.html]({study.name}/report.html).\n"
+        f"`{command}`: {len(study.cells)} cells, {study.trials} trials each. Every trial: "
+        f"[trials.csv]({study.name}/trials.csv); mean curves: [curves.csv]({study.name}/curves.csv); "
+        f"the page: [report.html]({study.name}/report.html).\n"
     )
     note = folder / "note.txt"
     if note.exists():

@@ -21,8 +21,8 @@ from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy, MissingEx
 from surefoot.studies.analysis.sql import answer
 from surefoot.studies.analysis.summary import summary
 from surefoot.studies.run.former_promise import promise_from
-from surefoot.studies.run.runner import Progress, run_study
-from surefoot.studies.run.store import PROMISE_COLUMNS, TIMES, begin, read_results, versions
+from surefoot.studies.run.runner import run_study
+from surefoot.studies.run.store import PROMISE_COLUMNS, begin, read_results, versions
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
 
@@ -63,8 +63,8 @@ def study():
 
 
 def contents(folder):
-    """A hash of every file, but for the times."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file() and path.name not in (TIMES, "report.html"))
+    """A hash of every file, but for the report."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file() and path.name != "report.html")
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
@@ -97,16 +97,26 @@ def trials_in(folder):
     return {name: digest for name, digest in contents(folder).items() if name.endswith(".parquet")}
 
 
-def test_two_workers_change_nothing(study, one_worker, tmp_path):
-    told = []
+def workers_of(monkeypatch, place):
+    """The processes that run trials: a function that returns those seen so far."""
+    place.mkdir()
+
+    def noting(cell, trial):
+        (place / str(os.getpid())).touch()
+        return run_trial(cell, trial)
+
+    monkeypatch.setattr("surefoot.studies.run.runner.run_trial", noting)
+    return lambda: {path.name for path in place.iterdir()}
+
+
+def test_two_workers_change_nothing(study, one_worker, tmp_path, monkeypatch):
+    told, workers = [], workers_of(monkeypatch, tmp_path / "workers")
     folder = begin(tmp_path / "small", study, resume=False)
     run_study(folder, jobs=2, tell=told.append)
     assert contents(folder.path) == one_worker
     assert [progress.done for progress in told] == list(range(13))
-    assert told[-1].seconds_left == 0.0
-    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
-    assert len({entry["worker"] for entry in times}) == 2  # both did work: else this shows nothing
-    assert read_results(folder.path).seconds == pytest.approx(sum(entry["seconds"] for entry in times))
+    assert [progress.last for progress in told[:1]] == [""] and told[-1].last in {cell.id for cell in study.cells}
+    assert len(workers()) == 2  # both did work: else this shows nothing
 
 
 def test_another_seed_changes_everything(study, one_worker, tmp_path):
@@ -119,8 +129,9 @@ def test_another_seed_changes_everything(study, one_worker, tmp_path):
     assert not {name for name in other if other[name] == one_worker[name]}
 
 
-def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path):
+def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
+    workers = workers_of(monkeypatch, tmp_path / "workers")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     ) as cluster:
@@ -128,19 +139,18 @@ def test_a_cluster_of_processes_changes_nothing(study, one_worker, tmp_path):
         assert run_study(folder, backend="dask", address=cluster.scheduler_address) == 4
     assert len(trials_in(folder.path)) == 4
     assert trials_in(folder.path).items() < one_worker.items()
-    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
-    assert str(os.getpid()) not in {entry["worker"] for entry in times}
+    assert workers() and str(os.getpid()) not in workers()
 
 
-def test_a_back_end_that_joblib_was_told_changes_nothing(study, one_worker, tmp_path):
+def test_a_back_end_that_joblib_was_told_changes_nothing(study, one_worker, tmp_path, monkeypatch):
     """What Ray's users do, here with threads."""
+    workers = workers_of(monkeypatch, tmp_path / "workers")
     folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert run_study(folder, backend="configured") == 4
     assert len(trials_in(folder.path)) == 4
     assert trials_in(folder.path).items() < one_worker.items()
-    times = [json.loads(line) for line in (folder.path / TIMES).read_text().splitlines()]
-    assert {entry["worker"] for entry in times} == {str(os.getpid())}
+    assert workers() == {str(os.getpid())}
 
 
 def test_nobody_at_the_address_is_said(study, tmp_path):
@@ -211,13 +221,13 @@ def test_killed_at_any_moment_and_gone_on_with_it_is_as_if_never_stopped(moments
         kept = contents(broken / "res")
         assert all(kept[name] == whole[name] for name in kept if name.endswith(".parquet") and "/." not in name)
     assert len(there) < 12  # else nothing was interrupted
+    written = {path: path.stat().st_mtime_ns for path in there}
     last = command(broken, "--resume")
     out, err = last.communicate(timeout=300)
     assert last.returncode == 0, out + err
     assert contents(broken / "res") == whole
-    # Trials that were there before the end were not run again.
-    times = [json.loads(line) for line in (broken / "res" / TIMES).read_text().splitlines()]
-    assert len(times) - 12 <= 2 * 2  # at most those in hand
+    # Trials that were there before the end were not written again.
+    assert {path: path.stat().st_mtime_ns for path in there} == written
 
 
 def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
@@ -328,15 +338,6 @@ def test_names_of_folders_are_names(one_trial, tmp_path):
     assert rows[0][0] == 4
 
 
-def test_a_half_written_time_spoils_no_other(study, tmp_path):
-    folder = begin(tmp_path / "small", replace(study, trials=1), resume=False)
-    (folder.path / TIMES).write_text('{"panel": "trap", "lear')
-    run_study(folder, jobs=1)
-    lines = (folder.path / TIMES).read_text().splitlines()
-    assert len(lines) == 5
-    assert read_results(folder.path).seconds == pytest.approx(sum(json.loads(line)["seconds"] for line in lines[1:]))
-
-
 def test_the_file_of_a_living_process_is_left_alone(study, tmp_path):
     folder = begin(tmp_path / "small", study, resume=False)
     mine, dead = (folder.path / f".x.parquet.{pid}.partial" for pid in (os.getpid(), 2**22 + 1))
@@ -390,19 +391,6 @@ def good_trial(study, tmp_path_factory):
     folder = begin(tmp_path_factory.mktemp("good") / "small", replace(study, trials=1), resume=False)
     folder.write(run_trial(study.cells[0], 0))
     return folder.place(("trap", "stepmix", 0)).read_bytes()
-
-
-def test_the_time_left_is_in_proportion(monkeypatch):
-    """From the first finished on: until then there was compiling."""
-    clock = iter([100.0, 110.0, 130.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    start = Progress(0, 3, "", None, 9.0)
-    first = start.after("a/b", 5.0)  # at 100
-    assert (first.done, first.last, first.seconds_left) == (1, "a/b", None)
-    second = first.after("a/b", 1.0)
-    assert second.seconds_left == pytest.approx(30.0)  # 1 in 10 s, 3 left
-    last = second.after("a/c", 3.0)
-    assert (last.done, last.last, last.seconds_left) == (3, "a/c", 0.0)
 
 
 # ---- formats of a trial's file: one with the promise as a sentence alone, and one with it as data

@@ -123,7 +123,7 @@ def results_of(study: Study, trials: Iterable[Trial]) -> Results:
     found: dict[str, tuple[Trial, ...]] = {cell.id: () for cell in study.cells}
     for trial in trials:
         found[trial.cell] = (*found[trial.cell], trial)
-    return Results(Path("by-hand"), study, {}, found, 0.0)
+    return Results(Path("by-hand"), study, {}, found)
 
 
 def played(study: Study, off: Callable[[Cell, int], int] = lambda cell, i: 300 + i) -> Results:

@@ -1,7 +1,6 @@
 """What all commands share: exit codes, and how they print. Labels, names of files and the like may come from anywhere:
 what cannot be printed of them is written out, and reaches no terminal."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,11 +40,6 @@ def require_new(path: Path, force: bool) -> None:
         raise InvalidSetting(
             f"{path} exists: nothing is overwritten. Choose another file with --out, or replace it with --force."
         )
-
-
-def at_terminal() -> bool:
-    """Is there somebody who can be asked?"""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def warn(text: str) -> None:

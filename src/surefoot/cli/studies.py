@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surefoot.cli.console import INTERRUPTED, at_terminal, echo, echo_json, end_by_promises, say, warn
+from surefoot.cli.console import INTERRUPTED, echo, echo_json, end_by_promises, say, warn
 from surefoot.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from surefoot.studies.spec.study import Study
 
 REPORT = "report.html"
-ASK_ABOVE = 600.0  # seconds: longer runs are asked for at a terminal
 HEADINGS = {
     "": "At the top of the file:",
     "quick": "[quick]",
@@ -97,16 +96,15 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what is there and run what is missing.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report, too.")] = True,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however long it will take.")] = False,
 ) -> None:
     """Run studies: one file per trial, then the report. The number of workers changes no result.
 
-    It says beforehand how many trials there are, and about how long they take. At a terminal it asks if that is more
-    than ten minutes. At the end it says of each study what its agents promise and how many claims hold; the tables are
-    in the report, and `surefoot results DIR` prints them. Exit code 3: an agent broke its promise.
+    It says beforehand how many trials there are and how many of them are done; then it shows how they advance. At the
+    end it says of each study what its agents promise and how many claims hold; the tables are in the report, and
+    `surefoot results DIR` prints them. Exit code 3: an agent broke its promise.
     """
     from surefoot.studies.analysis.claims import analyse
-    from surefoot.studies.run.runner import check_workers, run_study, workers_of
+    from surefoot.studies.run.runner import check_workers, run_study
     from surefoot.studies.run.store import create, prepare, read_results
     from surefoot.studies.spec.library import GROUPS, find_studies
 
@@ -123,7 +121,8 @@ def run(
     # What cannot be run is refused before anything is written, and all folders are there before anything is run.
     check_workers(jobs, backend, address)
     folders = [prepare(target / study.name if several else target, study, resume) for study in chosen]
-    _announce(folders, workers_of(jobs, backend, address), yes)
+    for folder in folders:
+        echo(f"{folder.study.name} ({folder.study.size}): {_done(folder)} trials done")
     for folder in folders:
         create(folder)
     known: dict[Path, Analysis] = {}
@@ -133,9 +132,7 @@ def run(
             with _progress(study) as tell, _interrupted_by_sigterm():
                 run_study(folder, jobs, backend, address, tell)
         except KeyboardInterrupt:
-            done = len(folder.wanted()) - len(folder.missing())
-            kept = f"{done} of {len(folder.wanted())} trials"
-            warn(f"\nInterrupted: {kept} of {study.name} are kept. Go on with --resume.")
+            warn(f"\nInterrupted: {_done(folder)} trials of {study.name} are kept. Go on with --resume.")
             raise typer.Exit(INTERRUPTED) from None
         known[folder.path] = analyse(read_results(folder.path))
     if with_report:
@@ -145,6 +142,10 @@ def run(
     if with_report:
         echo(f"Report: {target / REPORT}")
     end_by_promises(broken, BROKEN)
+
+
+def _done(folder: "Folder") -> str:
+    return f"{len(folder.there())} of {len(folder.wanted())}"
 
 
 def _tell(found: "Analysis") -> tuple[str, ...]:
@@ -157,30 +158,6 @@ def _tell(found: "Analysis") -> tuple[str, ...]:
     for line in (f"{found.results.study.name}: {said}.", *verdict.alarms):
         echo(line)
     return verdict.alarms
-
-
-def _announce(folders: "list[Folder]", workers: int | None, yes: bool) -> None:
-    """Say what will be run and about how long it takes; at a terminal, ask whether to if that is long."""
-    from surefoot.studies.run.runner import about, estimate
-
-    total = 0.0
-    for folder in folders:
-        study, expected = folder.study, estimate(folder)
-        seconds = expected.seconds / max(1, min(workers or 1, expected.trials))
-        total += seconds
-        on = f" on {workers} worker{'' if workers == 1 else 's'}" if workers else " of work, which its workers share"
-        long = f", {about(seconds)}{on} (an estimate; compiling and report come on top)" if expected.trials else ""
-        echo(f"{study.name} ({study.size}): {len(folder.wanted())} trials, {expected.trials} to run{long}")
-    if len(folders) > 1:
-        echo(f"In all {about(total)} (an estimate)")
-    if (
-        total > ASK_ABOVE
-        and not yes
-        and at_terminal()
-        and not typer.confirm("Run it? (Ctrl-C keeps what is finished, --resume goes on)")
-    ):
-        echo("Nothing was run.")
-        raise typer.Exit(INTERRUPTED)
 
 
 def _sized(study: "Study", quick: bool, trials: int | None) -> "Study":
@@ -214,37 +191,30 @@ def _progress(study: "Study") -> "Iterator[Tell]":
 
     if sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+        trials = TextColumn("{task.completed} of {task.total} trials, left:")
+        columns = (TextColumn("{task.description}"), BarColumn(), trials, TimeRemainingColumn())
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(f"{study.name} (compiling, the first time)", total=None, left="")
+            task = bar.add_task(f"{study.name} (compiling, the first time)", total=None)
 
             def show(progress: Progress) -> None:
-                left = f"{progress.done} of {progress.of} trials{_time_left(progress.seconds_left)}"
                 name = f"{study.name} {progress.last}" if progress.done else None
-                bar.update(task, total=progress.of, completed=progress.done, left=left, description=name)
+                bar.update(task, total=progress.of, completed=progress.done, description=name)
 
             yield show
         return
 
-    last = time.monotonic()
+    begun = last = time.monotonic()
 
     def line(progress: Progress) -> None:
         nonlocal last
         if time.monotonic() - last >= NEWS_EVERY:
             last = time.monotonic()
-            left = _time_left(progress.seconds_left)
-            warn(f"  {study.name}: {progress.done} of {progress.of} trials{left}")
+            warn(f"  {study.name}: {progress.done} of {progress.of} trials after {(last - begun) / 60:.0f} min")
 
     yield line
-
-
-def _time_left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
 
 
 def report(

@@ -1,4 +1,4 @@
-"""What a newcomer meets first at the command: forecasts of their own, files that are safe, times that are said."""
+"""What a newcomer meets first at the command: forecasts of their own, files that are safe, what a study says."""
 
 import json
 import os
@@ -7,18 +7,15 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import surefoot as sf
-from surefoot.cli import studies as study_commands
 from surefoot.cli.main import app, main
 from surefoot.simulation import by_name
 from surefoot.studies.analysis import summary
 from surefoot.studies.report.tables import replan_in_words
-from surefoot.studies.run import runner, trial
-from surefoot.studies.run.store import prepare
+from surefoot.studies.run import trial
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.study import parse_study
 
@@ -116,7 +113,7 @@ def test_a_baseline_is_never_overwritten_without_being_told_to(folder, tmp_path)
     assert surefoot(*command[:3], tmp_path / "new.npz", *command[4:]).exit_code == 0  # control: a new file
 
 
-# ---- how long a study takes
+# ---- what a study says first
 
 STUDY = {
     "name": "tiny",
@@ -155,32 +152,6 @@ def tiny(tmp_path):
     return ("run", tmp_path / "tiny.toml", "--jobs", 1, "--no-report", "--out", tmp_path / "out")
 
 
-def test_an_estimate_is_of_the_order_of_what_it_takes(tmp_path):
-    """A factor of ten: the trials are short, and the machine does other things."""
-    import time
-
-    study = parse_study(STUDY, "here")
-    for cell in study.cells:
-        expected = runner.seconds_of(cell)
-        started = time.process_time()
-        run_trial(cell, 0)
-        took = time.process_time() - started
-        assert took / 10 < expected < took * 10, cell.id
-    found = runner.estimate(prepare(tmp_path / "none", study, False))
-    assert found.trials == 12 and found.seconds > 0.0
-
-
-def test_an_estimate_counts_what_is_missing_and_uses_times_that_were_noted(tmp_path, tiny, monkeypatch):
-    assert surefoot(*tiny).exit_code == 0
-    monkeypatch.setattr(runner, "seconds_of", lambda cell: pytest.fail("its time was noted"))
-    study = parse_study({**json.loads((tmp_path / "out" / "study.json").read_text())["study"], "trials": 6}, "here")
-    times = (tmp_path / "out" / "times.jsonl").read_text().splitlines()
-    seconds = [json.loads(line)["seconds"] for line in times]
-    found = runner.estimate(prepare(tmp_path / "out", study, True))
-    assert found.trials == 4
-    assert found.seconds == pytest.approx(4 * np.mean(seconds))
-
-
 def test_a_study_may_leave_the_rule_to_its_agents(monkeypatch):
     """As `surefoot try` does; with the paper's bounds that is before every episode."""
     cell, rules = parse_study(STUDY, "here").cells[-1], []
@@ -194,56 +165,12 @@ def test_a_study_may_leave_the_rule_to_its_agents(monkeypatch):
     assert replan_in_words(cell.replan) == "when it pays"
 
 
-def test_plans_are_counted_by_their_rule():
-    growth, blocks, each, pays = (runner.plans_of(cell) for cell in parse_study(STUDY, "here").cells)
-    assert each == 400 and growth <= 400 and 100 < blocks < 250 and 20 < pays < 60
-    pays = parse_study(STUDY, "here").cells[-1]
-    assert runner.plans_of(replace(pays, agent=replace(pays.agent, bounds="paper"))) == 400  # before every episode
-    # By a loop that grows as the rule does: a plan whenever there is 1 % more.
-    k, plans = 0.0, 0
-    while k < 400:
-        k, plans = k + max(1.0, 0.01 * k), plans + 1
-    assert blocks == pytest.approx(plans, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(3, "a few seconds"), (80, "about 80 s"), (600, "about 10 min"), (9000, "about 2.5 h")]
-)
-def test_times_are_said_as_people_say_them(seconds, said):
-    assert runner.about(seconds) == said
-
-
-def test_how_many_trials_and_how_long_is_said_first(tiny):
+def test_how_many_trials_are_done_is_said_first(tiny):
     result = surefoot(*tiny)
     assert result.exit_code == 0, result.output
-    first = result.stdout.splitlines()[0]
-    assert (
-        first
-        == "tiny (full): 2 trials, 2 to run, a few seconds on 1 worker (an estimate; compiling and report come on top)"
-    )
+    assert result.stdout.splitlines()[0] == "tiny (full): 0 of 2 trials done"
     again = surefoot(*tiny, "--resume")
-    assert again.stdout.splitlines()[0] == "tiny (full): 2 trials, 0 to run"
-
-
-@pytest.mark.parametrize(
-    ("terminal", "seconds", "options", "answer", "asks", "runs"),
-    [
-        (True, 5000.0, (), "n\n", True, False),
-        (True, 5000.0, (), "y\n", True, True),
-        (True, 5000.0, ("--yes",), "", False, True),
-        (True, 500.0, (), "", False, True),
-        (False, 5000.0, (), "", False, True),
-    ],
-)
-def test_a_long_study_asks_at_a_terminal(terminal, seconds, options, answer, asks, runs, tiny, monkeypatch):
-    """Nobody is asked who is not there, said --yes, or waits for less than ten minutes."""
-    monkeypatch.setattr(study_commands, "at_terminal", lambda: terminal)
-    monkeypatch.setattr(runner, "estimate", lambda folder: runner.Estimate(2, seconds))
-    result = surefoot(*tiny, *options, input=answer)
-    assert ("Run it?" in result.stdout) == asks
-    assert result.exit_code == (0 if runs else 130)
-    assert ("Nothing was run." in result.stdout) == (not runs)
-    assert tiny[-1].exists() == runs  # what is not run is not even begun
+    assert again.stdout.splitlines()[0] == "tiny (full): 2 of 2 trials done"
 
 
 def test_counts_are_never_overwritten_without_force(folder, tmp_path):

@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
     (place / "tiny.toml").write_text(STUDY)
     result = surefoot("run", place / "tiny.toml", "--out", place / "out", "--jobs", 1)
     assert result.exit_code == 0, result.output
-    assert "tiny (full): 4 trials, 4 to run" in result.stdout
+    assert "tiny (full): 0 of 4 trials done" in result.stdout
     assert result.stdout.splitlines()[-3:] == end_of_a_run(place / "out", "tiny")
     return place / "out"
 
@@ -223,7 +223,7 @@ def test_more_trials_are_added_and_quick_is_another_study(folder, tmp_path):
     again = ("run", tmp_path / "tiny.toml", "--out", tmp_path / "r", "--jobs", 1, "--no-report")
     assert surefoot(*again, "--trials", 1).exit_code == 0
     more = surefoot(*again, "--trials", 2, "--resume")
-    assert "4 trials, 2 to run" in more.stdout
+    assert "2 of 4 trials done" in more.stdout
     same = (tmp_path / "r" / "trials" / "trap" / "bpi" / "0001.parquet").read_bytes()
     assert same == (folder / "trials" / "trap" / "bpi" / "0001.parquet").read_bytes()
     assert not (tmp_path / "r" / "report.html").exists()

@@ -98,7 +98,7 @@ def results_of(study, keep=lambda cell, i: True, change=lambda cell, i: {}):
         cell.id: tuple(trial_of(cell, i, **change(cell, i)) for i in range(study.trials) if keep(cell, i))
         for cell in study.cells
     }
-    return Results(Path("nowhere"), study, {}, trials, 0.0)
+    return Results(Path("nowhere"), study, {}, trials)
 
 
 def line_of(axes, label):
@@ -531,7 +531,7 @@ def test_real_trials_can_be_drawn():
     """What the simulator gives, not what was made up; every other picture of real trials is in test_report.py."""
     study = study_of(agents=["stepmix", "bpi-ucbvi"], episodes=1000, trials=2, replan={"growth": 1.2})
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}
-    results = Results(Path("nowhere"), study, {}, trials, 0.0)
+    results = Results(Path("nowhere"), study, {}, trials)
     (axes,) = plots.plot_return(results).axes
     mean = np.mean([trial.violations for trial in trials["p0/bpi-ucbvi"]])
     assert mean > 10

@@ -122,7 +122,7 @@ def results():
     }
     study = parse_study(table, "tiny")
     trials = {cell.id: tuple(run_trial(cell, i) for i in range(2)) for cell in study.cells}
-    return Results(Path("nowhere"), study, {"surefoot": "0.0"}, trials, 0.0)
+    return Results(Path("nowhere"), study, {"surefoot": "0.0"}, trials)
 
 
 @pytest.fixture(scope="module")

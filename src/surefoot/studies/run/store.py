@@ -2,20 +2,15 @@
 
 DIR/study.json                              the study, its hash, its seed and the versions that made the results
 DIR/trials/SCENARIO/AGENT/0007.parquet      one row: the trial's numbers, its curve and its trace as lists
-DIR/times.jsonl                             seconds, host and worker of each trial: the only file that two runs of
-                                            the same study do not have in common
 
 Keys and columns that were there from the beginning keep their names (panel, learner, told): users query them. Since
 format 2 a trial's file has the promise as data, in columns promise_kind, promise_delta and so on, beside the sentence
 in `promise`, which is for people; format 1 has the sentence alone. Both are read, and may stand in one folder.
 """
 
-import json
-import math
 import os
 import platform
 import re
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -29,7 +24,7 @@ from surefoot.__about__ import __version__
 from surefoot.agents import AGENTS
 from surefoot.agents.promise import Kind, PremiseStatus, Promise, Scope
 from surefoot.base.arrays import Floats, Ints
-from surefoot.base.files import opened, read_json, replacing, strict_json, write_json
+from surefoot.base.files import read_json, replacing, write_json
 from surefoot.base.sql import quote_text
 from surefoot.errors import InvalidFile, InvalidSetting, InvalidStudy
 from surefoot.studies.run.former_promise import promise_from
@@ -40,7 +35,7 @@ from surefoot.studies.spec.study import Cell, Study, parse_study
 if TYPE_CHECKING:
     import duckdb
 
-STUDY, TRIALS, TIMES = "study.json", "trials", "times.jsonl"
+STUDY, TRIALS = "study.json", "trials"
 LIBRARIES = ("numpy", "numba", "highspy", "duckdb")
 SQL_TYPES: dict[Any, str] = {
     str: "VARCHAR",
@@ -64,7 +59,6 @@ MAY_BE_NONE = {field.name for field in fields(Trial) if field.type in (int | Non
 MAY_BE_NONE |= {f"promise_{field.name}" for field in fields(Promise) if field.default is None}
 KINDS, SCOPES, PREMISES = get_args(Kind), get_args(Scope), get_args(PremiseStatus)
 PYTHON_TYPES = {"VARCHAR": str, "BOOLEAN": bool, "BIGINT": int, "DOUBLE": float}
-LARGEST_TIMES = 2**28  # bytes of the file of times: about 200 per trial
 MOST_VALUES = 5_000_000  # numbers of a trial, its curve and trace included
 MEMORY = "2GB"  # for DuckDB, which would take nearly all there is
 Key = tuple[str, str, int]  # scenario, agent, trial
@@ -119,19 +113,6 @@ class Folder:
         with explain_disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_trial(target, trial)
-
-    def note_time(self, key: Key, seconds: float, worker: str) -> None:
-        """Note how long a trial took. The times stand beside the results, and are part of none."""
-        scenario, agent, trial = key
-        entry = {"panel": scenario, "learner": agent, "trial": trial, "seconds": round(seconds, 3), "worker": worker}
-        target = self.path / TIMES
-        with explain_disk_errors(target), target.open("ab+") as stream:
-            stream.seek(0, os.SEEK_END)
-            if stream.tell():
-                stream.seek(-1, os.SEEK_END)
-                if stream.read(1) != b"\n":
-                    stream.write(b"\n")  # a killed process left half a line
-            stream.write(f"{json.dumps({**entry, 'host': socket.gethostname()})}\n".encode())
 
 
 def begin(path: str | Path, study: Study, resume: bool) -> Folder:
@@ -294,7 +275,6 @@ class Results:
     study: Study
     versions: dict[str, str]
     trials: dict[str, tuple[Trial, ...]]  # by cell, in order of trial
-    seconds: float  # of all trials together, where their times are known
     missing: int = field(init=False)  # how many trials are not there yet
 
     def __post_init__(self) -> None:
@@ -327,7 +307,7 @@ def read_results(path: str | Path) -> Results:
         # The study may have got another label since.
         found[cell.id].append(trial if trial.label == cell.label else replace(trial, label=cell.label))
     ordered = {cell: tuple(sorted(some, key=lambda trial: trial.trial)) for cell, some in found.items()}
-    return Results(target, study, about["versions"], ordered, math.fsum(noted_times(target).values()))
+    return Results(target, study, about["versions"], ordered)
 
 
 def read_trials(paths: Sequence[Path], cells: Sequence[Cell] | None = None) -> list[Trial]:
@@ -431,23 +411,6 @@ def _fits(name: str, value: Any) -> bool:
         return name in MAY_BE_NONE
     kind = COLUMNS[name]
     return type(value) is (list if kind.endswith("[]") else PYTHON_TYPES[kind])
-
-
-def noted_times(path: Path) -> dict[Key, float]:
-    """Return how long trials took, in seconds; of each trial the last time that was noted."""
-    last: dict[Key, float] = {}
-    try:
-        with opened(path / TIMES, "lines of times") as stream:
-            lines = stream.read(LARGEST_TIMES).decode().splitlines()
-    except (OSError, ValueError):
-        return last
-    for line in lines:
-        try:
-            entry = strict_json(line)
-            last[entry["panel"], entry["learner"], entry["trial"]] = max(0.0, float(entry["seconds"]))
-        except (ValueError, KeyError, TypeError):
-            continue  # a line that a killed process left half written
-    return last
 
 
 def study_folders(path: str | Path) -> list[Path]:

@@ -6,7 +6,6 @@ workers change nothing, and more trials leave those that are there as they are.
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -141,8 +140,8 @@ class Trial(FrozenRecord):
         return self.violations > 0
 
 
-def run_trial(cell: Cell, trial: int, recorded: Sequence[int] | None = None) -> Trial:
-    """Run trial number `trial` of this cell. Certificates are `recorded` at its checkpoints, or at these episodes."""
+def run_trial(cell: Cell, trial: int) -> Trial:
+    """Run trial number `trial` of this cell."""
     built = build_scenario(cell.scenario, cell.delta, cell.seed, trial)
     problem = built.world.problem
     with warnings.catch_warnings():
@@ -169,7 +168,7 @@ def run_trial(cell: Cell, trial: int, recorded: Sequence[int] | None = None) -> 
             child(cell.seed, trial, RUN),
             floor=built.floor,
             progress=False,
-            checkpoints=checkpoints(cell.episodes) if recorded is None else recorded,
+            checkpoints=checkpoints(cell.episodes),
         )
     if run.interrupted:
         raise KeyboardInterrupt
