@@ -2,7 +2,6 @@
 
     surefoot run online --out out/full/online
     python tools/reproduction.py out/full   (the studies in it; pages and sections of all others stay as they are)
-    python tools/reproduction.py            (without results: the table of choices alone, in the page that is there)
 
 Everything is made from the results alone; a note.txt in a folder (on how long it took, say) comes along.
 """
@@ -20,7 +19,6 @@ from surefoot.studies.analysis.verdict import overall_verdict
 from surefoot.studies.report.plots import FIGURES, save_png
 from surefoot.studies.report.report import write_report
 from surefoot.studies.run.store import study_folders
-from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE
 
 PAGES = Path(__file__).parents[1] / "docs" / "reproduction"
 WORDS = {**VERDICTS, False: f"**{VERDICTS[False]}**"}
@@ -93,38 +91,18 @@ def section(results, folder):
     write_report([results], place / "report.html")
 
 
-def choices():
-    """The section of what the paper leaves open, which is the last of the page."""
-    yield f"## {TITLE}\n"
-    yield f"Written from `src/surefoot/studies/spec/choices.py`; the report of a study shows its rows. {SOURCES}\n"
-    headings = (*HEADINGS, "studies")
-    yield f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}"
-    for choice in CHOICES:
-        cells = (*choice.cells, ", ".join(choice.studies))
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
 def sections(page):
     """The sections of a page by the name of their study."""
     parts = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
-    return {part.split(":")[0]: f"## {part}" for part in parts if not part.startswith(TITLE)}
-
-
-def with_choices(page):
-    """The page with its last section written again."""
-    before = page.split(f"## {TITLE}\n")[0].rstrip()
-    return before + "\n\n" + "\n".join(choices()) + "\n"
+    return {part.split(":")[0]: f"## {part}" for part in parts}
 
 
 def main():
-    """Write the pages of the studies that are given and keep all others, or write the table of choices alone."""
+    """Write the pages of the studies that are given, and keep all others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, nargs="?", help="a folder of folders of results")
+    parser.add_argument("results", type=Path, help="a folder of folders of results")
     given = parser.parse_args().results
     page = PAGES / "README.md"
-    if given is None:
-        page.write_text(with_choices(page.read_text()))
-        return
     beginning = (
         "# The paper, reproduced\n\n"
         "Written by `python tools/reproduction.py`; what studies are: [studies.md](../studies.md). Constants are as "
@@ -132,13 +110,14 @@ def main():
         "from 0; in the tables moments are medians over trials, regret and violations are means. A claim holds only if "
         "it holds in every scenario and, of moments, in every trial, and for the K that stands beside it: with more "
         "episodes another verdict may come out. A study that is not in full says so below its "
-        "title. Orders of Table 1 are without constants and logarithms. What the paper leaves open is the last section."
+        "title. Orders of Table 1 are without constants and logarithms. What the paper leaves open, and what was "
+        "chosen: [choices.md](choices.md)."
     )
     written = sections(page.read_text()) if page.exists() else {}
     for folder in study_folders(given):
         results = read_results(folder)
         written[results.study.name] = "\n".join(section(results, folder))
-    page.write_text(with_choices("\n\n".join(text.strip() for text in (beginning, *written.values()))))
+    page.write_text("\n\n".join(text.strip() for text in (beginning, *written.values())) + "\n")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,6 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     assert rows[0].startswith("panel,learner,trial,episodes,floor")  # the columns of the files that are kept
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
-    assert page.endswith("\n".join(tool.choices()) + "\n")
     assert "(-0)" not in page
     assert "1 minutes" not in page
     # Another study is added, and this one is left as it is, to the byte; then this one alone is written again.
@@ -96,15 +95,6 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     tool.main()
     assert (tmp_path / "pages" / "README.md").read_text() == both
     assert {path.name for path in (tmp_path / "pages" / "tiny").iterdir()} == before.keys()
-
-
-def test_the_page_of_the_reproduction_has_today_s_table_of_choices():
-    """`python tools/reproduction.py` writes it again, and nothing else."""
-    tool = loaded("reproduction")
-    page = (ROOT / "docs" / "reproduction" / "README.md").read_text()
-    assert tool.with_choices(page) == page
-    assert tool.with_choices(page.replace("Section 7.2 gives no gamma.", "")) == page  # control: it is compared
-    assert tool.with_choices("# The paper\n") == "# The paper\n\n" + "\n".join(tool.choices()) + "\n"
 
 
 def test_what_got_slower_is_named():

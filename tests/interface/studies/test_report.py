@@ -29,7 +29,6 @@ from surefoot.studies.report.report import as_toml, command, page, write_report
 from surefoot.studies.report.svg import compact, with_shared_letters
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
-from surefoot.studies.spec.choices import CHOICES, HEADINGS, TITLE, choices_for
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, find_studies
 from surefoot.studies.spec.study import parse_study
@@ -394,52 +393,23 @@ def places(text, *parts):
 
 
 def test_the_page_shows_before_it_tells(results):
-    """The verdict, the first figure, the claims, the other figures, tables, premises, what is left open, versions."""
+    """The verdict, the first figure, the claims, the other figures, tables, premises, versions."""
     study = replace(results.study, figures=("ribbon", "coverage"), name="online", title="One")
     shown = replace(results, study=study)
     text = page([shown])
     parts = ('aria-label="Verdict"', "Figure 1.</strong>", 'id="study-1-claims"', "Figure 2.</strong>")
     tables = ("The agents over", "The results of each", "Agents side by side.", "The scenarios.", "The agents.")
-    after = ('id="premises"', 'id="words"', 'id="choices"', 'id="again"', 'id="files"')
+    after = ('id="premises"', 'id="words"', 'id="again"', 'id="files"')
     found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
     assert found == sorted(found)
     assert "<table" not in text[: found[2]]  # nothing but words and the verdict before the first figure
+    assert "docs/reproduction/choices.md" in text[text.index('id="again"') :]  # what the paper leaves open
     both = page([shown, replace(shown, study=replace(study, name="offline", title="Two"))])
     index, first, second = places(both, "<caption><span>The studies.", 'id="study-1"', 'id="study-2"')
     assert index < first < second < both.index('id="premises"')
     for i, text in enumerate((both[first:second], both[second:]), 1):
         found = places(text, "✓</span> CERTIFIED", *(part.replace("study-1", f"study-{i}") for part in parts[1:]))
         assert found == sorted(found)
-
-
-def test_what_the_paper_leaves_open_stands_by_the_studies_that_it_concerns(results):
-    """Folded, the rows of all studies of the page once each; a study of one's own has none."""
-
-    def rows_of(*names):
-        text = page([replace(results, study=replace(results.study, name=name)) for name in names])
-        tables = [
-            table for table in re.findall("<table>.*?</table>", text, re.DOTALL) if '<th scope="col">topic' in table
-        ]
-        return [Reader(table).of_tag("th")[len(HEADINGS) :] for table in tables]
-
-    assert rows_of("tiny") == []
-    assert rows_of("rivals") == [[choice.topic for choice in choices_for("rivals")]]
-    assert rows_of("rivals", "tiny", "offline") == [
-        [choice.topic for choice in CHOICES if {"rivals", "offline"} & {*choice.studies}]
-    ]
-    text = page([replace(results, study=replace(results.study, name="rivals"))])
-    assert f"<details>\n<summary>{TITLE}</summary>" in text
-    assert "V^b - 0.2 = 1.366." in text
-
-
-def test_every_choice_is_a_whole_row():
-    """What it concerns is a study that exists; every study of the paper has rows; no cell is empty."""
-    for choice in CHOICES:
-        assert set(choice.studies) <= {*GROUPS["all"]}
-        assert all(cell and cell[-1] == "." for cell in choice.cells[1:])
-        assert not choice.topic.endswith(".")
-    assert len({choice.topic for choice in CHOICES}) == len(CHOICES) >= 20
-    assert all(len(choices_for(name)) >= 10 for name in GROUPS["paper"])
 
 
 NASTY = "<script>alert(\"1\")</script> & 'so' <b onload=x>"

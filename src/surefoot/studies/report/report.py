@@ -1,8 +1,8 @@
 """One page of HTML with the results of studies: no scripts, nothing loaded, the same bytes for the same results.
 
 Pictures come first: the verdict, then of each study its first figure, its claims (a line each, the numbers
-folded), its other figures and its tables; then what the promise presumes, what the paper leaves open, how to run the
-studies again, and their files. Here is what it says; page.html.jinja and style.css say how it looks.
+folded), its other figures and its tables; then what the promise presumes, how to run the studies again, and their
+files. Here is what it says; page.html.jinja and style.css say how it looks.
 """
 
 import re
@@ -34,7 +34,6 @@ from surefoot.studies.report.tables import (
     scenarios_table,
 )
 from surefoot.studies.run.store import Results
-from surefoot.studies.spec.choices import CHOICES, HEADINGS, SOURCES, TITLE, choices_for
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
 from surefoot.studies.spec.library import GROUPS, packaged
 from surefoot.studies.spec.study import Study
@@ -77,6 +76,8 @@ WORDS = (
     "candidates.",
 )
 HOW_COMPUTED = (
+    "What the paper leaves open, what was chosen here, and what changes with another choice is a page of surefoot's "
+    "documentation, docs/reproduction/choices.md.",
     "Trial i draws from child i of the study's seed and from nothing else: the number of workers, their order, and "
     "more trials change nothing of what is here. The digest is of all that decides the numbers.",
     "Intervals of means are Student's t intervals over trials at 95 %; of one trial there is none. They say how sure "
@@ -165,7 +166,6 @@ def page(studies: Sequence[Results | Analysis]) -> str:
     alone = len(views) == 1
     verdict = overall_verdict(results, [one.rows for one in analysed])
     badges = _badges(verdict)
-    choices = _choices(views)
     here = files("surefoot.studies.report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -186,11 +186,9 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         tallies=tallies([one for view in views for one in view.verdicts]),
         index=_index(views),
         studies=[_section(view) for view in views],
-        after=_after(alone, choices is not None),
+        after=_after(alone),
         premises=_premises(views),
         words=WORDS,
-        choices=choices,
-        choices_title=TITLE,
         provenance=_provenance(views),
         how_computed=HOW_COMPUTED,
     )
@@ -203,16 +201,14 @@ def _badges(verdict: OverallVerdict) -> list[Badge]:
     return [Badge(kind, symbol, verdict.word), *([Badge("broken", "✗", BROKEN)] if verdict.alarms else [])]
 
 
-def _after(alone: bool, choices: bool) -> dict[str, str]:
+def _after(alone: bool) -> dict[str, str]:
     """Return the headings of what follows the studies, by anchor."""
-    headings = {
+    return {
         "premises": "What the promise presumes",
         "words": "What the words mean",
-        "choices": "What the paper leaves open",
         "again": "To run it again",
         "files": "The study's file" if alone else "The studies' files",
     }
-    return {anchor: heading for anchor, heading in headings.items() if choices or anchor != "choices"}
 
 
 def _section(view: StudyView) -> StudySection:
@@ -305,14 +301,6 @@ def _index(views: Sequence[StudyView]) -> Table:
         [RowGroup("", rows)],
         frozenset({1}),
     )
-
-
-def _choices(views: Sequence[StudyView]) -> Table | None:
-    """Return what the paper leaves open and concerns these studies; None where nothing does."""
-    mine = {choice for view in views for choice in choices_for(view.study.name)}
-    rows: list[TableRow] = [choice.cells for choice in CHOICES if choice in mine]
-    wide = frozenset(range(1, len(HEADINGS)))
-    return Table(SOURCES, HEADINGS, frozenset(), [RowGroup("", rows)], wide, stacks=True) if rows else None
 
 
 def _setting(view: StudyView) -> str:

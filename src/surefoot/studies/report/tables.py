@@ -76,7 +76,6 @@ class Table(NamedTuple):
     numeric: frozenset[int]  # columns of numbers
     groups: Sequence[RowGroup]
     wide: frozenset[int] = frozenset()  # columns of sentences
-    stacks: bool = False  # cells below each other where the page is narrow
 
 
 class StudyView(NamedTuple):
