@@ -57,14 +57,9 @@ docs: setup  ## write the pages that are made from the code (seconds)
 	$(BIN)/python tools/study_fields.py
 
 tables: setup  ## write the pages of measured tables again (half an hour); OUT=folder of full results adds docs/reproduction
-	$(BIN)/python tools/logs_tables.py
-	$(BIN)/python tools/prior_tables.py
-	$(BIN)/python tools/rivals_tables.py
-	$(BIN)/python tools/sharp_tables.py
 	$(BIN)/python tools/choosing_tables.py
 	$(BIN)/python tools/rewards_tables.py
 	$(BIN)/python tools/guard_tables.py
-	$(BIN)/python tools/scaling_page.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))
 
 bench: setup  ## speed and memory, as ratios in one run; PEERS=1 adds rlberry in its own venv

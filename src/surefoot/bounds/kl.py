@@ -42,7 +42,7 @@ class KL:
     What is proved is safety; the paper's regret theorem is about its own bounds. `alpha` is the prior: "supports", a
     mixture over unknown supports, which adapts to the number of successors that each pair has; a number > 0, the
     parameter of a Dirichlet prior; or "1/S", one over the number of possible next states. It must be chosen before the
-    data are seen. docs/prior-tables.md compares them. Any `scale` of the radius other than 1 is NOT CERTIFIED.
+    data are seen. Any `scale` of the radius other than 1 is NOT CERTIFIED.
 
     `rewards` says by what an unknown reward is bounded: "coin", a ball of its own, or "bets", the average of that coin
     and of bets (bounds/bets.py), which is much sharper for rewards that are not 0 or 1. It is "bets" beside "supports"
