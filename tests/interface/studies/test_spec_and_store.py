@@ -348,8 +348,8 @@ def test_a_trial_is_the_run_of_its_seed():
     assert np.array_equal(trial.curve_by_h, run.curve.by_h)
     assert trial.curve_sources.sum() == 600
     assert np.array_equal(trial.n_sa, run.counts.n_sa)
-    assert trial.certified
-    assert not run_trial(small().cells[3], 0).certified  # no floor, no promise
+    assert trial.promise.certified
+    assert not run_trial(small().cells[3], 0).promise.certified  # no floor, no promise
 
 
 def test_trials_meet_the_same_chances_in_every_cell_and_different_ones_each():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.agents import AGENTS
-from surefoot.studies.analysis import compared, table_1, theorem, theory
+from surefoot.studies.analysis import compared, table_1, theorem, theory  # noqa: F401 (their judges register)
 from surefoot.studies.analysis.judges import JUDGES, MIXERS, judges
 from surefoot.studies.analysis.stats import bound_in_words, count_in_words
 from surefoot.studies.analysis.summary import Rows, summary
@@ -32,11 +32,13 @@ from surefoot.studies.analysis.trials import (
     common,
     hundredths_in_words,
     in_hundredths,
+    in_one_scenario,
     is_flat,
     is_lower,
     is_optimal,
     is_promised,
     is_uncertified,
+    judged,
     label_of,
     later,
     left_at,
@@ -262,22 +264,18 @@ def _epsmix_sooner(results: Results) -> Iterator[Found]:
 
 @judges("dope-leaves-first")
 def _dope_leaves_first(results: Results) -> Iterator[Found]:
-    for scenario, label, dope in cells_of(results, ("dope",)):
-        for _, other, trials in (
-            cell for cell in cells_of(results, (*MIXERS, "optpess-lp")) if cell.scenario is scenario
-        ):
-            numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
-            yield Found(later(dope, trials, left_at), numbers, (*dope, *trials))
+    for (_, label, dope), (_, other, trials) in in_one_scenario(results, ("dope",), (*MIXERS, "optpess-lp")):
+        numbers = f"{label} at {number(median(dope, left_at))}, {other} {at(median(trials, left_at))}"
+        yield Found(later(dope, trials, left_at), numbers, (*dope, *trials))
 
 
 @judges("dope-regrets-more")
 def _dope_regrets_more(results: Results) -> Iterator[Found]:
-    for scenario, label, dope in cells_of(results, ("dope",)):
-        for _, other, trials in (cell for cell in cells_of(results, MIXERS) if cell.scenario is scenario):
-            if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
-                continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
-            numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
-            yield both(True, more_of(trials, dope, regret_of), numbers, (*dope, *trials))
+    for (_, label, dope), (_, other, trials) in in_one_scenario(results, ("dope",), MIXERS):
+        if trials[0].episodes != dope[0].episodes or math.isinf(median(trials, left_at)):
+            continue  # of runs of different lengths, or too short to leave the baseline, regret says nothing
+        numbers = f"{label} {number(median(dope, regret_of))}, {other} {number(median(trials, regret_of))}"
+        yield judged(more_of(trials, dope, regret_of), numbers, (*dope, *trials))
 
 
 @judges("optpess-stays")
@@ -331,11 +329,10 @@ def _late_mixtures(trial: Trial) -> LateMixtures:
 
 @judges("mixing-leaves-sooner")
 def _mixing_leaves_sooner(results: Results) -> Iterator[Found]:
-    for scenario, label, without in cells_of(results, ("step-no-mix",)):
-        for _, other, trials in (cell for cell in cells_of(results, ("stepmix",)) if cell.scenario is scenario):
-            off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
-            regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
-            yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})", (*trials, *without))
+    for (scenario, label, without), (_, other, trials) in in_one_scenario(results, ("step-no-mix",), ("stepmix",)):
+        off = f"{other} {at(median(trials, left_at))}, {label} {at(median(without, left_at))}"
+        regret = f"regret {number(median(trials, regret_of))} and {number(median(without, regret_of))}"
+        yield Found(later(trials, without, left_at), f"{scenario.heading}: {off} ({regret})", (*trials, *without))
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
@@ -445,7 +442,5 @@ def _how_much_sooner(mine: Sequence[Trial], its: Sequence[Trial]) -> str:
     return f"{moments}, {bound}{math.floor(factor / unit) * unit:,} times sooner"
 
 
-for _name, _function in (*compared.JUDGED.items(), *theory.JUDGED.items(), *table_1.JUDGED.items()):
-    judges(_name)(_function)
 if CLAIMS.keys() != JUDGES.keys():
     raise ValueError(f"No function judges {', '.join(sorted(CLAIMS.keys() - JUDGES.keys()))}: add one, with @judges.")

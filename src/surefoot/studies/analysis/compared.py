@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.studies.analysis.judges import MIXERS
+from surefoot.studies.analysis.judges import MIXERS, judges
 from surefoot.studies.analysis.stats import band
 from surefoot.studies.analysis.trials import (
     Found,
-    Judge,
     both,
     but_in,
     common,
@@ -59,6 +58,7 @@ def _delayed(easier: Sequence[Trial], harder: Sequence[Trial], heading: str) -> 
     return both(later(easier, harder, left_at), more, numbers, (*easier, *harder))
 
 
+@judges("higher-floor-delays")
 def _higher_floor_delays(results: Results) -> Iterator[Found]:
     for easier in results.study.scenarios:
         for harder in results.study.scenarios:
@@ -78,10 +78,12 @@ def _by_baseline(results: Results) -> Iterator[Compared]:
                 yield from _compared(results, better, worse)
 
 
+@judges("better-baseline-helps")
 def _better_baseline_helps(results: Results) -> Iterator[Found]:
     return (_delayed(*pair) for pair in _by_baseline(results))
 
 
+@judges("better-baseline-throughout")
 def _better_baseline_throughout(results: Results) -> Iterator[Found]:
     return (_never_lower(*pair) for pair in _by_baseline(results))
 
@@ -100,6 +102,7 @@ def _never_lower(better: Sequence[Trial], worse: Sequence[Trial], heading: str) 
     return judged(if_lower if lower.any() else True, numbers, (*better, *worse))
 
 
+@judges("tighter-floor-delays")
 def _tighter_floor_delays(results: Results) -> Iterator[Found]:
     """Compare floors that are shares of the baseline's value, from loose to tight."""
     shares = [scenario for scenario in results.study.scenarios if isinstance(scenario.floor, tuple)]
@@ -112,11 +115,3 @@ def _tighter_floor_delays(results: Results) -> Iterator[Found]:
         ]
         if tighter:
             yield from (_delayed(*pair) for pair in _compared(results, looser, min(tighter, key=tightness)))
-
-
-JUDGED: dict[str, Judge] = {
-    "higher-floor-delays": _higher_floor_delays,
-    "better-baseline-throughout": _better_baseline_throughout,
-    "better-baseline-helps": _better_baseline_helps,
-    "tighter-floor-delays": _tighter_floor_delays,
-}

@@ -6,16 +6,15 @@ from itertools import pairwise
 from surefoot.agents import AGENTS
 from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.judges import IN_SUM, MIXERS
+from surefoot.studies.analysis.judges import IN_SUM, MIXERS, judges
 from surefoot.studies.analysis.theory import cells_by_agent, setting_of
 from surefoot.studies.analysis.trials import (
-    CellTrials,
     Found,
-    Judge,
     at,
     breaks_promise,
     cells_of,
     common,
+    in_one_scenario,
     is_promised,
     judged,
     label_of,
@@ -28,6 +27,7 @@ from surefoot.studies.analysis.trials import (
 from surefoot.studies.run.store import Results
 
 
+@judges("table-1-constraints")
 def _table_1_constraints(results: Results) -> Iterator[Found]:
     """Judge whether each agent promises what Table 1 states, and kept it; count what it does to the other."""
     for agent, cells in cells_by_agent(results, tuple(AGENTS)):
@@ -56,6 +56,7 @@ def _table_1_constraints(results: Results) -> Iterator[Found]:
             yield Found(kept == len(trials) and (stated is None or stated.constraint == promised), numbers, trials)
 
 
+@judges("sums-fall-below")
 def _sums_fall_below(results: Results) -> Iterator[Found]:
     """Judge every one of them in every run: it keeps what it promises, and is below in single episodes all the same."""
     for scenario, label, trials in cells_of(results, IN_SUM):
@@ -67,24 +68,12 @@ def _sums_fall_below(results: Results) -> Iterator[Found]:
             yield Found(below == len(left), f"{scenario.heading}: {words}", trials)
 
 
+@judges("table-1-regret")
 def _table_1_regret(results: Results) -> Iterator[Found]:
     """Compare neighbours in the order of Table 1's terms, among agents of runs of the same length."""
     ranks = (("budget-exploration",), MIXERS, ("dope",), ("optpess-lp",))
     for less, more in pairwise(ranks):
-        for one in cells_of(results, less):
-            for other in (cell for cell in cells_of(results, more) if cell.scenario is one.scenario):
-                if common(one.trials, other.trials) and one.trials[0].episodes == other.trials[0].episodes:
-                    yield _less_regret(one, other)
-
-
-def _less_regret(one: CellTrials, other: CellTrials) -> Found:
-    numbers = f"{one.label} {number(median(one.trials, regret_of))}, {other.label} "
-    numbers += number(median(other.trials, regret_of))
-    return judged(more_of(one.trials, other.trials, regret_of), numbers, (*one.trials, *other.trials))
-
-
-JUDGED: dict[str, Judge] = {
-    "table-1-constraints": _table_1_constraints,
-    "sums-fall-below": _sums_fall_below,
-    "table-1-regret": _table_1_regret,
-}
+        for (_, one, mine), (_, other, its) in in_one_scenario(results, less, more):
+            if common(mine, its) and mine[0].episodes == its[0].episodes:
+                numbers = f"{one} {number(median(mine, regret_of))}, {other} {number(median(its, regret_of))}"
+                yield judged(more_of(mine, its, regret_of), numbers, (*mine, *its))

@@ -16,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.studies.analysis import theorem
-from surefoot.studies.analysis.judges import MIXERS
+from surefoot.studies.analysis.judges import MIXERS, judges
 from surefoot.studies.analysis.stats import Interval, PowerLaw, mean_interval, paired, power_law, span_in_words
 from surefoot.studies.analysis.trials import (
     FLAT,
     Found,
-    Judge,
     cells_of,
     common,
     judged,
@@ -225,6 +224,7 @@ def _bounded(
         yield Found(all(value <= limit for value, limit, _ in found), numbers, trials)
 
 
+@judges("regret-bound")
 def _regret_bound(results: Results) -> Iterator[Found]:
     return _bounded(
         results,
@@ -235,6 +235,7 @@ def _regret_bound(results: Results) -> Iterator[Found]:
     )
 
 
+@judges("waiting-bound")
 def _waiting_bound(results: Results) -> Iterator[Found]:
     """Judge |N| of the episodes that were played: the lemma bounds it for every K, whether or not the run is done."""
     return _bounded(
@@ -284,6 +285,7 @@ def _exponent(trial: Trial) -> float | None:
     return power_law(k[there].tolist(), regret[there].tolist()).exponent if there.sum() >= 3 else None
 
 
+@judges("regret-root-k")
 def _regret_root_k(results: Results) -> Iterator[Found]:
     """Fit what each run adds after its first optimistic episode. All before is the additive constant, not sqrt(K)."""
     for _, cells in cells_by_agent(results, MIXERS):
@@ -315,6 +317,7 @@ def _interval(known: Interval, show: Callable[[float], str] = "{:.2f}".format) -
     return f"{show(known.mean)} ({span_in_words(known, show)})"
 
 
+@judges("additive-constant")
 def _additive_constant(results: Results) -> Iterator[Found]:
     """Compare the difference to BPI-UCBVI at K/10 and at K, trial by trial; it must not grow.
 
@@ -361,6 +364,7 @@ def _in_kappa(series: Series) -> str:
     return f"{series.title}, {series.label}, {kappas}: {waits}, exponent of 1/kappa {series.fit}, {ends}"
 
 
+@judges("waiting-in-kappa")
 def _waiting_in_kappa(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
         if not series.known:
@@ -376,6 +380,7 @@ def _part(series: Series, keep: Sequence[bool]) -> Series | None:
     return part if len({point.x for point in points}) >= 3 and part.known else None
 
 
+@judges("waiting-between")
 def _waiting_between(results: Results) -> Iterator[Found]:
     """Judge floors whose kappa is at least Delta_0: there the baseline is certified before the optimistic policy is."""
     for series in by_kappa(results):
@@ -394,6 +399,7 @@ def _is_between(least: float, most: float, part: Series) -> Found:
     return Found(None, f"{numbers} (whether it is between {least:g} and {most:g} may be chance)", part.trials)
 
 
+@judges("waiting-saturates")
 def _waiting_saturates(results: Results) -> Iterator[Found]:
     for series in by_kappa(results):
         part = _part(series, [2.0 * point.setting.kappa <= point.setting.Delta_0 for point in series.points])
@@ -415,6 +421,7 @@ def unrolled(H: float) -> float:
     return math.pow(1.0 + 3.0 / H, H)
 
 
+@judges("waiting-in-sizes")
 def _waiting_in_sizes(results: Results) -> Iterator[Found]:
     """Judge the exponent with the logarithm divided out, which H^3 S^2 A leaves out; print it as measured, too."""
     for size, series in by_size(results):
@@ -443,6 +450,7 @@ def _gaps(series: Series, x: float) -> str:
 # -- floor 0 ----------------------------------------------------------------------------------------------------------
 
 
+@judges("gamma-zero")
 def _gamma_zero(results: Results) -> Iterator[Found]:
     """Judge that nothing but the optimistic policy is ever played; the regret beside BPI-UCBVI's is told."""
     free = {cell.scenario.id: cell for cell in cells_of(results, ("bpi-ucbvi",))}
@@ -472,16 +480,3 @@ def _beside(results: Results, agent: AgentSpec) -> str:
         if scenario.floor != 0.0 and (trials := results.of(scenario.id, agent.id))
     ]
     return "".join(words)
-
-
-JUDGED: dict[str, Judge] = {
-    "regret-bound": _regret_bound,
-    "regret-root-k": _regret_root_k,
-    "additive-constant": _additive_constant,
-    "waiting-bound": _waiting_bound,
-    "waiting-in-kappa": _waiting_in_kappa,
-    "waiting-between": _waiting_between,
-    "waiting-saturates": _waiting_saturates,
-    "waiting-in-sizes": _waiting_in_sizes,
-    "gamma-zero": _gamma_zero,
-}

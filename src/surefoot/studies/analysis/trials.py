@@ -62,7 +62,7 @@ def is_proved(trial: Trial, agent: AgentSpec) -> bool:
     """Did the promise rest on proof? It does off the baseline, and on one that a log certified above the floor."""
     cleared = trial.log_lower is not None and trial.log_lower >= trial.floor
     left = trial.off_baseline is not None or breaks_promise(trial, agent)
-    return trial.certified and (left or cleared)
+    return trial.promise.certified and (left or cleared)
 
 
 def is_on_trust(trial: Trial, agent: AgentSpec) -> bool:
@@ -125,6 +125,16 @@ def cells_of(results: Results, agents: Sequence[str]) -> Iterator[CellTrials]:
         trials = results.trials.get(cell.id, ())
         if cell.agent.agent in agents and trials:
             yield CellTrials(cell.scenario, label_of(trials), trials)
+
+
+def in_one_scenario(
+    results: Results, ones: Sequence[str], others: Sequence[str]
+) -> Iterator[tuple[CellTrials, CellTrials]]:
+    """Yield each cell of the first algorithms with each of the second ones in the same scenario."""
+    for one in cells_of(results, ones):
+        for other in cells_of(results, others):
+            if other.scenario is one.scenario:
+                yield one, other
 
 
 def label_of(trials: Sequence[Trial]) -> str:

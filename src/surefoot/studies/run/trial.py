@@ -7,10 +7,12 @@ workers change nothing, and more trials leave those that are there as they are.
 
 import warnings
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from surefoot.agents import Blocks, EveryEpisode, Growth
+from surefoot.agents.plan import SOURCES
 from surefoot.agents.promise import Promise
 from surefoot.agents.replanning import Replan
 from surefoot.agents.settings import AgentSettings
@@ -128,16 +130,6 @@ class Trial(FrozenRecord):
     def cell(self) -> str:
         """The id of the cell, scenario/agent."""
         return f"{self.panel}/{self.learner}"
-
-    @property
-    def certified(self) -> bool:
-        """Does the agent promise this floor by proof from data, unscaled and with a true premise?"""
-        return self.promise.certified
-
-    @property
-    def violated(self) -> bool:
-        """Was any episode below the floor?"""
-        return self.violations > 0
 
 
 def run_trial(cell: Cell, trial: int) -> Trial:
@@ -288,62 +280,36 @@ def _counted(world: TabularMDP, states: Ints, actions: Ints, folds: Ints | None 
 
 
 def trial_from(cell: Cell, trial: int, built: BuiltScenario, run: Run) -> Trial:
-    """Return the results of a run."""
-    problem, curve, trace = built.world.problem, run.curve, run.trace
+    """Return the results of a run. What has the name of a number of the run, its curve or its trace is that number."""
+    trace = run.trace
     assert trace is not None
-    assert run.violations is not None
-    assert run.regret is not None
-    assert run.min_value is not None
-    assert run.min_cumulative is not None
-    assert run.optimum is not None
-
-    return Trial(
-        study=cell.study,
-        panel=cell.scenario.id,
-        learner=cell.agent.id,
-        trial=trial,
-        label=cell.label,
-        digest=cell.digest,
-        promise=run.promise,
-        told=run.knows_baseline_value,
-        H=problem.H,
-        S=problem.S,
-        A=problem.A,
-        episodes=run.episodes,
-        floor=built.floor,
-        baseline=built.baseline_value,
-        optimum=run.optimum,
-        violations=run.violations,
-        regret=run.regret,
-        min_value=run.min_value,
-        mean_value=run.mean_value,
-        first_mixture=run.first_mixture,
-        first_optimistic=run.first_optimistic,
-        off_baseline=run.off_baseline,
-        on_baseline=run.sources["baseline"],
-        on_mixture=run.sources["mixture"],
-        on_optimistic=run.sources["optimistic"],
-        min_cumulative=run.min_cumulative,
-        log_episodes=None if built.log is None else built.log.episodes,
-        log_lower=built.log_lower,
-        log_behaviour=built.log_behaviour,
-        by_h=run.by_h,
-        curve_episode=curve.episode,
-        curve_episodes=curve.episodes,
-        curve_mean=curve.mean,
-        curve_min=curve.min,
-        curve_below=curve.below,
-        curve_regret=curve.regret,
-        curve_sources=curve.sources,
-        curve_by_h=curve.by_h,
-        trace_episode=trace.episode,
-        trace_lower=trace.lower,
-        trace_upper=trace.upper,
-        trace_rho=trace.rho,
-        trace_h=trace.h,
-        trace_candidates=trace.candidates,
-        n_sa=run.counts.n_sa,
-    )
+    columns = {column.name for column in fields(Trial)}
+    sources = (("", built.world.problem), ("", run), ("curve_", run.curve), ("trace_", trace))
+    known = {
+        f"{prefix}{field.name}": getattr(source, field.name)
+        for prefix, source in sources
+        for field in fields(source)
+        if f"{prefix}{field.name}" in columns
+    }
+    own: dict[str, Any] = {
+        "study": cell.study,
+        "panel": cell.scenario.id,
+        "learner": cell.agent.id,
+        "trial": trial,
+        "label": cell.label,
+        "digest": cell.digest,
+        "told": run.knows_baseline_value,
+        "floor": built.floor,
+        "baseline": built.baseline_value,
+        "mean_value": run.mean_value,
+        "off_baseline": run.off_baseline,
+        **{f"on_{source}": run.sources[source] for source in SOURCES},
+        "log_episodes": None if built.log is None else built.log.episodes,
+        "log_lower": built.log_lower,
+        "log_behaviour": built.log_behaviour,
+        "n_sa": run.counts.n_sa,
+    }
+    return Trial(**{**known, **own})
 
 
 def check_study_cells(cells: tuple[Cell, ...]) -> None:

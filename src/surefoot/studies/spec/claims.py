@@ -1,9 +1,8 @@
 """The claims that a study may name: each a sentence and who says it. How each is judged: analysis/claims.py.
 
-To add one, add it here and write the function that judges it, with `@judges("its-name")` above, in analysis/claims.py.
-Those of scenarios, of the theorems and of Table 1 are in tables at the end of analysis/compared.py, theory.py and
-table_1.py.
-Python refuses to import that file while a claim has no function, or a function no claim.
+To add one, add it here and write the function that judges it, with `@judges("its-name")` above: in analysis/claims.py,
+in compared.py (scenarios), theory.py (the theorems) or table_1.py. Python refuses to import claims.py while a claim has
+no function, or a function no claim.
 """
 
 from typing import NamedTuple
