@@ -205,21 +205,30 @@ def figure_of_nothing(results: Results, why: str) -> "Figure":
 def axes_by_scenario(results: Results, ylabel: str) -> tuple["Figure", list[tuple["Axes", list[DrawnCell]]]]:
     """Return large axes, two per row, each with the cells of a scenario."""
     several = by_scenario(drawn_cells(results))
-    columns = min(2, len(several))
-    rows = math.ceil(len(several) / columns)
     lines = max(map(len, several)) + 1
-    figure = figure_of(results, 0.3 + rows * (3.2 + 0.15 * max(lines, 3)))
-    grid = figure.subplots(rows, columns, sharey=one_world(results), squeeze=False).ravel()
-    for axes in grid[len(several) :]:
-        axes.remove()
-    used = list(zip(grid, several, strict=False))
-    for i, (axes, cells) in enumerate(used):
-        axes.set_title("\n".join(in_lines(cells[0].heading, 120 // columns)), fontsize=LARGE)
+    headings = [cells[0].heading for cells in several]
+    figure, grid = two_per_row(results, headings, ylabel, 3.2 + 0.15 * max(lines, 3), one_world(results))
+    for axes in grid:
         axes.set_xlabel("episode", fontsize=MEDIUM)
+        thousands(axes.yaxis)
+    return figure, list(zip(grid, several, strict=True))
+
+
+def two_per_row(
+    results: Results, titles: Sequence[str], ylabel: str, row_height: float, sharey: bool
+) -> tuple["Figure", list["Axes"]]:
+    """Return large axes, two per row, one for each title."""
+    columns = min(2, len(titles))
+    rows = math.ceil(len(titles) / columns)
+    figure = figure_of(results, 0.3 + rows * row_height)
+    grid = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).ravel())
+    for axes in grid[len(titles) :]:
+        axes.remove()
+    for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
+        axes.set_title("\n".join(in_lines(title, 120 // columns)), fontsize=LARGE)
         if i % columns == 0:
             axes.set_ylabel(ylabel, fontsize=MEDIUM)
-        thousands(axes.yaxis)
-    return figure, used
+    return figure, grid[: len(titles)]
 
 
 def axes_by_cell(

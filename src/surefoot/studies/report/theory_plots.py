@@ -14,15 +14,13 @@ from surefoot.studies.analysis.theory import SIZES, Series, added, by_kappa, by_
 from surefoot.studies.analysis.trials import label_of, median, optimistic_at, regret_of
 from surefoot.studies.report.axes import (
     GREY,
-    LARGE,
     MEDIUM,
     SMALL,
-    figure_of,
     figure_of_nothing,
-    in_lines,
     laid_out,
     legend_below,
     thousands,
+    two_per_row,
 )
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
@@ -113,14 +111,8 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
     """Return logarithmic axes, two per row, one for each title."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    columns = min(2, len(titles))
-    rows = math.ceil(len(titles) / columns)
-    figure = figure_of(results, 0.3 + rows * 3.8)
-    grid = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for axes in grid[len(titles) :]:
-        axes.remove()
-    for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
-        axes.set_title("\n".join(in_lines(title, 120 // columns)), fontsize=LARGE)
+    figure, grid = two_per_row(results, titles, ylabel, 3.8, sharey=False)
+    for axes in grid:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.tick_params(labelsize=SMALL)
@@ -129,6 +121,4 @@ def _axes(results: Results, titles: Sequence[str], ylabel: str) -> tuple["Figure
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
             axis.set_minor_formatter(NullFormatter())
             thousands(axis)
-        if i % columns == 0:
-            axes.set_ylabel(ylabel, fontsize=MEDIUM)
-    return figure, grid[: len(titles)]
+    return figure, grid
