@@ -256,7 +256,7 @@ def results(
     Exit code 3, where the table is printed: an agent broke its promise.
     """
     from surefoot.studies.analysis.summary import summary
-    from surefoot.studies.analysis.terminal import print_summary
+    from surefoot.studies.report.terminal import print_summary
     from surefoot.studies.run.store import read_results, study_folders
 
     folders = study_folders(folder)

@@ -2,7 +2,7 @@
 
 from surefoot.studies.analysis.claims import Verdict as Verdict
 from surefoot.studies.analysis.claims import judge as judge
-from surefoot.studies.analysis.terminal import print_summary as print_summary
+from surefoot.studies.report.terminal import print_summary as print_summary
 from surefoot.studies.run.runner import run_study as run_study
 from surefoot.studies.run.store import Results as Results
 from surefoot.studies.run.store import begin as begin

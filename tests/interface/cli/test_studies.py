@@ -96,7 +96,7 @@ def test_results_are_a_table(folder):
     shown = surefoot("results", folder)
     assert shown.exit_code == 0, shown.output
     assert "StepMix" in shown.stdout
-    assert "baseline alone" in shown.stdout
+    assert "floor 0.6, baseline 0.685" in shown.stdout
     rows = json.loads(surefoot("results", folder, "--json").stdout)["tiny"]
     trials = read_results(folder).of("trap", "stepmix")
     assert rows[0]["regret"] == pytest.approx(sum(trial.regret for trial in trials) / 2)

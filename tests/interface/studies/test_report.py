@@ -22,11 +22,9 @@ from surefoot.simulation.figures import COLOURS, LINES, MARKERS
 from surefoot.studies.analysis.claims import Verdict, analyse
 from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import summary
-from surefoot.studies.analysis.terminal import print_summary
-from surefoot.studies.analysis.verdict import glance, overall_verdict
 from surefoot.studies.report.plots import FIGURES
 from surefoot.studies.report.report import as_toml, command, page, write_report
-from surefoot.studies.report.svg import compact, with_shared_letters
+from surefoot.studies.report.terminal import print_summary
 from surefoot.studies.run.store import Results, begin, read_results
 from surefoot.studies.run.trial import run_trial
 from surefoot.studies.spec.claims import DRAFT, OURS, PAPER
@@ -142,7 +140,9 @@ def test_unscaled_agents_that_keep_the_floor_are_certified(results):
     assert "None of the 12 certified runs broke its promise." in verdict_of(text)
     for absent in ("incomplete", "quick:", "no promise in"):
         assert absent not in verdict_of(text)
-    assert all(trial.violated for trial in results.trials["trap/bpi"])  # it promises nothing: that changes nothing
+    assert all(
+        trial.violations > 0 for trial in results.trials["trap/bpi"]
+    )  # it promises nothing: that changes nothing
     assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(text)
 
 
@@ -219,9 +219,9 @@ def test_what_is_promised_is_red_where_nothing_is(results, scaled):
         "bonus times 0.5: NOT CERTIFIED",
         "NOT CERTIFIED: bonus scaled by 0.5",
     ]
-    assert red.count("NOT CERTIFIED") == 2  # at a glance, and with the results
+    assert red.count("NOT CERTIFIED") == 1  # with the results
     broken = Reader(page([changed(results, "trap/stepmix", 1, violations=7)])).of_class("bad")
-    assert "PROMISE BROKEN in 1 of 6 runs" in broken  # at a glance
+    assert "PROMISE BROKEN in 1 of 3 runs" in broken
 
 
 def test_who_knows_the_value_of_the_baseline_is_said(results):
@@ -398,7 +398,7 @@ def test_the_page_shows_before_it_tells(results):
     shown = replace(results, study=study)
     text = page([shown])
     parts = ('aria-label="Verdict"', "Figure 1.</strong>", 'id="study-1-claims"', "Figure 2.</strong>")
-    tables = ("The agents over", "The results of each", "Agents side by side.", "The scenarios.", "The agents.")
+    tables = ("The results of each", "Agents side by side.", "The scenarios.", "The agents.")
     after = ('id="premises"', 'id="words"', 'id="again"', 'id="files"')
     found = places(text, *parts, *(f"<caption><span>{caption}" for caption in tables), *after)
     assert found == sorted(found)
@@ -512,7 +512,7 @@ def test_every_figure_of_a_study_is_there_with_its_caption(illustrated):
     captions = read.of_tag("figcaption")
     assert len(captions) == len(wanted)
     assert all(FIGURES[name].caption in caption for name, caption in zip(wanted, captions, strict=True))
-    pictures = [attrs for tag, attrs in read.elements if tag == "svg" and attrs.get("class") != "letters"]
+    pictures = [attrs for tag, attrs in read.elements if tag == "svg"]
     assert len(pictures) == len(wanted)
     for name, attrs in zip(wanted, pictures, strict=True):
         assert attrs["role"] == "img"
@@ -551,40 +551,6 @@ def test_controls_of_the_reader_of_pages():
     assert Reader("<p><b>x</p>").unclosed
     assert Reader("<div><p>x</p>").unclosed == ["div"]
     assert Reader("<p class='a alarm'>x</p>").of_class("alarm") == ["x"]
-
-
-def test_pictures_are_made_smaller_and_stay_the_same():
-    """What is drawn is where it was, to a hundredth of a point, however long the line."""
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(500, 2)).cumsum(axis=0) + 100
-    line = "M " + " L ".join(f"{x:.2f} {y:.2f}" for x, y in points)
-    letter = '<path id="a-T" d="M 1 2 \nQ 3 4 5 6 \nz\n" transform="scale(0.015625)"/>'
-    svg = (
-        '<svg viewBox="0 0 9 9">\n <style>#a-used *{fill: red}</style>\n <g id="a-used">\n'
-        f'  <path d="{line} \nz \n"/>\n </g>\n <g id="a-nobody">\n  <defs>{letter}</defs>\n'
-        '  <use xlink:href="#a-T" x="1.23456" y="2"/></g>\n</svg>\n'
-    )
-    small = compact(svg)
-    assert len(small) < len(svg)
-    steps = re.search(r'd="M([^l]*)((?:l[^l"z]*)*)z"', small)
-    start = [float(number) for number in numbers_of(steps[1])]
-    moved = np.array([[float(number) for number in numbers_of(step)] for step in steps[2].split("l")[1:]])
-    drawn = np.vstack([start, start + moved.cumsum(axis=0)])
-    np.testing.assert_allclose(drawn, np.round(points, 2), atol=1e-6)
-    assert 'id="a-used"' in small
-    assert "a-nobody" not in small
-    assert 'd="M1 2Q3 4 5 6z"' in small
-    assert 'x="1.23" y="2"' in small
-    shared = with_shared_letters(f"<body>\n{small}{small.replace('a-T', 'b-T')}</body>")
-    assert shared.count("M1 2Q3 4 5 6z") == 1
-    assert shared.count('<use href="#L0"') == 2
-    assert "-T" not in shared
-    assert "<defs></defs>" not in shared
-    assert with_shared_letters("<body>\n</body>") == "<body>\n</body>"
-
-
-def numbers_of(text):
-    return re.findall(r"-?(?:\d+\.?\d*|\.\d+)", text)
 
 
 def test_several_studies_have_an_index_and_one_has_none(results, illustrated):
@@ -772,19 +738,9 @@ def test_the_terminal_shows_it_within_100_columns(results, scaled, monkeypatch, 
     assert max(map(len, table)) <= 100
     assert "…" not in out
     assert "[red]bpi[/red]" in out
-    assert out.count("baseline alone") == 2
+    assert out.count("floor 0.6, baseline 0.685, optimum 0.7 per episode") == 1
     assert "PROMISE BROKEN in 1 of 12 runs" in out
     print_summary(scaled)
     assert "\nNOT CERTIFIED\n" in capsys.readouterr().out
     print_summary(replace(results, trials={}))
     assert "no trials yet" in capsys.readouterr().out
-
-
-def test_an_agent_at_a_glance(results, scaled):
-    first, second, third = glance(results)
-    assert (first.label, first.promise, first.below) == ("StepMix", "certified", "0 of 6")
-    assert second.promise == "certified, in the sum of all episodes"
-    assert (third.promise, third.left) == ("promises no floor", "no baseline")
-    assert glance(scaled)[0].promise == "NOT CERTIFIED"
-    assert glance(replace(results, trials={})) == []
-    assert overall_verdict([results]).word == "CERTIFIED"

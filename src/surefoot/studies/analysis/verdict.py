@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from surefoot.agents.promise import GIVEN_VALUE
-from surefoot.studies.analysis.stats import NOISE, amount
+from surefoot.studies.analysis.stats import amount
 from surefoot.studies.analysis.summary import Row, Rows, on_given_value, promised_runs, summary
 from surefoot.studies.analysis.trials import UNCERTIFIED
 from surefoot.studies.run.store import Results
 
 CERTIFIED, TRUSTED, NOTHING = "CERTIFIED", "ON TRUST", "NO PROMISE"
-COUNTS = ("trials", "runs_below", "certified", "on_trust", "not_certified", "no_floor", "broken", "off_baseline_never")
 
 
 class OverallVerdict(NamedTuple):
@@ -194,57 +193,3 @@ def _caveats(results: Results, rows: Rows) -> list[str]:
 
 def _runs(n: int) -> str:
     return "run" if n == 1 else "runs"
-
-
-class AgentOverview(NamedTuple):
-    """An agent over all scenarios of a study, in a few words."""
-
-    label: str
-    promise: str
-    below: str  # in how many runs it ever was below the floor
-    regret: str  # in parts of what the baseline alone would have had
-    left: str  # in how many runs it left the baseline
-
-
-def glance(results: Results, rows: Rows | None = None) -> list[AgentOverview]:
-    """Return each agent that has trials. `rows` is the summary of these results, where it is there already."""
-    table = summary(results) if rows is None else rows
-    by_agent = (
-        [row for row in table if row["learner"] == agent.id and row["trials"]] for agent in results.study.agents
-    )
-    return [_overview(mine) for mine in by_agent if mine]
-
-
-def _overview(rows: Rows) -> AgentOverview:
-    total = {key: sum(row[key] for row in rows) for key in COUNTS}
-    runs = total["trials"]
-    shares = [100 * row["regret"] / row["baseline_regret"] for row in rows if row["baseline_regret"] > NOISE]
-    ends = (
-        dict.fromkeys(f"{share:.0f}" if share >= 1 else "<1" for share in (min(shares), max(shares))) if shares else {}
-    )
-    return AgentOverview(
-        label=rows[0]["label"],
-        promise=_promise(total, rows[0]["in_sum"]),
-        below=f"{total['runs_below']:,} of {runs:,}",
-        regret=f"{' to '.join(ends)} %" if ends else "–",
-        left="no baseline" if total["no_floor"] else f"{runs - total['off_baseline_never']:,} of {runs:,}",
-    )
-
-
-def _promise(total: dict[str, int], in_sum: bool) -> str:
-    """Return what became of an agent's promise, from its counts over all scenarios."""
-    if total["not_certified"]:
-        return UNCERTIFIED
-    if total["no_floor"]:
-        return "promises no floor"
-    if total["broken"]:
-        return f"PROMISE BROKEN in {total['broken']:,} of {promised_runs(total):,} runs"
-    runs, given = promised_runs(total), on_given_value(total)
-    words = GIVEN_VALUE if given else "certified"
-    if runs < total["trials"]:
-        words += f" in {runs:,} of {total['trials']:,} runs"
-    if in_sum:
-        words += ", in the sum of all episodes"
-    if total["on_trust"] and not given:
-        words += f", on trust in {total['on_trust']:,}"
-    return words

@@ -5,6 +5,7 @@ cover. What is missing is not drawn, and the title says how much that is. matplo
 is drawn, and no global style is touched. `FIGURES`, at the end, names every figure once.
 """
 
+import html
 import io
 import math
 import re
@@ -403,8 +404,8 @@ def save_png(figure: "Figure", path: str | Path) -> Path:
     return target
 
 
-def save_svg(figure: "Figure", salt: str = "figure") -> str:
-    """Return the SVG element of a figure, for a page: the same figure and salt give the same bytes.
+def save_svg(figure: "Figure", salt: str = "figure", label: str = "") -> str:
+    """Return the SVG element of a figure, for a page, with the label that a screen reader reads: always the same bytes.
 
     Figures with different salts can stand on one page: ids begin with the salt. Letters are drawn as paths, so that the
     picture is the same where our font is not installed and nothing comes to overlap.
@@ -420,13 +421,15 @@ def save_svg(figure: "Figure", salt: str = "figure") -> str:
         figure.savefig(written, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = written.getvalue()
     text = text[text.index("<svg") :]
+    text = text.replace("xlink:href=", "href=")
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)  # a title may hold what ends a comment in HTML
     text = text.replace(">*{", f">#{salt}-figure_1 *{{")  # a style for this picture, not for the whole page
     text = re.sub(r'\bid="', f'id="{salt}-', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{salt}-", text)
     # A hundredth of a point is less than anybody sees, and half of the bytes.
     text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"-?\d+\.\d{3,}", _rounded, path[0]), text)
-    return text.replace("<svg ", '<svg role="img" style="max-width: 100%; height: auto" ', 1)
+    named = f'aria-label="{html.escape(label)}"' if label else ""
+    return text.replace("<svg ", f'<svg role="img" {named} style="max-width: 100%; height: auto" ', 1)
 
 
 def _rounded(number: re.Match[str]) -> str:

@@ -18,8 +18,7 @@ from surefoot.errors import InvalidSetting
 from surefoot.studies.analysis.claims import VERDICTS, Analysis, Verdict, analyse, tallies
 from surefoot.studies.analysis.summary import promised_runs
 from surefoot.studies.analysis.trials import UNCERTIFIED
-from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, glance, overall_verdict
-from surefoot.studies.report.svg import labelled, with_shared_letters
+from surefoot.studies.analysis.verdict import CERTIFIED, OverallVerdict, overall_verdict
 from surefoot.studies.report.tables import (
     Note,
     RowGroup,
@@ -136,7 +135,6 @@ class StudySection(NamedTuple):
     tallies: list[str]  # of its claims
     figures: list[Figure]  # the first stands before the claims
     claims: list[ClaimGroup]
-    glance: Table
     results: Table
     comparisons: Table | None
     setting: str
@@ -175,7 +173,7 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         keep_trailing_newline=True,
     )
     template = environment.from_string(here.joinpath("page.html.jinja").read_text(encoding="utf-8"))
-    text = template.render(
+    return template.render(
         style=here.joinpath("style.css").read_text(encoding="utf-8"),
         title=results[0].study.title if alone else f"{len(results)} studies of learning above a floor",
         alone=alone,
@@ -192,7 +190,6 @@ def page(studies: Sequence[Results | Analysis]) -> str:
         provenance=_provenance(views),
         how_computed=HOW_COMPUTED,
     )
-    return with_shared_letters(text)
 
 
 def _badges(verdict: OverallVerdict) -> list[Badge]:
@@ -225,7 +222,6 @@ def _section(view: StudyView) -> StudySection:
         tallies=tallies(view.verdicts),
         figures=_figures(view),
         claims=_claims(view.verdicts),
-        glance=_agents_at_a_glance(view),
         results=results_table(view),
         comparisons=comparisons_table(view),
         setting=_setting(view),
@@ -246,31 +242,6 @@ def _claims(verdicts: Sequence[Verdict]) -> list[ClaimGroup]:
         for source, heading in CLAIMED_BY.items()
     }
     return [ClaimGroup(heading, claims) for heading, claims in groups.items() if claims]
-
-
-def _agents_at_a_glance(view: StudyView) -> Table:
-    """Return the agents over all scenarios: what a reader with a minute needs."""
-    by_agent = (
-        [row for row in view.rows if row["learner"] == agent.id and row["trials"]] for agent in view.study.agents
-    )
-    rows: list[TableRow] = [
-        [
-            TableCell(
-                one.label, tags=(Note(one.promise, bad=any(row["not_certified"] or row["broken"] for row in mine)),)
-            ),
-            one.below,
-            one.regret,
-            one.left,
-        ]
-        for one, mine in zip(glance(view.results, view.rows), filter(None, by_agent), strict=True)
-    ]
-    headings = (
-        *("agent", "runs ever below the floor"),
-        *("regret against the baseline alone", "runs that left the baseline"),
-    )
-    scenarios = len(view.study.scenarios)
-    over = "1 scenario" if scenarios == 1 else f"all {scenarios} scenarios together"
-    return Table(f"The agents over {over}.", headings, frozenset({1, 2, 3}), [RowGroup("", rows)])
 
 
 def _index(views: Sequence[StudyView]) -> Table:
@@ -329,8 +300,7 @@ def _figures(view: StudyView) -> list[Figure]:
         salt = f"{view.anchor.replace('study-', 's')}f{i}"  # ids begin with it, and are many: short
         caption = FIGURES[name].caption
         short = re.split(r"[.:;] ", caption, maxsplit=1)[0].rstrip(".")
-        svg = labelled(save_svg(FIGURES[name].draw(view.results), salt), short)
-        drawn.append(Figure(f"Figure {i}.", svg, caption))
+        drawn.append(Figure(f"Figure {i}.", save_svg(FIGURES[name].draw(view.results), salt, short), caption))
     return drawn
 
 
