@@ -22,7 +22,6 @@ from surefoot.studies.analysis.trials import (
     Found,
     at,
     at_the_end,
-    baseline_of,
     both,
     breaks_promise,
     but_in,
@@ -369,7 +368,7 @@ def _more_trajectories_help(results: Results) -> Iterator[Found]:
             best = [sum(map(is_optimal, trials)) for trials in (one, other)]
             if any(best):
                 numbers += f" (already optimal in {best[0]} and {best[1]} of {len(one)} logs)"
-            yield both(when[1] < when[0], more_of(one, other, baseline_of), numbers, (*one, *other))
+            yield both(when[1] < when[0], more_of(one, other, lambda trial: trial.baseline), numbers, (*one, *other))
 
 
 @judges("log-is-enough")

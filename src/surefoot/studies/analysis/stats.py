@@ -162,12 +162,12 @@ def paired(first: Sequence[float], second: Sequence[float], level: float = 0.95)
     return Paired(difference, wins, losses, len(one) - decided, p)
 
 
-def span_in_words(known: Interval, show: Callable[[float], str], why_equal: str = "") -> str:
-    """Return the ends of an interval. One of no width is none: all trials are equal, and why is said if it is known."""
+def span_in_words(known: Interval, show: Callable[[float], str]) -> str:
+    """Return the ends of an interval. One of no width is none: all trials are equal."""
     if known.n == 1:
         return "one trial: no interval"
     if known.low == known.high:
-        return f"the same in all {known.n} trials{why_equal}"
+        return f"the same in all {known.n} trials"
     low, high = show(known.low), show(known.high)
     return f"{low} to {high}" if low != high else "the same to these digits"
 

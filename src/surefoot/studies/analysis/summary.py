@@ -14,7 +14,6 @@ from surefoot.studies.analysis.trials import (
     is_on_trust,
     is_proved,
     is_uncertified,
-    keeps_floor,
     premise_is_false,
     promises_of,
 )
@@ -122,7 +121,7 @@ def _row(cell: Cell, trials: Sequence[Trial], wanted: int) -> dict[str, Any]:
         "broken": sum(breaks_promise(trial, cell.agent) for trial in trials),
         "premise_false": sum(premise_is_false(trial) for trial in trials),
         "not_certified": sum(is_uncertified(trial) for trial in trials),
-        "no_floor": sum(not keeps_floor(trial) for trial in trials),
+        "no_floor": sum(not trial.promise.keeps_floor for trial in trials),
         "promises": promises_of(trials),
         "regret": regret.mean,
         "regret_low": _finite(regret.low),

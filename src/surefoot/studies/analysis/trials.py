@@ -90,16 +90,6 @@ def promises_of(trials: Sequence[Trial], said: Callable[[Trial], str] = promise_
     return dict(Counter(map(said, trials)))
 
 
-def keeps_floor(trial: Trial) -> bool:
-    """Is there a floor that the agent keeps, or tries to keep, at all?"""
-    return trial.promise.keeps_floor
-
-
-def why_uncertified(trial: Trial) -> str:
-    """Return why the promise of a trial is NOT CERTIFIED: by how much its bonus was scaled."""
-    return trial.promise.why_uncertified
-
-
 class Found(NamedTuple):
     """What one scenario, or one agent in it, shows."""
 
@@ -181,11 +171,6 @@ def optimistic_at(trial: Trial) -> float:
 def regret_of(trial: Trial) -> float:
     """Return the regret."""
     return trial.regret
-
-
-def baseline_of(trial: Trial) -> float:
-    """Return the value of the baseline."""
-    return trial.baseline
 
 
 def median(trials: Sequence[Trial], of: Callable[[Trial], float]) -> float:

@@ -16,7 +16,7 @@ from surefoot.base.validation import VIOLATION_TOLERANCE
 from surefoot.errors import InvalidSetting
 from surefoot.simulation.figures import COLOURS, LINES, MARKERS, Line, finished, missing_letters_allowed, new_figure
 from surefoot.studies.analysis.stats import band
-from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified, keeps_floor, why_uncertified
+from surefoot.studies.analysis.trials import UNCERTIFIED, is_uncertified
 from surefoot.studies.run.store import Results
 from surefoot.studies.run.trial import Trial
 from surefoot.studies.spec.study import Scenario
@@ -98,7 +98,7 @@ def drawn_cells(results: Results) -> list[DrawnCell]:
 
 def with_floor(cells: Sequence[DrawnCell]) -> list[DrawnCell]:
     """Return the cells whose agent keeps a floor."""
-    return [cell for cell in cells if keeps_floor(cell.trials[0])]
+    return [cell for cell in cells if cell.trials[0].promise.keeps_floor]
 
 
 def by_scenario(cells: Sequence[DrawnCell]) -> list[list[DrawnCell]]:
@@ -176,7 +176,7 @@ def figure_of(results: Results, height: float, more: str = "") -> "Figure":
     if len(trials) < wanted:
         facts.append(f"{wanted - len(trials):,} of {wanted:,} trials are missing")
     lines = [*in_lines(study.title, HEADING), *in_lines("; ".join(facts), HEADING)]
-    scaled = {trial.label: why_uncertified(trial) for trial in trials if is_uncertified(trial)}
+    scaled = {trial.label: trial.promise.why_uncertified for trial in trials if is_uncertified(trial)}
     if scaled:
         agents = "; ".join(f"{label} ({why})" for label, why in scaled.items())
         lines += in_lines(f"{UNCERTIFIED}: {agents}", HEADING)

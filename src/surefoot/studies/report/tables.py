@@ -233,8 +233,8 @@ def results_table(view: StudyView) -> Table:
     )
     groups = []
     for scenario in view.study.scenarios:
-        mine = [(cell, row) for cell, row in _by_cell(view) if cell.scenario is scenario]
-        groups.append(RowGroup(scenario.heading, [_result(cell, row, somebody_knows) for cell, row in mine]))
+        mine = [row for cell, row in _by_cell(view) if cell.scenario is scenario]
+        groups.append(RowGroup(scenario.heading, [_result(row, somebody_knows) for row in mine]))
     below = headings.index("runs ever below the floor")
     return Table(caption, headings, frozenset(range(below - 1, len(headings))) - {below}, groups, frozenset({below}))
 
@@ -244,7 +244,7 @@ def _by_cell(view: StudyView) -> list[tuple[Cell, Row]]:
     return list(zip(view.cells, view.rows, strict=True))
 
 
-def _result(cell: Cell, row: Row, somebody_knows: bool) -> TableRow:
+def _result(row: Row, somebody_knows: bool) -> TableRow:
     trials, wanted = row["trials"], row["trials_wanted"]
     missing = (Note(f"{trials} of {wanted} trials"),) if trials < wanted else ()
     if not trials:
@@ -254,10 +254,10 @@ def _result(cell: Cell, row: Row, somebody_knows: bool) -> TableRow:
         *(["yes" if row["told"] else "no"] if somebody_knows else []),
         TableCell(amount(row["violations"]), small=(f"baseline {amount(row['baseline_violations'])}",)),
         TableCell(count_in_words(row["runs_below"], trials, "run"), small=(bound_in_words(row["runs_below"], trials),)),
-        _interval(cell, row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
-        _interval(cell, row, "mean_return", "{:.4f}".format, f"baseline {row['baseline_return']:.4f}"),
-        "has no baseline" if row["no_floor"] else _moment(cell, row, "off_baseline"),
-        _moment(cell, row, "first_optimistic"),
+        _interval(row, "regret", amount, f"baseline {amount(row['baseline_regret'])}"),
+        _interval(row, "mean_return", "{:.4f}".format, f"baseline {row['baseline_return']:.4f}"),
+        "has no baseline" if row["no_floor"] else _moment(row, "off_baseline"),
+        _moment(row, "first_optimistic"),
     ]
 
 
@@ -287,28 +287,18 @@ def _share(row: Row, key: str) -> str:
     return "" if row[key] == row["trials"] else f" in {row[key]} of {row['trials']} runs"
 
 
-def _interval(cell: Cell, row: Row, key: str, show: Callable[[float], str], beside: str) -> TableCell:
+def _interval(row: Row, key: str, show: Callable[[float], str], beside: str) -> TableCell:
     known = Interval(row[key], row[f"{key}_low"], row[f"{key}_high"], row["trials"])
-    return TableCell(show(known.mean), small=(span_in_words(known, show, _why_equal(cell, row)), beside))
+    return TableCell(show(known.mean), small=(span_in_words(known, show), beside))
 
 
-def _why_equal(cell: Cell, row: Row, key: str = "off_baseline") -> str:
-    """Return why trials agree in a moment, or in what follows from it: it is where a block of several episodes ends."""
-    if cell.block is None or (row[key] or 0.0) * cell.block <= 1.0:
-        return ""
-    return f": plans in blocks of {100 * cell.block:g} %"
-
-
-def _moment(cell: Cell, row: Row, key: str) -> str | TableCell:
+def _moment(row: Row, key: str) -> str | TableCell:
     never, trials = row[f"{key}_never"], row["trials"]
     if never == trials:
         return "never"
     low, high = (amount(row[f"{key}_{end}"]) for end in ("earliest", "latest"))
     median = "later than the run" if row[key] is None else amount(row[key])
-    happened, why = trials - never, _why_equal(cell, row, key)
     span = f"{low} to {high}" if low != high else ""
-    if not span and why and happened > 1:
-        span = f"the same in {happened} trials{why}"
     return TableCell(median, small=tuple(filter(None, (span, f"never in {never} of {trials}" if never else ""))))
 
 
@@ -317,11 +307,11 @@ def comparisons_table(view: StudyView) -> Table | None:
     agents = view.study.agents
     few = len(agents) <= MOST_TO_PAIR
     pairs = list(combinations(agents, 2)) if few else [(agents[0], other) for other in agents[1:]]
-    cells = {cell.id: (cell, row) for cell, row in _by_cell(view)}
+    rows = {cell.id: row for cell, row in _by_cell(view)}
     groups = []
     for scenario in view.study.scenarios:
         lines = [
-            _comparison(view, cells[f"{scenario.id}/{first.id}"], cells[f"{scenario.id}/{second.id}"])
+            _comparison(view, rows[f"{scenario.id}/{first.id}"], rows[f"{scenario.id}/{second.id}"])
             for first, second in pairs
         ]
         groups.append(RowGroup(scenario.heading, [line for line in lines if line is not None]))
@@ -339,25 +329,23 @@ def comparisons_table(view: StudyView) -> Table | None:
     return Table(caption, headings, frozenset({1, 3}), groups)
 
 
-def _comparison(view: StudyView, one: tuple[Cell, Row], other: tuple[Cell, Row]) -> TableRow | None:
+def _comparison(view: StudyView, first: Row, second: Row) -> TableRow | None:
     """Return None where there is nothing to compare: runs of different lengths, or no trial that both have."""
-    (_, first), (_, second) = one, other
     ones, twos = ({trial.trial: trial for trial in _trials(view, row)} for row in (first, second))
     common = sorted(ones.keys() & twos.keys())
     if first["episodes"] != second["episodes"] or not common:
         return None
     mine, its = [ones[i] for i in common], [twos[i] for i in common]
     regret = paired([trial.regret for trial in mine], [trial.regret for trial in its])
-    why_equal = _why_equal(*one) or _why_equal(*other)
     line: list[str | TableCell] = [
         f"{first['label']} against {second['label']}",
-        _difference(regret.difference, why_equal),
+        _difference(regret.difference),
         _wins(regret),
     ]
     if first["no_floor"] or second["no_floor"]:
         return [*line, "–", "one has no baseline"]
     left = paired(_left(mine), _left(its))
-    return [*line, _difference(left.difference, why_equal), _wins(left)]
+    return [*line, _difference(left.difference), _wins(left)]
 
 
 def _left(trials: Sequence[Trial]) -> list[float]:
@@ -365,8 +353,8 @@ def _left(trials: Sequence[Trial]) -> list[float]:
     return [float(trial.episodes if trial.off_baseline is None else trial.off_baseline) for trial in trials]
 
 
-def _difference(known: Interval, why_equal: str) -> TableCell:
-    return TableCell(_signed(known.mean), small=(span_in_words(known, _signed, why_equal),))
+def _difference(known: Interval) -> TableCell:
+    return TableCell(_signed(known.mean), small=(span_in_words(known, _signed),))
 
 
 def _signed(value: float) -> str:

@@ -25,7 +25,8 @@ def print_summary(results: Results, rows: Rows | None = None) -> tuple[str, ...]
     table = results_table(StudyView("", results.study, results, results.study.cells, rows, ()))
     for scenario, group in zip(results.study.scenarios, table.groups, strict=True):
         console.print(escape(group.heading), style="bold", highlight=False)
-        there = [row for row in rows if row["panel"] == scenario.id and row["trials"]]
+        mine = (row for cell, row in zip(results.study.cells, rows, strict=True) if cell.scenario is scenario)
+        there = [row for row in mine if row["trials"]]
         if there:
             _print_scenario(console, there, table, group)
         else:
