@@ -140,9 +140,7 @@ def test_unscaled_agents_that_keep_the_floor_are_certified(results):
     assert "None of the 12 certified runs broke its promise." in verdict_of(text)
     for absent in ("incomplete", "quick:", "no promise in"):
         assert absent not in verdict_of(text)
-    assert all(
-        trial.violations > 0 for trial in results.trials["trap/bpi"]
-    )  # it promises nothing: that changes nothing
+    assert all(trial.violations > 0 for trial in results.trials["trap/bpi"])  # it promises nothing
     assert "BPI-UCBVI (EpsMix form), promising no floor, went below the floor in" in verdict_of(text)
 
 
