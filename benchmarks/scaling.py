@@ -26,7 +26,6 @@ from surefoot.task.transitions import Lists
 
 A, H, SUCCESSORS, VISITS = 5, 20, 3, 30
 SIZES = (100, 500, 2_000, 10_000)
-PAGE_SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000)  # of docs/scaling.md
 REPEATS = 5  # at every size: the best of more would be quicker
 CORES_SIZES, TURNS = (5_000, 10_000), 5  # with one core and all of them; below 5,000 states there are no threads
 MOST_SWEEPS = {"EpsMix": 100, "StepMix": 400}
