@@ -19,11 +19,9 @@ SETTINGS = {
     "relative": lambda case: {"floor": sf.Relative(0.1), "returns": None},
     "below": lambda case: {"floor": sf.Below(0.1)},
     "relative and returns": lambda case: {"floor": sf.Relative(0.3), "returns": sf.Returns()},
-    "bisections": lambda case: {"bisections": 8, "returns": None},
     "sparse prior": lambda case: {"bounds": sf.KL("1/S")},
     "a number as prior": lambda case: {"bounds": sf.KL(0.5)},
 }
-WITHOUT = {"bisections": {"returns": None}}  # what a setting is compared with, where that is not the default
 
 
 def build(kind, case, pooled, replan, **changes):
@@ -96,14 +94,10 @@ def test_plain_is_fused_with_every_setting(kind, setting, every, case_of, assert
     for j, (learner, i, pooled) in enumerate(product((sf.StepMix, sf.EpsMix), (0, 1), (False, True))):
         if not every and j.bit_count() % 2:
             continue
-        if setting == "bisections" and learner is sf.EpsMix:
-            continue
         case, replan = case_of(kind, pooled), RULES[i]
         agent = build(learner, case, pooled, replan, **SETTINGS[setting](case))
         run = assert_loops_agree(case.world, agent, assert_same_run)
-        without = sf.simulate(
-            case.world, build(learner, case, pooled, replan, **WITHOUT.get(setting, {})), EPISODES, seed=3
-        )
+        without = sf.simulate(case.world, build(learner, case, pooled, replan), EPISODES, seed=3)
         changed.append(run.regret != without.regret and run.off_baseline is not None)
     assert any(changed)
 

@@ -1,4 +1,4 @@
-"""The kernel plans what the readable version plans, whatever the learner knows; and what bisection adds is proved."""
+"""The kernel plans what the readable version plans, whatever the learner knows."""
 
 from itertools import pairwise
 
@@ -160,50 +160,3 @@ def test_differences_are_seen(case_of):
     fewer.return_weights[np.flatnonzero(fewer.return_weights[:-1])[-1]] -= 2**20
     for other, counts in ((agent(returns=None), more), (agent(returns=sf.Returns(0.4)), more), (agent(), fewer)):
         assert differences(other.plan(counts), book), other
-
-
-# ---- bisection
-
-
-def mixtures(case, pooled):
-    """StepMix without and with bisection, and data, wherever the former mixes. What is proved is proved by the model
-    alone, as a policy's own lower value is."""
-    settings = {"bounds": sf.KL(0.5), "returns": None}
-    for counts in data_of(case, pooled, **settings):
-        known = build(sf.StepMix, case, pooled, 0.0, **settings).plan(counts).candidates
-        for floor in floors_of(known, case):
-            linear, larger = (build(sf.StepMix, case, pooled, floor, bisections=times, **settings) for times in (0, 20))
-            if linear.plan(counts).source == "mixture":
-                yield linear, larger, counts
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_bisection_is_bolder_and_proved(kind, pooled, case_of):
-    """rho is at least the paper's, and the mixed policy's own lower value, by the readable version, is at the floor."""
-    found = 0
-    for linear, larger, counts in mixtures(case_of(kind, pooled), pooled):
-        paper, plan = linear.plan(counts), larger.plan(counts)
-        assert plan.rho >= paper.rho
-        assert (plan.h, plan.source, plan.safety, plan.lower) == (paper.h, "mixture", "certified", linear.floor)
-        own = larger.bounds.lower(larger.model(counts), plan.policy)
-        assert own >= larger.floor - CLOSE
-        if plan.rho < 1.0 - 2.0**-19:
-            assert own <= larger.floor + 1e-3
-        found += 1
-    assert found > 0
-
-
-def test_bisection_is_strictly_bolder_somewhere(case_of):
-    """And the paper's weight is then strictly above the floor when it is evaluated as the policy it is. Control: a
-    weight a little larger still is not certified."""
-    gains = []
-    for linear, larger, counts in mixtures(case_of("all-but-rewards", False), False):
-        paper, plan = linear.plan(counts), larger.plan(counts)
-        gains.append(plan.rho - paper.rho)
-        model, bounds = larger.model(counts), larger.bounds
-        if gains[-1] > 1e-3:
-            assert bounds.lower(model, paper.policy) > larger.floor + 1e-6
-            explorer = bounds.optimistic(model).policy
-            safe, bold = (sf.splice(larger.baseline, explorer, h) for h in (plan.h, plan.h - 1))
-            assert bounds.lower(model, sf.step_mixture(safe, bold, min(1.0, plan.rho + 1e-3))) < larger.floor
-    assert max(gains) > 1e-3

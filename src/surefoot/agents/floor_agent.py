@@ -165,7 +165,7 @@ class FloorAgent(SpliceAgent):
             floor += f" of {problem.lowest:g}..{problem.highest:g}"
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.replan_rule}"]
-        extras = ("returns", "baseline_at_least", "certificate", "explorer", "bisections", "learner", "baseline_value")
+        extras = ("returns", "baseline_at_least", "certificate", "explorer", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
         if shown["baseline_value"] is not None:

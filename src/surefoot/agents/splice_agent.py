@@ -19,7 +19,7 @@ from surefoot.agents.promise import NO_FLOOR, PremiseStatus, Promise
 from surefoot.agents.replanning import EveryEpisode, Replan, usual
 from surefoot.agents.returns import Returns, ReturnsRange, returns_range
 from surefoot.agents.settings import AgentByName
-from surefoot.agents.work import BACKUPS_OF_A_BISECTION, PlanWork, splice_backups
+from surefoot.agents.work import PlanWork, splice_backups
 from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import LOST, OUTSIDE
@@ -65,7 +65,6 @@ class SpliceAgent(AgentByName):
     returns: Returns | None = None
     baseline_at_least: float | None = None
     certificate: Certificate | None = None
-    bisections: int = 0
 
     @property
     def h0(self) -> Ints:
@@ -87,11 +86,11 @@ class SpliceAgent(AgentByName):
             return kernels.Rule(-np.inf, self.mixes, self.by_coin)
         if isinstance(self.floor, Relative):
             max_loss, offset = self.floor.max_loss, user_zero(self.problem)
-            return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset, self.bisections)
+            return kernels.Rule(0.0, self.mixes, self.by_coin, max_loss, offset)
         if isinstance(self.floor, Below):
             amount = self.floor.rescaled(self.problem)
-            return kernels.Rule(0.0, self.mixes, self.by_coin, 0.0, 0.0, self.bisections, amount)
-        return kernels.Rule(self.level, self.mixes, self.by_coin, -1.0, 0.0, self.bisections)
+            return kernels.Rule(0.0, self.mixes, self.by_coin, 0.0, 0.0, amount)
+        return kernels.Rule(self.level, self.mixes, self.by_coin)
 
     @abstractmethod
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
@@ -111,7 +110,6 @@ class SpliceAgent(AgentByName):
         """What a plan consists of: its candidates, and what an explorer takes, where that is known."""
         relative, explorer = isinstance(self.floor, BaselineFloor), self.explorer
         backups = splice_backups(self.problem.S, len(self.h0) - 1, relative, optimistic=explorer is None)
-        backups += BACKUPS_OF_A_BISECTION * self.bisections * (2 if relative else 1)
         return PlanWork(backups, explorer.steps(self.pooled) if isinstance(explorer, Thompson) else 0.0)
 
     @property
@@ -403,9 +401,6 @@ class SpliceAgent(AgentByName):
             floor = kernels.bound_in_parts(evidence, splices, start, returns, rule, L, kernels.cores())
         c, rho, reached = kernels.choose(L, floor, rule.mixes)
         h = int(self.h0[c])
-        if rule.bisections and exit_taken(h, rho, H) == "mixture":
-            scratch = np.zeros((3, self.problem.S))
-            rho = kernels.larger_weight(evidence, splices, start, floor, h, rho, rule.bisections, scratch)
         top = splices
         if explorer_policy is not None:  # the explorer's splices say nothing about the best policy
             top = kernels.empty_splices(np.zeros(1, dtype=np.int64), self.pi_b)

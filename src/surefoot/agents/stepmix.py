@@ -8,9 +8,7 @@ import numpy as np
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.plan import Plan, at_most_trusted, exit_taken, safety
 from surefoot.base.arrays import Floats
-from surefoot.base.validation import freeze, require_integer
-from surefoot.bounds import Bernstein, Bounds, Model
-from surefoot.errors import InvalidSetting
+from surefoot.bounds import Bounds, Model
 from surefoot.task.counts import Counts
 from surefoot.task.policy import splice, step_mixture
 
@@ -45,26 +43,12 @@ class StepMix(FloorAgent):
 
     Promise (scale 1): with probability at least 1 - delta EVERY episode's policy has value >= floor, provided the
     baseline has. The baseline's value is not needed; until data certify it, it is played on trust.
-
-    With KL bounds `bisections` > 0 looks that many times for a larger weight, by evaluating the mixed policy itself:
-    its lower value is concave in rho, so the paper's formula is at most it.
     """
 
     name = "StepMix"
 
-    bisections: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze(self, bisections=require_integer("bisections", self.bisections, 0, InvalidSetting))
-        if self.bisections and isinstance(self.bounds, Bernstein):
-            raise InvalidSetting(
-                "The paper's bounds are not proved for mixtures evaluated directly, which is what bisections do. "
-                "Use bounds=sf.KL()."
-            )
-
     def plan_reference(self, counts: Counts, rng: np.random.Generator | None = None) -> Plan:
-        """`plan`, by the readable version above: with the optimistic policy, without bisection."""
+        """`plan`, by the readable version above: with the optimistic policy."""
         model = self.model(counts)
         floor, L_b = self.standard(model, counts)
         plan = at_most_trusted(stepmix(model, self.baseline, floor, self.bounds, L_b), self.doubts(counts))

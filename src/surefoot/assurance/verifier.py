@@ -1006,12 +1006,8 @@ class Book:
         worth = self.worth(plan, best(sources, LOWER_RESTS_ON[plan.safety]))
         if self.head.given.relative:
             sources = self.check_upper(plan, minus_upper)
-        kind = self.kind(plan, sources)
-        if self.head.is_KL and plan.policy and (kind != "certified" or plan.lower > worth):
-            direct = self.direct_value(plan, lower[-1])
-            kind, worth = self.kind(plan, sources, direct), max(direct, worth)
         require(plan.lower <= worth, "lower: not proved")
-        return self.check_safety(plan, kind)
+        return self.check_safety(plan, self.kind(plan, sources))
 
     def values(self, explorer: Any, claims: Any) -> tuple[list[Decimal], Decimal]:
         """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last.
@@ -1057,12 +1053,7 @@ class Book:
         i, rho = self.head.h0.index(plan.h), Fraction(plan.rho)
         return (1 - rho) * L[i] + rho * L[max(i - 1, 0)]
 
-    def direct_value(self, plan: Any, by_model: Decimal) -> Fraction:
-        """Return the lower value of the mixed policy itself (docs/certificates.md, A larger rho)."""
-        policy, values = self.head.policy(plan.policy), KLValues(self.evidence)
-        return Fraction(by_model if policy == self.head.baseline else values.value(rules(policy), values.end))
-
-    def kind(self, plan: Any, sources: Sources, direct: Fraction | float = -math.inf) -> str:
+    def kind(self, plan: Any, sources: Sources) -> str:
         """Return the strongest kind of which a plan is, if what it plays reaches the floor; "" if it does not.
 
         A relative floor rests on what U rests on; the baseline is not below it by definition.
@@ -1071,7 +1062,7 @@ class Book:
             return "certified"
         for kind, most in MAY_REST_ON.items():
             worth = [self.worth(plan, value) for rests_on, value in sources if rests_on <= most]
-            if worth and max(direct, *worth) >= plan.floor:
+            if worth and max(worth) >= plan.floor:
                 return kind
         return ""
 

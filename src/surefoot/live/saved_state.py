@@ -355,8 +355,6 @@ def _floor_agent_settings(agent: FloorAgent) -> str:
     if agent.explorer:
         # A function's own repr holds its address, which is another one in every process.
         settings.append(f"explorer={getattr(agent.explorer, '__qualname__', text_of(agent.explorer))}")
-    if agent.bisections:
-        settings.append(f"bisections={agent.bisections}")
     inside = getattr(agent, "learner", None)
     if inside:
         settings.append(f"learner={getattr(inside, '__qualname__', agent_text(inside))}")

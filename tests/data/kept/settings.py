@@ -526,11 +526,6 @@ def shop_log(seed: int, folder: Path) -> Made:
 PAPER_LOOKS = (1000, 100_000, 5_000_000, 20_000_000)
 RUNS: dict[str, Callable[[int, Path], Made]] = {
     "stepmix, KL": simulated(lambda: dosing(sf.StepMix, **DEFAULTS, **RULE), 4000, (1, 100, 1000, 4000)),
-    "stepmix, KL 1/S, bisections": simulated(
-        lambda: dosing(sf.StepMix, bounds=sf.KL(alpha="1/S"), returns=None, bisections=3, replan=sf.Growth(1.3)),
-        4000,
-        (4000,),
-    ),
     "stepmix, as in the paper": simulated(lambda: trap(sf.StepMix.paper, delta=0.1), 700_000, (700_000,)),
     "stepmix, the paper's bounds, blocks": simulated(
         lambda: trap(sf.StepMix, bounds=sf.Bernstein(), replan=sf.Blocks(0.05)), 20_000_000, PAPER_LOOKS

@@ -170,9 +170,8 @@ def test_the_default_rule_counts_what_an_explorer_or_an_agent_inside_takes():
     assert sf.Thompson(few).steps(True) == 37.5 + 280 / 400 + 5 * 280 / 1200
     few = sf.Problem(np.full((64, 4), 0.5), H=5, stationary=True, support=one_each[:64, :, :64])
     assert sf.Thompson(few).steps(True) == 12.5 + 64 * 4 * 64 / 400 + 5 * 64 * 4 * 64 / 1200
-    assert sf.StepMix(*given, pooled=True, bisections=20).plan_work.backups == 2 + 5 / 2 + 20 * 0.3
-    relative = sf.StepMix(*given[:2], sf.Relative(0.1), pooled=True, bisections=20)
-    assert relative.plan_work.backups == 2 + 5 + 20 * 0.6
+    assert sf.StepMix(*given, pooled=True).plan_work.backups == 2 + 5 / 2
+    assert sf.StepMix(*given[:2], sf.Relative(0.1), pooled=True).plan_work.backups == 2 + 5
     assert sf.Thompson(problem).steps(False) == 12.5 + 5 * 400 / 400 + 400 * 5 / 1200  # a row for each step
     inside = sf.UCBVI(problem, episodes=100, pooled=True)  # 12.5 + 5 10 4 10/1000 = 14.5
     assert inside.replan_rule == Growth(1.1, 5)  # (28.5 + 14.5) / 10 = 4.3

@@ -120,7 +120,6 @@ def test_counts_and_episodes():
     ("settings", "message"),
     [
         ({"explorer": sf.Thompson(PROBLEM)}, "not for another explorer"),
-        ({"bisections": 3}, "not proved for mixtures evaluated directly"),
         ({"problem": PROBLEM.forget(rewards=True)}, "not proved for unknown rewards"),
         ({"problem": sf.Problem(r_next=AFTER, H=H)}, r"rewards that depend on the next state.*world.averaged\(\)"),
         ({"problem": PROBLEM.forget(start=True)}, "not proved for several first states"),
@@ -164,7 +163,6 @@ def test_the_papers_bounds(settings, message):
             lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, explorer="ucb"),
             "explorer is 'ucb', expected a function of counts",
         ),
-        (lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, bisections=-1), "bisections is -1, expected"),
         (lambda: sf.StepMix(PROBLEM, BASELINE, 0.1, baseline_at_least=9), "baseline_at_least is 9"),
         (lambda: sf.StepMix(PROBLEM, BASELINE, sf.Relative(0.1), baseline_at_least=1), "adds nothing"),
         (

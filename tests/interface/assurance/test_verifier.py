@@ -153,8 +153,6 @@ def settings_of(name):
         more["returns"] = sf.Returns(low=0.5, high=2.9) if "declared" in words else sf.Returns()
     if "asserted" in words:
         more["baseline_at_least"] = value - 0.02
-    if "bisected" in words:
-        more["bisections"] = 8
     if "thompson" in words:
         more["explorer"] = sf.Thompson(problem)
     if "scaled" in words:
@@ -198,7 +196,7 @@ step | eps | nomix | step pooled | eps pooled | nomix pooled | step sparse | eps
 step mask | step mask pooled returns | step next | eps next mask returns | step starts | eps nostart | step unknown
 eps unknown nostart pooled | step unknown pooled returns | step returns | eps returns | step relative | eps relative
 nomix relative | step relative returns | eps relative unknown nostart pooled | step relative units | step units
-step asserted | eps asserted | nomix asserted | step bisected | step bisected asserted | step thompson | eps thompson
+step asserted | eps asserted | nomix asserted | step thompson | eps thompson
 step paper | eps paper pooled | nomix paper | step paper relative pooled | eps paper returns
 step returns declared | eps relative returns declared | eps relative unknown returns declared
 step below returns | eps below units | eps below returns unknown
@@ -359,7 +357,7 @@ def each(*cases):
     return enrol
 
 
-@each("step", "eps", "nomix", "step pooled", "step mask", "step next", "step starts", "step unknown", "step bisected")
+@each("step", "eps", "nomix", "step pooled", "step mask", "step next", "step starts", "step unknown")
 @each("step supports", "eps supports mask pooled")
 def the_boldest_lower_value_up(records):
     for record in records[1:-1]:
@@ -395,11 +393,10 @@ def rho_up(records):
     plan["rho"] = more(plan["rho"], 1e-9)
 
 
-@each("step", "step bisected", "step relative", "step paper")
+@each("step", "step relative", "step paper")
 def rho_up_and_the_policy_with_it(records):
-    """By KL the mixed policy itself is worth more than the mean of its neighbours; but not so much more."""
     plan = records[a_mixture(records)]
-    rho = min(1.0, float.fromhex(plan["rho"]) + (1e-6 if records[0]["bounds"]["family"] == "Bernstein" else 0.5))
+    rho = min(1.0, float.fromhex(plan["rho"]) + 1e-6)
     h, A = plan["h"] - 1, records[0]["A"]
     explorer = plan["explorer"][h]
     bold = [np.eye(A)[x] if isinstance(x, int) else [float.fromhex(y) for y in x] for x in explorer]

@@ -45,7 +45,6 @@ from .mixing import Rule as Rule
 from .mixing import candidate_values as candidate_values
 from .mixing import choose as choose
 from .mixing import exit_taken as exit_taken
-from .mixing import larger_weight as larger_weight
 from .mixing import mix_splices as mix_splices
 from .parts import LONG as LONG
 from .parts import bound_in_parts as bound_in_parts

@@ -25,7 +25,6 @@ from surefoot.numerics.kernels.mixing import (
     choose,
     exit_taken,
     mix_splices,
-    weight_to_play,
 )
 from surefoot.numerics.kernels.portfolio import SeenReturns, count_return
 from surefoot.numerics.kernels.splices import Splices, bound_splices
@@ -104,7 +103,6 @@ class Workspace(NamedTuple):
     q: Floats  # (S*A,)
     V: Floats  # (H+1, S); its last row, V_{H+1} = 0, is never written
     episode: EpisodeArrays
-    mixture_values: Floats  # (3, S) for `larger_weight`
 
 
 @compiled
@@ -222,8 +220,6 @@ def make_plan(world: World, inputs: PlanInputs, work: Workspace, loop_state: Loo
     c, rho, _ = choose(L, floor, rule.mixes)
     h = splices.h0[c]
     source = exit_taken(h, rho, H)
-    if source == MIXTURE:
-        rho = weight_to_play(evidence, splices, start, floor, h, rho, rule.bisections, work.mixture_values)
     by_step = source == MIXTURE and not rule.by_coin
     if by_step:
         mix_splices(pi_b, pi_bar, h, rho, mixed)
@@ -451,5 +447,4 @@ def empty_workspace(H: int, S: int, A: int, C: int) -> Workspace:
         q=np.zeros(S * A),
         V=np.zeros((H + 1, S)),
         episode=empty_episode(H),
-        mixture_values=np.zeros((3, S)),
     )

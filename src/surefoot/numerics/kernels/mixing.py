@@ -2,14 +2,10 @@
 
 from typing import NamedTuple
 
-from numba.extending import overload
-
 from surefoot.base.arrays import Floats
-from surefoot.numerics.kernels.bernstein import Estimate
-from surefoot.numerics.kernels.evidence import Evidence
-from surefoot.numerics.kernels.jit import PART, compiled
-from surefoot.numerics.kernels.splices import Splices, mixed_bound
-from surefoot.numerics.kernels.start_and_returns import ONE, BaselineReturns, Start, returns_bounds, start_bound
+from surefoot.numerics.kernels.jit import compiled
+from surefoot.numerics.kernels.splices import Splices
+from surefoot.numerics.kernels.start_and_returns import BaselineReturns, Start, returns_bounds, start_bound
 
 BASELINE, MIXTURE, OPTIMISTIC = 0, 1, 2
 ROUNDING = 2.0**-53
@@ -24,7 +20,6 @@ class Rule(NamedTuple):
     by_coin: bool  # the neighbours are mixed by a coin for the whole episode, not at one step
     max_loss: float = -1.0  # of a relative floor: which share of the baseline's value may be lost; negative: none
     offset: float = 0.0  # the user's zero, in units of return: shares are of values in the user's units
-    bisections: int = 0  # steps of the bisection for a larger weight of a step mixture
     amount: float = 0.0  # of a relative floor: how much may be lost beside that share
 
 
@@ -89,47 +84,6 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
     L[b] = U
     floor = (1.0 - rule.max_loss) * U - rule.max_loss * rule.offset - rule.amount
     return max(floor + 4.0 * ROUNDING * U, 0.0)
-
-
-@compiled
-def larger_weight(
-    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, values: Floats
-) -> float:
-    """A weight of at least rho whose step mixture, evaluated as the policy it is, is at or above the floor. It is found
-    by bisection; `values` (3, S) are scratch arrays."""
-    first_lo, first_hi = (start.first, start.first + 1) if start.kind == ONE else (0, splices.pi_b.shape[1])
-    over = 1.0
-    for _ in range(times):
-        middle = 0.5 * (rho + over)
-        mixed_bound(evidence, splices, first_lo, first_hi, h, middle, values)
-        if start_bound(start, values[0], 1.0) >= floor:
-            rho = middle
-        else:
-            over = middle
-    return rho
-
-
-def weight_to_play(
-    evidence: Evidence, splices: Splices, start: Start, floor: float, h: int, rho: float, times: int, values: Floats
-) -> float:
-    """The weight of a step mixture: rho, or a larger one that `larger_weight` finds, if `times` > 0.
-
-    The paper's bounds are not proved for mixtures evaluated directly: with them it is rho, and nothing is compiled.
-    """
-    if isinstance(evidence, Estimate) or times == 0:
-        return rho
-    return larger_weight(evidence, splices, start, floor, h, rho, times, values)
-
-
-@overload(weight_to_play, jit_options=PART)
-def _weight_to_play(evidence, splices, start, floor, h, rho, times, values):  # type: ignore[no-untyped-def]
-    if evidence.instance_class is Estimate:
-        return lambda evidence, splices, start, floor, h, rho, times, values: rho
-
-    def search(evidence, splices, start, floor, h, rho, times, values):  # type: ignore[no-untyped-def]
-        return larger_weight(evidence, splices, start, floor, h, rho, times, values)
-
-    return search
 
 
 @compiled

@@ -172,59 +172,6 @@ def bound_states(evidence: Evidence, splices: Splices, h: int, slot: int, s_lo: 
     return policy_moved
 
 
-@compiled
-def mixed_bound(
-    evidence: Evidence, splices: Splices, first_lo: int, first_hi: int, h: int, rho: float, values: Floats
-) -> None:
-    """Evaluate the step mixture (1-rho) pi^h + rho pi^{h-1} as the policy it is: V_low of the first step in values[0].
-
-    A minimum of functions that are linear in rho is concave, so this is at least (1-rho) L(h) + rho L(h-1). The tail
-    from row h on is that of pi_bar and is read from the last pass. `values` is (3, S).
-    """
-    pi_b, pi_bar, explorer, scratch = splices.pi_b, splices.pi_bar, splices.explorer, splices.scratch
-    H, S, A = pi_b.shape
-    pooled = evidence.n_sa.shape[0] == 1 and H > 1
-    per_block = max(1, BLOCK // A)
-    V, ahead, nothing = values[0], values[1], values[2]
-    for s in range(S):
-        V[s] = splices.V_low[h, 0, s]
-    for row in range(h - 1, -1, -1):
-        for s in range(S):
-            ahead[s] = V[s]
-        s_lo, s_hi = (first_lo, first_hi) if row == 0 else (0, S)
-        next_states = S if row < H - 1 else 0
-        look_ahead(evidence, nothing[:next_states], ahead[:next_states])
-        for first in range(s_lo, s_hi, per_block):
-            end = min(first + per_block, s_hi)
-            q_bounds(
-                evidence,
-                0 if pooled else row,
-                row,
-                first * A,
-                end * A,
-                H,
-                nothing[:next_states],
-                ahead[:next_states],
-                scratch,
-                LOWER,
-                pi_b[row, :0],
-            )
-            Q_low = scratch[1]
-            for s in range(first, end):
-                low, least = 0.0, math.inf
-                for a in range(A):
-                    p = pi_b[row, s, a]
-                    if row == h - 1:
-                        p_bar = 1.0 if pi_bar[row, s] == a else 0.0
-                        if explorer.shape[0] > 0:
-                            p_bar = explorer[row, s, a]
-                        p = (1.0 - rho) * p + rho * p_bar
-                    if p > 0.0:
-                        low += p * Q_low[(s - first) * A + a]
-                        least = min(least, Q_low[(s - first) * A + a])
-                V[s] = max(low - evidence.margin, least)
-
-
 def empty_splices(h0: Ints, pi_b: Floats, explorer: Floats | None = None) -> Splices:
     """Arrays for the bounds of the candidates; with an explorer, for it and its splices with pi_b."""
     H, S, A = pi_b.shape
