@@ -861,22 +861,6 @@ def test_the_coin_is_tossed_once_an_episode():
     assert 15 < sum(sides) < 45  # 30 expected; 4 standard deviations are 15.5
 
 
-def test_a_run_with_former_defaults_says_how_to_resume_it(tmp_path):
-    """A run keeps what it began with; other differences are still called another run (control)."""
-    env, world, _ = walk()
-    settings = (world.problem, sf.embed_policy(world.problem, np.full((2, 2), 0.5)), 1.5)
-    rule = sf.Growth(1.1)
-    former = sf.StepMix(*settings, pooled=True, bounds=sf.KL(0.5), returns=None, replan=rule)
-    path = tmp_path / "run.npz"
-    run = sf.learn(env, former, 20, 3, save=path, progress=False)
-    said = rf"bounds=sf.KL\(0.5\) and returns=None and replan=sf.{re.escape(str(rule))} where you left them out"
-    with pytest.raises(sf.InvalidFile, match=said):
-        sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 3, save=path, resume=True, progress=False)
-    with pytest.raises(sf.InvalidFile, match="belongs to another run"):
-        sf.learn(env, sf.StepMix(*settings, pooled=True), 20, 4, save=path, resume=True, progress=False)
-    assert sf.learn(env, former, 20, 3, save=path, resume=True, progress=False).counts == run.counts
-
-
 @pytest.mark.parametrize("former", [sf.Blocks(0.1), sf.Growth(1.1)], ids=str)
 def test_a_run_with_a_former_rule_of_replanning_says_how_to_resume_it(former, tmp_path):
     """Earlier versions made plans at growth 1.1, and of many states whenever there were a tenth more episodes."""

@@ -14,7 +14,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents import SpliceAgent
-from surefoot.numerics.kernels import kl
+from surefoot.numerics.kernels import bets
 from surefoot.simulation.loops import RunContext, loop_for
 from surefoot.simulation.setup import check_setup
 
@@ -230,10 +230,9 @@ def test_kernels_are_compiled_once():
 def test_other_compiled_functions_may_call_kernels():
     """Kernels are compiled as a whole with those they call. A function compiled by numba alone may still call them,
     also once Python has: their parts, which have no address of their own, are not confused with its own copies."""
-    scratch = np.zeros(2), np.zeros(2)
-    ours = kl.coin_bounds(10.0, 4.0, 3.0, 1.0, 1e-12, *scratch)
-    theirs = numba.njit(lambda n, x, p, V: kl.coin_bounds(n, x, 3.0, 1.0, 1e-12, p, V))
-    assert theirs(10.0, 4.0, *scratch) == ours
+    ours = bets.average_bounds(10.0, 4.0, 0.0, 3.0, 1.0, 1e-12)
+    theirs = numba.njit(lambda n, x: bets.average_bounds(n, x, 0.0, 3.0, 1.0, 1e-12))
+    assert theirs(10.0, 4.0) == ours
     assert 0.0 < ours[0] < 0.4 < ours[1] < 1.0
 
 

@@ -7,20 +7,26 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.bounds.certificate import fingerprint_of
 
 EPISODES = 100
 MORE = {"one-start-unknown": 130, "all-together": 130}  # here the first mixture may come later, in episode 125 at most
 RULES = (sf.EveryEpisode(), sf.Growth(1.1), sf.Growth(2.0))
+
+
+def certificate(case, value):
+    """What was proved of the baseline before."""
+    return sf.Certificate(value, 0.01, fingerprint_of(case.baseline, case.problem))
+
+
 SETTINGS = {
     "no returns": lambda case: {"returns": None},
     "a small share for returns": lambda case: {"returns": sf.Returns(0.1)},
-    "declared returns": lambda case: {"returns": sf.Returns(0.2, low=0.0, high=3.0)},
-    "vouched": lambda case: {"baseline_at_least": 1.1 * case.floor},
+    "certificate": lambda case: {"certificate": certificate(case, 1.1 * case.floor)},
     "relative": lambda case: {"floor": sf.Relative(0.1), "returns": None},
     "below": lambda case: {"floor": sf.Below(0.1)},
     "relative and returns": lambda case: {"floor": sf.Relative(0.3), "returns": sf.Returns()},
-    "sparse prior": lambda case: {"bounds": sf.KL("1/S")},
-    "a number as prior": lambda case: {"bounds": sf.KL(0.5)},
+    "full support": lambda case: {"bounds": sf.KL(full_support=True)},
 }
 
 

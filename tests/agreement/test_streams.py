@@ -8,6 +8,7 @@ import pytest
 from gymnasium.utils.seeding import np_random
 
 import surefoot as sf
+from surefoot.bounds.certificate import fingerprint_of
 from surefoot.live.learn import episode_seed
 from surefoot.live.streams import COIN, FIRST_ACTION, PLANNING, CounterStream, FormerStream
 from surefoot.task.tables import STREAM
@@ -144,7 +145,8 @@ def agent_of(kind):
     baseline = sf.boltzmann(sf.solve(world).Q, eta=3.0)
     more = {"explorer": sf.Thompson(world.problem)} if kind == "thompson" else {}
     make = sf.EpsMix if kind == "epsmix" else sf.StepMix
-    return world, make(world.problem, baseline, 1.95, baseline_at_least=1.98, **more)
+    certificate = sf.Certificate(1.98, 0.01, fingerprint_of(baseline, world.problem))
+    return world, make(world.problem, baseline, 1.95, certificate=certificate, **more)
 
 
 def one_episode(learner, world, stop_after=None):

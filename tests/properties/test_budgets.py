@@ -158,9 +158,9 @@ def spied_plans(monkeypatch, agent, play):
     """Every answer of the switch, with the account it was given and the episodes before it."""
     made, make_plan = [], type(agent).make_plan
 
-    def spy(self, proposal, account):
-        answer = make_plan(self, proposal, account)
-        made.append((int(account[:2].sum()), account.copy(), answer))
+    def spy(self, proposal, counts):
+        answer = make_plan(self, proposal, counts)
+        made.append((int(counts.account[:2].sum()), counts.account.copy(), answer))
         return answer
 
     with monkeypatch.context() as patched:
@@ -416,7 +416,7 @@ def changed(world):
     yield sf.BudgetExploration(world.problem, pi_b, 0.6)
     yield sf.BudgetExploration(world.problem, pi_b, 0.61, **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, delta=0.05 + 1e-12, **settings)
-    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(1.0), **settings)
+    yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(full_support=True), **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, bounds=sf.KL(scale=0.5), **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, returns=sf.Returns(), **settings)
     yield sf.BudgetExploration(world.problem, pi_b, 0.6, learner=sf.BPIUCBVI(world.problem), **settings)
@@ -488,23 +488,16 @@ def test_two_accounts_of_one_agent_are_not_added():
     assert one.merge(other.forget_returns()).account.tolist() == one.account.tolist()
 
 
-def test_an_account_that_nobody_claimed_is_trusted():
-    """Entries of an agent whose bonus was scaled, added by hand to counts that say nothing of whose they are."""
+def test_an_account_that_nobody_claimed_is_refused():
+    """Until the user says whose it is."""
     world = sf.world("trap")
-    three = (world.problem, world.baseline, 0.6)
-    agent, data = sf.BudgetExploration(*three), sf.simulate(world, sf.BudgetExploration(*three), 150, seed=0).counts
-    plain = data.forget_returns()
-    seen = {}
-    for claimed in (False, True):
-        counts = plain.copy()
-        counts.account[:] = [0, 100, 100 * 2**20]
-        if claimed:
-            agent.claim(counts)
-        plan = agent.plan(counts)
-        seen[claimed] = plan.safety
-        assert plan.source == "optimistic"
-        assert ("no agent has claimed" in plan.explain()) == (not claimed and plan.safety == "trusted")
-    assert seen == {False: "trusted", True: "certified in total"}
+    agent = budget(world)
+    counts = sf.Counts.zeros(world.problem).add(episode(0.5))
+    for ask in (agent.plan, agent.plan_reference, lambda some: sf.Learner(agent, 0, some)):
+        with pytest.raises(sf.InvalidCounts, match=r"or of nobody.*agent\.claim\(counts\)"):
+            ask(counts)
+    agent.claim(counts)
+    assert agent.plan(counts).grounds.account.other_episodes == 1
 
 
 def test_learn_carries_an_account_on_as_simulate_does():

@@ -23,7 +23,6 @@ from surefoot.assurance import verifier
 from surefoot.base.bets import COIN, COSTS, STAKES, WEIGHTS, between
 from surefoot.bounds import bets as readable
 from surefoot.bounds.kl import mean_bounds as coin_bounds
-from surefoot.live.saved_state import RunIdentity
 from surefoot.numerics.kernels import bets as kernel
 
 UNITS = 2**20
@@ -297,21 +296,3 @@ def test_counts_keep_z_and_refuse_what_it_cannot_be(tmp_path):
         sf.Counts([[[2_000_000]]], H=1, x_sa=[[1]], z_sa=[[1]])
     with pytest.raises(sf.InvalidCounts, match="without x_sa"):
         sf.Counts([[[5]]], H=1, z_sa=[[0]])
-    with pytest.raises(sf.InvalidSetting, match="rewards is 'dice'"):
-        sf.KL(rewards="dice")
-
-
-def test_which_bounds_have_bets():
-    assert (sf.KL().rewards, sf.KL(0.5).rewards, sf.KL("1/S").rewards) == ("bets", "coin", "coin")
-    assert sf.KL() == sf.KL("supports", rewards="bets") != sf.KL("supports", rewards="coin")
-
-
-def test_a_run_of_the_coin_is_another_run_and_its_setting_is_named():
-    """Where rewards are unknown, that is; where they are known, it is the same run."""
-    world, even = sf.TabularMDP(np.full((2, 2, 2), 0.5), np.array([[0.1, 0.3], [0.2, 0.9]]), H=2), sf.uniform(2, 2, 2)
-    for problem, same in ((world.problem.forget(rewards=True), False), (world.problem, True)):
-        for kind in (sf.EpsMix, sf.BudgetExploration):
-            agents = (kind(problem, even, 0.1, bounds=b) for b in (sf.KL("supports", rewards="coin"), sf.KL()))
-            coin, bets = (RunIdentity(a, ("", ""), 0.1, 9, 0, sf.Counts.zeros(problem), None) for a in agents)
-            assert (coin.fingerprint == bets.fingerprint) == same
-            assert bets.fingerprints_before[coin.fingerprint] == 'bounds=sf.KL("supports", rewards="coin")'

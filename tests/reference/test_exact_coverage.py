@@ -35,7 +35,7 @@ import surefoot as sf
 from surefoot.base.validation import REWARD_UNITS
 from surefoot.bounds.model import margin
 from surefoot.numerics import kernels
-from surefoot.numerics.kernels.kl import coin_radius
+from surefoot.numerics.kernels.bets import log_mixture
 
 LEVELS = (0.5, 0.05, 1e-3)  # delta_0
 VISITS = {2: 800, 3: 60}
@@ -148,6 +148,8 @@ def assert_broken(P, visits, crosses, delta_0):
     return crossed.max()
 
 
+TIGHT, SUPPORTS = OURS = sf.KL(full_support=True), sf.KL()
+
 # ---- What is checked: radii, beta and bounds as plans use them ------------------------------------------------------
 
 
@@ -188,18 +190,19 @@ def heights_of(n_i, cuts, n_eps):
     return [np.array([[np.inf]]), *(on_grid(part, values, np.inf) for part, values in parts)]
 
 
-def our_heights(S, visits, alpha, delta_0):
-    """n eps of every count, by the compiled `dirichlet_radius` behind a plan."""
+def our_heights(S, visits, bounds, delta_0):
+    """n eps of every count, by the compiled radius behind a plan."""
     n_i, cuts = all_counts(S, visits)
-    eps = evidence_of(sf.KL(alpha), n_i, delta_0).eps[0, : len(n_i)]
+    eps = evidence_of(bounds, n_i, delta_0).eps[0, : len(n_i)]
     return heights_of(n_i, cuts, n_i.sum(axis=1) * eps)
 
 
 def coin_heights(visits, delta_0):
-    """n eps of n - x tails and x heads, by the compiled `coin_radius` behind bounds of rewards and returns."""
+    """n eps of n - x tails and x heads, by the compiled `log_mixture` behind bounds of rewards."""
     log_union = math.log(1.0 / delta_0)
+    entropy = lambda n, x: sum(k * math.log(k / n) for k in (x, n - x) if k > 0)  # noqa: E731
     return [np.inf] + [
-        n * np.array([coin_radius(float(n), float(x), log_union, 1.0) for x in range(n + 1)])
+        np.array([log_union + entropy(n, x) - log_mixture(float(n), float(x)) for x in range(n + 1)])
         for n in range(1, visits + 1)
     ]
 
@@ -341,9 +344,8 @@ def test_the_programme_is_the_enumeration(p):
     """Ours whole and halved, in rational arithmetic; the paper's with a twelfth and a fortieth left, in logarithms."""
     S, draws, delta_0 = len(p), DRAWS[len(p)], Fraction(1, 20)
     P = np.array([p], dtype=np.float64)
-    priors = {0.5: Fraction(1, 2), "1/S": Fraction(1, S), "supports": "supports"}
-    for (prior, alpha), power in product(priors.items(), (1, 2)):
-        heights = scaled(our_heights(S, draws, prior, float(delta_0)), 1.0 / power)
+    for (bounds, alpha), power in product(((TIGHT, Fraction(1, 2)), (SUPPORTS, "supports")), (1, 2)):
+        heights = scaled(our_heights(S, draws, bounds, float(delta_0)), 1.0 / power)
         found, kept = crossing(P, draws, outside_ball(P, heights, CLAIM))
         expected = enumerated(p, draws, mixture_fails(p, alpha, delta_0, power))
         assert found[0] == pytest.approx(float(expected), abs=1e-14)
@@ -391,9 +393,9 @@ def test_a_figure_from_outside():
 # ---- Ours -----------------------------------------------------------------------------------------------------------
 
 
-def check_ours(S, visits, alpha, delta_0, more=()):
+def check_ours(S, visits, bounds, delta_0, more=()):
     """The level is kept with the radius that plans use; with half of it, and with nine tenths, it is not."""
-    heights = our_heights(S, visits, alpha, delta_0)
+    heights = our_heights(S, visits, bounds, delta_0)
     np.testing.assert_allclose(heights[1][tuple(after(1, S).T[1:])], math.log(S / delta_0), rtol=1e-12)
     P = true_rows(S, heights, more)
     worst = assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)
@@ -409,50 +411,50 @@ def check_ours(S, visits, alpha, delta_0, more=()):
 def test_ours_keeps_its_level_for_two_outcomes(delta_0):
     """Measured: 0.440 of 0.5, 0.0376 of 0.05, 7.0e-4 of 1e-3; halved 0.92, 0.40, 0.060. So a radius that is one tenth
     too small is seen at each level: 0.55, 0.066, 1.7e-3. Over the 2,000 visits of test-full all are a little larger:
-    0.446, 0.0387, 7.4e-4. alpha = 0.5 is also "1/S" here."""
-    check_ours(2, VISITS[2], 0.5, delta_0)
+    0.446, 0.0387, 7.4e-4."""
+    check_ours(2, VISITS[2], TIGHT, delta_0)
 
 
 @pytest.mark.parametrize("delta_0", LEVELS)
-@pytest.mark.parametrize("alpha", [0.5, "1/S", "supports"])
-def test_ours_keeps_its_level_for_three_outcomes(delta_0, alpha):
-    check_ours(3, VISITS[3], alpha, delta_0)
+@pytest.mark.parametrize("bounds", OURS, ids=str)
+def test_ours_keeps_its_level_for_three_outcomes(delta_0, bounds):
+    check_ours(3, VISITS[3], bounds, delta_0)
 
 
 @pytest.mark.parametrize("delta_0", LEVELS)
 def test_a_mixture_over_supports_keeps_its_level_for_two_outcomes(delta_0):
     """Measured: 0.473 of 0.5, 0.0431 of 0.05, 7.8e-4 of 1e-3; halved 0.88, 0.39, 0.059."""
-    check_ours(2, VISITS[2], "supports", delta_0)
+    check_ours(2, VISITS[2], SUPPORTS, delta_0)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("delta_0", [*LEVELS, 1e-6])
-@pytest.mark.parametrize("alpha", [0.5, "1/S", "supports", 0.05, 3.0])
+@pytest.mark.parametrize("bounds", OURS, ids=str)
 @pytest.mark.parametrize("S", [2, 3])
-def test_ours_keeps_its_level_on_a_finer_grid(S, alpha, delta_0):
-    check_ours(S, FULL[S], alpha, delta_0, FINE[S])
+def test_ours_keeps_its_level_on_a_finer_grid(S, bounds, delta_0):
+    check_ours(S, FULL[S], bounds, delta_0, FINE[S])
 
 
 @pytest.mark.parametrize(
     ("S", "visits"), [(2, 150), (3, 30), *(pytest.param(S, n, marks=pytest.mark.full) for S, n in FULL.items())]
 )
-@pytest.mark.parametrize("alpha", [0.5, "1/S", "supports"])
-def test_the_compiled_radius_is_not_below_the_readable_one(S, visits, alpha):
+@pytest.mark.parametrize("bounds", OURS, ids=str)
+def test_the_compiled_radius_is_not_below_the_readable_one(S, visits, bounds):
     """The same number and its slack: (S + 16) 2^-52 or less of what was summed, less than 4 (n log n + 20 n + 20)."""
     n_i, _ = all_counts(S, visits)
     n = n_i.sum(axis=1)
     for delta_0 in LEVELS:
-        compiled = evidence_of(sf.KL(alpha), n_i, delta_0).eps[0, : len(n_i)]
-        readable = sf.KL(alpha).radius_of(n_i, np.ones(n_i.shape, dtype=np.bool_), math.log(1.0 / delta_0))
+        compiled = evidence_of(bounds, n_i, delta_0).eps[0, : len(n_i)]
+        readable = bounds.radius_of(n_i, np.ones(n_i.shape, dtype=np.bool_), math.log(1.0 / delta_0))
         slack = (S + 16) * 2.0**-52 * 4.0 * (n * np.log(n) + 20.0 * n + 20.0) / n
         assert (compiled >= readable).all()
         assert (compiled <= readable + slack).all()
 
 
 def check_coin(visits, delta_0):
-    """The ball of a coin, which has a kernel of its own: the ball of two outcomes with alpha = 1/2."""
+    """The ball of a coin, whose mixture is part of the bounds of rewards: the ball of two outcomes."""
     heights = coin_heights(visits, delta_0)
-    for height, other in zip(heights[1:], our_heights(2, visits, 0.5, delta_0)[1:], strict=True):
+    for height, other in zip(heights[1:], our_heights(2, visits, TIGHT, delta_0)[1:], strict=True):
         np.testing.assert_allclose(height, other, rtol=0, atol=1e-11)
     P = true_rows(2, heights)
     assert_kept(P, visits, outside_ball(P, heights, CLAIM), delta_0)

@@ -148,7 +148,7 @@ def test_two_hundred_random_logs(block):
         assert literal.lower == pytest.approx(same, abs=1e-9)
         differ += not np.array_equal(taken, policy)
         counts = sf.Counts(counted(sizes, rows), logged=True, problem=problem)
-        robust = sf.robust_vi(counts, problem, delta, sf.KL(0.5))
+        robust = sf.robust_vi(counts, problem, delta, sf.KL(full_support=True))
         policy, worst = slow_robust(sizes, r, rows, delta)
         assert np.array_equal(robust.policy.argmax(axis=-1), policy)
         assert robust.lower == pytest.approx(worst, abs=1e-8)

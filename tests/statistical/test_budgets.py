@@ -43,7 +43,8 @@ def bpi(world):
 
 
 def untold(world, floor, episodes):
-    settings = {"delta": DELTA, "pooled": world.stationary, "bounds": sf.KL(0.5)}  # later: it has to explore more
+    bounds = sf.KL(full_support=True)  # later: it has to explore more
+    settings = {"delta": DELTA, "pooled": world.stationary, "bounds": bounds}
     return sf.BudgetExploration(world.problem, world.baseline, floor, **settings)
 
 
@@ -106,7 +107,7 @@ class UpperForLower(Defect):
     """Q_up where Q_low belongs: the switch is told what the policy may be worth at most."""
 
     def spoil(self, plan, counts):
-        return self.inside.make_plan(plan.grounds.proposal._replace(lower=plan.grounds.proposal.upper), counts.account)
+        return self.inside.make_plan(plan.grounds.proposal._replace(lower=plan.grounds.proposal.upper), counts)
 
 
 class SpendsUnwritten(Defect):
@@ -265,7 +266,7 @@ def spied(monkeypatch, simulate, world, agent, episodes, floor):
     def spy(self, what, rng=None):
         made = plan(self, what, rng)
         if self is agent:
-            starts.append(int(rng[:2].sum()) if name == "make_plan" else what.episodes)
+            starts.append(int(rng.account[:2].sum()) if name == "make_plan" else what.episodes)
             costs = getattr(agent, "cost_budget", None)
             if costs is None:
                 kept.append(value_of(world, made.policy) - floor)

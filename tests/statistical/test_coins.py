@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.bounds.certificate import fingerprint_of
 
 EPISODES = 3000
 WORTH = {"baseline": 0.9, "c": 0.4}  # true by construction: each episode is won with this probability
@@ -97,14 +98,15 @@ def test_a_generator_made_anew_for_each_episode(monkeypatch):
     assert candidates() in (0.0, 1.0)
 
 
-WINS, TOLD = 0.55, 0.54  # the baseline wins with this probability, and the user says that it does with at least that
+WINS, KNOWN = 0.55, 0.54  # the baseline wins with this probability, and by its certificate with at least that
 PROBLEM = sf.Problem(np.zeros((1, 2)), H=1, unknown=True)
 
 
 def by_returns(seed):
     """What the returns of the baseline prove of it, where coin and outcome are drawn from one seed in each episode."""
     baseline = np.array([[[1.0, 0.0]]])
-    agent = sf.EpsMix(PROBLEM, baseline, 0.4, baseline_at_least=TOLD)
+    certificate = sf.Certificate(KNOWN, 0.01, fingerprint_of(baseline, PROBLEM))
+    agent = sf.EpsMix(PROBLEM, baseline, 0.4, certificate=certificate)
     counts = sf.Counts.zeros(PROBLEM)
     plan = agent.plan(counts)
     assert 0.2 < plan.rho < 0.3

@@ -12,7 +12,7 @@ import surefoot as sf
 from .twin import UNITS, Literal, Sharp, Task, parts_of
 
 LEARNERS = {"StepMix": sf.StepMix, "EpsMix": sf.EpsMix, "StepNoMix": sf.StepNoMix}
-PRIORS: dict[str, float | str] = {"KL(0.5)": 0.5, "KL(1/S)": "1/S", "KL(supports)": "supports"}
+PRIORS = {"KL(full)": Fraction(1, 2), "KL": None}  # Dirichlet(1/2), or a mixture over unknown supports
 FAMILIES = (*PRIORS, "Bernstein")
 
 
@@ -32,14 +32,13 @@ class Case:
     def bounds(self, scale: float = 1.0) -> sf.KL | sf.Bernstein:
         if self.family == "Bernstein":
             return sf.Bernstein(scale)
-        return sf.KL(PRIORS[self.family], scale)
+        return sf.KL(scale=scale, full_support=PRIORS[self.family] is not None)
 
     def twin(self) -> Sharp | Literal:
         """The same bounds by the other hand."""
         if self.family == "Bernstein":
             return Literal(self.task, Fraction(self.task.delta) / parts_of(self.learner, self.task.H))
-        prior = PRIORS[self.family]
-        return Sharp(self.task, prior if isinstance(prior, str) else Fraction(prior))
+        return Sharp(self.task, PRIORS[self.family])
 
     @cached_property
     def problem(self) -> sf.Problem:
@@ -202,7 +201,7 @@ def some_floor(rng: np.random.Generator, L: list[float], H: int) -> float:
 
 def random_case(rng: np.random.Generator) -> Case:
     learner = str(rng.choice(list(LEARNERS), p=[0.5, 0.3, 0.2]))
-    family = str(rng.choice(FAMILIES, p=[0.3, 0.2, 0.25, 0.25]))
+    family = str(rng.choice(FAMILIES, p=[0.375, 0.375, 0.25]))
     task = some_task(rng, family)
     case = Case(task, some_policy(rng, task.H, task.n_sas.sum(axis=-1)), learner, family, 0.0)
     L = case.agent(0.0).plan(case.counts).candidates

@@ -1,9 +1,9 @@
 """Production held against a twin in exact arithmetic: every lower value, every choice, every mixture, case by case.
 
 A case is one plan: counts, a problem, a baseline, a floor and a learner. Small worlds (S, A, H up to 3), few counts and
-counts up to 1e9; KL with alpha 1/2, 1/S and a mixture over supports, pooled or not, with masks, rewards by next state,
-unknown rewards, known and unknown starts; the paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and an ulp
-beside the candidates; relative floors. What is compared, and how closely, is said in comparison.py.
+counts up to 1e9; KL with Dirichlet(1/2) and with a mixture over supports, pooled or not, with masks, rewards by next
+state, unknown rewards, known and unknown starts; the paper's bounds; StepMix, EpsMix, StepNoMix; floors at, between and
+an ulp beside the candidates; relative floors. What is compared, and how closely, is said in comparison.py.
 
 What the comparison sees (asserted by the controls below): a radius, or the paper's beta, one millionth too small; a
 candidate 1e-11 H too high, and 1e-15 where no backup took a margin off; a rho one ulp beyond what the candidates allow;
@@ -256,7 +256,7 @@ def test_more_odd_cases(case):
 # ---- at the edges -----------------------------------------------------------------------------------------------
 
 
-def by_hand(learner="StepMix", family="KL(0.5)", S=2, A=2, H=2, visits=(900, 3), late=(0.9, 0.1), floor=0.0) -> Case:
+def by_hand(learner="StepMix", family="KL(full)", S=2, A=2, H=2, visits=(900, 3), late=(0.9, 0.1), floor=0.0) -> Case:
     """Action 0 was tried much and leads to state 0 where the last step pays `late`; action 1 was tried little. Earlier
     steps pay nothing for action 0 and 0.05 for action 1. The baseline mostly takes action 0."""
     n_sas = np.zeros((H, S, A, S), dtype=np.int64)

@@ -131,11 +131,10 @@ def radius(counts: Sequence[Fraction], alpha: Fraction | None, delta_0: Fraction
     return (most * (1 / n)).rounded()
 
 
-def ball(counts: Sequence[Fraction], states: list[int], prior: Fraction | str, delta_0: Fraction) -> Ball:
-    """The ball of these counts. The prior is alpha, "1/S", S being the number of possible states, or "supports"."""
+def ball(counts: Sequence[Fraction], states: list[int], alpha: Fraction | None, delta_0: Fraction) -> Ball:
+    """The ball of these counts. The prior is Dirichlet(alpha), or without alpha a mixture over unknown supports."""
     n = sum(counts, Fraction(0))
     p_hat = [x / n for x in counts] if n else [Fraction(1, len(states))] * len(states)
-    alpha = {"1/S": Fraction(1, len(states)), "supports": None}[prior] if isinstance(prior, str) else prior
     return Ball(states, p_hat, radius(counts, alpha, delta_0))
 
 
@@ -226,13 +225,10 @@ STAKES = [Fraction(x, 128) for x in (124, 96, 48, 16, 4, 1)]
 WEIGHTS = [Fraction(x, 128) for x in (3, 3, 3, 3, 2, 2)]  # 1/8 in all; 1/8 is for the other side, 3/4 for the coin
 
 
-def mean_ends(n: Fraction, X: Fraction, Z: Fraction | None, delta_0: Fraction) -> tuple[Between, Between]:
-    """Both ends of the mean of n rewards x with sum X, enclosed; Z is the sum of x (1 - x), None: the coin alone."""
+def mean_ends(n: Fraction, X: Fraction, Z: Fraction, delta_0: Fraction) -> tuple[Between, Between]:
+    """Both ends of the mean of n rewards x with sum X, enclosed; Z is the sum of x (1 - x)."""
     if n == 0:
         return ZERO, between(1)
-    if Z is None:
-        coin = ball([n - X, X], [0, 1], Fraction(1, 2), delta_0)
-        return worst_mean(coin.p_hat, [ZERO, between(1)], coin.eps), best_mean(coin.p_hat, [ZERO, between(1)], coin.eps)
     return lower_end(n, X, Z, delta_0), -lower_end(n, n - X, Z, delta_0) + 1
 
 
@@ -291,11 +287,8 @@ def about_lower_end(n: float, X: float, Z: float, delta_0: float) -> float:
 class Sharp:
     """KL certificates of one task."""
 
-    def __init__(self, task: Task, prior: Fraction | str) -> None:
-        """Every ball has the same share of delta; by a mask a pair with one possible next state needs none.
-
-        An unknown reward is bounded by bets beside its coin where the prior is "supports".
-        """
+    def __init__(self, task: Task, alpha: Fraction | None) -> None:
+        """Every ball has the same share of delta; by a mask a pair with one possible next state needs none."""
         self.task = task
         H, S, A = task.H, task.S, task.A
         rows = 1 if task.pooled else H
@@ -308,13 +301,13 @@ class Sharp:
         for h, s, a in pairs:
             states = task.next_states(h, s, a)
             counts = [Fraction(int(task.n_sas[h, s, a, i])) for i in states]
-            self.balls[h, s, a] = ball(counts, states, prior, delta_0)
+            self.balls[h, s, a] = ball(counts, states, alpha, delta_0)
             if task.is_unknown(h, s, a):
                 X, Z = (Fraction(int(sums[h, s, a]), UNITS) for sums in (task.x_sa, task.z_sa))
                 n = Fraction(int(task.played[h, s, a]))
-                self.means[h, s, a] = mean_ends(n, X, Z if prior == "supports" else None, delta_0)
+                self.means[h, s, a] = mean_ends(n, X, Z, delta_0)
         if task.start is None:
-            self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), prior, delta_0)
+            self.first = ball([Fraction(int(n)) for n in task.n_start], list(range(S)), alpha, delta_0)
 
     def _after(self, h: int, s: int, a: int, V: Values) -> Values:
         """What may come: V, and rewards by next state."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 import numpy as np
 
 from surefoot.agents.floors import BaselineFloor, Floor
-from surefoot.agents.identity import rewards_text, setting_text
+from surefoot.agents.identity import setting_text
 from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
@@ -71,7 +71,6 @@ class CountingAgent(FrozenRecord, ABC):
     delta: float
     pooled: bool
     replan: Replan | None
-    baseline_at_least: float | None = None
 
     if TYPE_CHECKING:  # a field of some, a property of others
 
@@ -152,7 +151,7 @@ class CountingAgent(FrozenRecord, ABC):
     @property
     def asserted(self) -> float | None:
         """The value of the baseline, at least, as asserted by the user, where safety rests on it."""
-        return self.baseline_at_least
+        return None
 
     @property
     def knows_baseline_value(self) -> bool:
@@ -168,7 +167,7 @@ class CountingAgent(FrozenRecord, ABC):
     def rescaled_setting(self, name: str) -> object:
         """Return a setting as bounds use it: values in the user's units are rescaled to 0..H."""
         value = getattr(self, name)
-        if isinstance(value, float) and name in ("floor", "baseline_at_least", "baseline_value"):
+        if isinstance(value, float) and name in ("floor", "baseline_value"):
             return self.problem.level(value, name)
         return value
 
@@ -222,7 +221,6 @@ class CountingAgent(FrozenRecord, ABC):
         self.check_counts(given)
         require_claimed(given)
         require_no_alarm(given)
-        self.require_claimed_account(given)
         self.check_episodes(given, episodes)
         mine = given.copy_for(self.problem)
         self._take_returns(mine)
@@ -232,7 +230,6 @@ class CountingAgent(FrozenRecord, ABC):
         """Make counts this agent's, in place; refuse those that do not fit."""
         self.check_counts(counts)
         require_claimed(counts)
-        self.require_claimed_account(counts)
         counts.adopt(self.problem)
         self._take_returns(counts)
 
@@ -242,9 +239,6 @@ class CountingAgent(FrozenRecord, ABC):
             counts.drop_returns()
             counts.planned = None
         self.claim(counts)
-
-    def require_claimed_account(self, counts: Counts) -> None:
-        """Refuse to go on from an account of which nobody says whose it is; most agents keep none."""
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse counts that do not fit, or that the proof does not cover."""
@@ -306,7 +300,7 @@ class CountingAgent(FrozenRecord, ABC):
             elif isinstance(value, np.ndarray):
                 digest.update(np.ascontiguousarray(value).tobytes())
             elif name not in ("problem", "replan"):
-                digest.update(f"{setting_text(value)}{rewards_text(value, known)}".encode())
+                digest.update(setting_text(value).encode())
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
         """Return what this agent's account has beyond the floor, if the baseline is worth so much (rescaled)."""

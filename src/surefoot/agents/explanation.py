@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.agents.explorers import Explorer
 from surefoot.agents.floors import BaselineFloor, Floor
 from surefoot.agents.plan import UNCLAIMED, Plan, premise_status
-from surefoot.agents.promise import PremiseStatus, by_given_value
+from surefoot.agents.promise import PremiseStatus
 from surefoot.agents.returns import Returns, returns_range
 from surefoot.base.arrays import Floats, Ints
 from surefoot.base.nodes import OUTSIDE
@@ -63,7 +63,6 @@ class Planner(Protocol):
     def delta_model(self) -> float: ...  # noqa: D102
     @property
     def delta_prime(self) -> float: ...  # noqa: D102
-    def doubts_returns(self, counts: Counts) -> bool: ...  # noqa: D102
     def evidence(self, counts: Counts, explorer_policy: Floats | None = None) -> "PlanEvidence": ...  # noqa: D102
 
 
@@ -85,7 +84,6 @@ class SpliceGrounds(NamedTuple):
     L: Floats  # (C,) lower values of the candidates
     by_model: float  # the baseline's lower value by the model
     by_returns: float  # by its returns; -inf where these are not evidence
-    asserted: float  # what the user asserts; -inf where that is nothing
     h_bolder: int  # the splice that was just not certified (that which is played, if it is the boldest)
     V_low: Floats  # (H+1, S): its lower values
     explorer: Floats  # (H, S, A): what is mixed with the baseline
@@ -95,14 +93,9 @@ class SpliceGrounds(NamedTuple):
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent = self.agent
-        by_model, by_returns, on_trust = self.by_model, self.by_returns, self.asserted
-        if agent.doubts_returns(self.counts):
-            by_returns, on_trust = -np.inf, max(on_trust, self.by_returns)
-        if not self.counts.claimed:
-            by_model = by_returns = -np.inf
-        if not agent.bounds.certified:
+        if not (agent.bounds.certified and self.counts.claimed):
             return agent.premise
-        return premise_status(agent.rule.floor, max(by_model, by_returns, agent.proved_before), on_trust)
+        return premise_status(agent.rule.floor, max(self.by_model, self.by_returns, agent.proved_before))
 
     @property
     def bolder(self) -> Floats:
@@ -191,17 +184,6 @@ def _safety(plan: Plan, grounds: SpliceGrounds) -> str:
             f"Trusted, not certified: {UNCLAIMED}. If they are of this problem, this is worth at least "
             f"{_proved(grounds, grounds.lower)}{unit}"
         )
-    if grounds.asserted > -np.inf and grounds.asserted >= grounds.floor:
-        return (
-            f"{by_given_value(agent.problem.units.to_user(grounds.asserted))} It keeps {floor} if the baseline is "
-            "worth at least that, which the user asserts"
-        )
-    if agent.doubts_returns(grounds.counts) and grounds.by_returns > -np.inf and plan.source != "baseline":
-        return (
-            "Trusted, not certified: it rests on what the returns of the baseline prove if they lie in the range that "
-            f"you declared for them. It then keeps {floor}; what is proved without them is "
-            f"{_proved(grounds, grounds.lower)}{unit}"
-        )
     return (
         f"Trusted, not certified: nothing in the data proves {floor} yet; what is proved is "
         f"{_proved(grounds, grounds.lower)}{unit}. It rests on the premise that the baseline is above the floor"
@@ -219,18 +201,16 @@ def _evidence(grounds: SpliceGrounds) -> str:
         f"  {_proved(grounds, grounds.by_model):>10}  by the model of the dynamics ({type(agent.bounds).__name__})"
     )
     if agent.returns is not None:
-        lines.append(_by_returns(grounds, agent.returns))
+        lines.append(_by_returns(grounds))
     if agent.certificate is not None:
         lines.append(f"  {_proved(grounds, agent.proved_before):>10}  by the certificate it came with")
-    if grounds.asserted > -np.inf:
-        lines.append(f"  {_shown(grounds, grounds.asserted):>10}  as the user asserts (trusted)")
     return "\n".join(lines)
 
 
-def _by_returns(grounds: SpliceGrounds, returns: Returns) -> str:
+def _by_returns(grounds: SpliceGrounds) -> str:
     """Return what the returns of the baseline prove of its value."""
     agent, counts = grounds.agent, grounds.counts
-    possible = returns_range(agent.problem, agent.pi_b, returns)
+    possible = returns_range(agent.problem, agent.pi_b)
     within = f"which lie in [{_shown(grounds, possible.lowest)}, {_shown(grounds, possible.highest)}]"
     by = f"by the returns of {counts.spread_episodes:,} whole baseline episodes, {within}"
     earlier = int(counts.baseline_returns[0]) - counts.spread_episodes - int(counts.return_weights[OUTSIDE])
@@ -331,11 +311,7 @@ def _premises(plan: Plan, grounds: SpliceGrounds) -> str:
         lines.append(f"  first states are drawn independently from one distribution, {known}")
     if agent.returns is not None:
         lines.append("  baseline episodes were labelled as such before they began, and are of this baseline")
-        if agent.returns.declared:
-            lines.append("  returns lie in the range declared for them")
-    if grounds.asserted > -np.inf:
-        lines.append(f"  the baseline is worth at least {_shown(grounds, grounds.asserted)}, as the user asserts")
-    if plan.safety == "trusted" and grounds.asserted < grounds.floor:
+    if plan.safety == "trusted":
         lines.append("  the baseline is at or above the floor")
     lines += _premises_about_counts(grounds.counts)
     if agent.certificate is not None:
@@ -369,7 +345,7 @@ def _premises_about_data(agent: Planner, counts: Counts) -> list[str]:
     range_ = f"[{problem.units.low:g}, {problem.units.high:g}]"
     lines = ["  every episode played is counted once, in order, and none is left out because of how it went"]
     if isinstance(agent.bounds, KL):
-        lines.append("  the prior (alpha), mask, ranges and coding of states were not chosen by looking at the data")
+        lines.append("  the prior, mask, ranges and coding of states were not chosen by looking at the data")
     elif len(agent.h0) > 1:
         lines.append("  the baseline was fixed before the counted episodes")
     if problem.unknown_rows is not None:

@@ -37,7 +37,6 @@ class FloorAgent(SpliceAgent):
     - returns: returns of whole baseline episodes are evidence, for a share of delta: `Returns()`, the default with KL;
       None: they are not, the default with the paper's bounds, and where StepMix has a floor relative to the baseline,
       which it never plays alone
-    - baseline_at_least: the user asserts that the baseline is worth this. What rests on it is trusted, not certified
     - certificate: what was proved of the baseline before, by a log say (`learnt.certificate`): certified at its own
       delta, which comes on top
     - explorer: what is mixed with the baseline instead of the optimistic policy: `Thompson(problem)`, or any
@@ -53,7 +52,6 @@ class FloorAgent(SpliceAgent):
     pooled: bool = False
     replan: Replan | None = None
     returns: Returns | None = BY_DEFAULT
-    baseline_at_least: float | None = None
     certificate: Certificate | None = None
     explorer: Explorer | None = None
 
@@ -71,11 +69,6 @@ class FloorAgent(SpliceAgent):
             freeze(self, returns=None)
         if self.returns is not None and not isinstance(self.returns, Returns):
             raise InvalidSetting(f"returns is {self.returns!r}, expected sf.Returns(), or None.")
-        if self.baseline_at_least is not None:
-            self.problem.level(self.baseline_at_least, "baseline_at_least")
-            freeze(self, baseline_at_least=float(self.baseline_at_least))
-            if isinstance(self.floor, BaselineFloor):
-                raise InvalidSetting("A relative floor is measured from the baseline: baseline_at_least adds nothing.")
         if self.certificate is not None:
             self._check_certificate()
         if self.explorer is not None:
@@ -165,11 +158,9 @@ class FloorAgent(SpliceAgent):
             floor += f" of {problem.lowest:g}..{problem.highest:g}"
         settings = [f"floor={floor}, delta={self.delta:g}, bounds={self.bounds}, pooled={self.pooled}"]
         settings += [f"replan={self.replan_rule}"]
-        extras = ("returns", "baseline_at_least", "certificate", "explorer", "learner", "baseline_value")
+        extras = ("returns", "certificate", "explorer", "learner", "baseline_value")
         # A function's own repr holds its address, which is another one in every process.
         shown = {name: getattr(self, name, None) for name in extras}
-        if shown["baseline_value"] is not None:
-            shown["baseline_at_least"] = None
         given = {name: value for name, value in shown.items() if value or isinstance(value, float)}  # 0.0 is a value
         settings += [f"{name}={getattr(value, '__qualname__', value)}" for name, value in given.items()]
         return f"{type(self).__name__}({self.problem}, {', '.join(settings)})"

@@ -17,7 +17,7 @@ from surefoot.task.units import Units
 
 # Our records, by exact type: a user's own subclass may hold more, and speaks for itself.
 TEXTS: dict[type, str] = {
-    KL: "KL(alpha={0.alpha!r}, scale={0.scale!r})",
+    KL: "KL(scale={0.scale!r}, full_support={0.full_support!r})",
     Bernstein: "Bernstein(scale={0.scale!r})",
     BernsteinBox: "BernsteinBox(scale={0.scale!r})",
     HoeffdingBox: "HoeffdingBox(scale={0.scale!r})",
@@ -25,22 +25,13 @@ TEXTS: dict[type, str] = {
     Certificate: "Certificate(value={0.rescaled!r}, delta={0.delta!r}, mark={0.fingerprint!r})",
     Relative: "Relative(give={0.max_loss!r})",
     Below: "Below(amount={0.amount!r})",
-    Returns: "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r}, portfolio 1)",  # "Returns(...)" was a coin
+    Returns: "Returns(share={0.share!r})",
     Thompson: "Thompson(prior={0.prior:g})",
     EveryEpisode: "EveryEpisode()",
     Growth: "{0.identity}",
     Blocks: "{0.identity}",
     Units: "{0.identity}",
 }
-
-
-def rewards_text(setting: object, problem: Problem) -> str:
-    """What follows the text of a setting, if it is bounds by which unknown rewards are bounded by bets, too.
-
-    Nothing is said where rewards are known, or bounded by the coin alone, as they were when the texts were fixed.
-    """
-    bets = type(setting) is KL and setting.rewards == "bets" and problem.unknown_rows is not None
-    return ", unknown rewards by bets 1" if bets else ""
 
 
 def text_of(value: object) -> str:

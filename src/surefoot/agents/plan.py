@@ -221,8 +221,7 @@ def proved(L: Floats, c: int, rho: float, floor: float, mixed: bool) -> float:
     """Return the value proved for a plan: that of the candidate, or the floor where two are mixed at it.
 
     `mixed`: the floor itself is not what is proved, and the mixed lower values are. (A mixture with pi_b under a
-    relative floor is above a share of what pi_b IS worth; one that rests on what the user asserts is above the floor if
-    that is true.)
+    relative floor is above a share of what pi_b IS worth.)
     """
     if c == 0 or rho == 0.0:
         return float(L[c])
@@ -234,8 +233,8 @@ def exit_taken(h: int, rho: float, H: int) -> Source:
     return SOURCES[kernels.exit_taken(h, rho, H)]
 
 
-def safety(certified: bool, floor: float, reached: bool, trusts: bool = False) -> Safety:
-    """Return the label of a plan: what its safety rests on. `trusts`: on what the user asserts of pi_b.
+def safety(certified: bool, floor: float, reached: bool, doubted: bool = False) -> Safety:
+    """Return the label of a plan: what its safety rests on. `doubted`: nobody says what the counts are evidence about.
 
     `certified`: are the bounds proved ones, at scale 1?
     """
@@ -243,7 +242,7 @@ def safety(certified: bool, floor: float, reached: bool, trusts: bool = False) -
         return "NOT CERTIFIED"
     if floor == -np.inf:
         return "no floor"
-    return "certified" if reached and not trusts else "trusted"
+    return "certified" if reached and not doubted else "trusted"
 
 
 def at_most_trusted(plan: Plan, doubted: bool) -> Plan:
@@ -251,7 +250,7 @@ def at_most_trusted(plan: Plan, doubted: bool) -> Plan:
     return replace(plan, safety="trusted") if doubted and plan.safety == "certified" else plan
 
 
-def premise_status(floor: float, proved: float, asserted: float) -> PremiseStatus:
+def premise_status(floor: float, proved: float, asserted: float = -np.inf) -> PremiseStatus:
     """Return how well it is known that the baseline is worth the floor, by what is `proved` or `asserted` of it.
 
     -inf stands for nothing. A floor of 0 needs no premise, and a relative floor is one of 0 here: it is measured from

@@ -1,6 +1,5 @@
 """Returns of whole baseline episodes as evidence, and the range they lie in."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,15 +16,12 @@ from surefoot.task.problem import Problem
 class Returns:
     """Returns of whole baseline episodes as evidence of its value, with their own share of delta.
 
-    They are i.i.d. in [low, high]: the portfolio bound (bounds/portfolio.py) holds for any number of them at once. A
-    floor in units of return needs a lower bound of the baseline's value, one relative to the baseline an upper bound:
-    that one is computed, with the whole share. The range of one episode's return is computed from what the problem says
-    is possible; a declared range (in the user's units) may be narrower, and is trusted.
+    They are i.i.d. in the range that is possible by what the problem says: the portfolio bound (bounds/portfolio.py)
+    holds for any number of them at once. A floor in units of return needs a lower bound of the baseline's value, one
+    relative to the baseline an upper bound: that one is computed, with the whole share.
     """
 
     share: float = 0.5
-    low: float | None = None
-    high: float | None = None
 
     def __post_init__(self) -> None:
         meaning = "a share of delta strictly between 0 and 1, such as 0.2"
@@ -33,21 +29,8 @@ class Returns:
         if not 0.0 < share < 1.0:
             raise InvalidSetting(f"share is {share:g}, expected {meaning}.")
         freeze(self, share=share)
-        if (self.low is None) != (self.high is None):
-            raise InvalidSetting("A declared range of returns needs both ends: Returns(low=..., high=...).")
-        if self.low is not None and self.high is not None:
-            low, high = (require_number("range", x, "two numbers, low < high") for x in (self.low, self.high))
-            if not -np.inf < low < high < np.inf:
-                raise InvalidSetting(f"The range of returns is ({low:g}, {high:g}), expected two numbers, low < high.")
-            freeze(self, low=low, high=high)
-
-    @property
-    def declared(self) -> bool:
-        """Is the range asserted by the user, and not computed from what is possible?"""
-        return self.low is not None
 
 
-HUGE = 2.0**62  # more than any sum of rewards
 BY_DEFAULT = Returns()  # this very object: nobody said anything
 
 
@@ -88,11 +71,11 @@ def _least(problem: Problem, h: int, sign: float, unseen: float, V: Floats) -> F
     return np.asarray(np.where(problem.unknown_at(h), unseen, sign * r) + least)
 
 
-def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRange:
+def returns_range(problem: Problem, pi: Floats) -> ReturnsRange:
     """Return the range of an episode's return under pi.
 
-    It is found by going through what is possible: the rewards, the actions that pi plays, the next states of the mask;
-    and is no wider than what was declared. Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
+    It is found by going through what is possible: the rewards, the actions that pi plays, the next states of the mask.
+    Rewards count as they are summed, in whole multiples of 2^-20, rounded down.
     """
     H, S = problem.H, problem.S
     rounding = H / REWARD_UNITS
@@ -108,10 +91,4 @@ def returns_range(problem: Problem, pi: Floats, returns: Returns) -> ReturnsRang
             V = np.where(pi[h] > 0.0, Q, np.inf).min(axis=-1)
         first = np.ones(S, dtype=np.bool_) if problem.start is None else problem.start > 0.0
         ends.append(round(sign * float(V[first].min())))
-    if returns.low is None or returns.high is None:
-        return ReturnsRange(ends[0], ends[1] - ends[0], rounding)
-    low, high = (problem.units.from_user(x) * REWARD_UNITS for x in (returns.low, returns.high))
-    least, most = max(ends[0], math.floor(max(low, -HUGE)) - H), min(ends[1], math.ceil(min(high, HUGE)))
-    if least > most:  # none of what is possible: every return will be outside, and say so
-        least, most = math.floor(max(low, -HUGE)) - H, math.ceil(min(high, HUGE))
-    return ReturnsRange(least, most - least, H / REWARD_UNITS)
+    return ReturnsRange(ends[0], ends[1] - ends[0], rounding)

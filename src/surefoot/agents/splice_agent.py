@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -63,7 +62,6 @@ class SpliceAgent(AgentByName):
     bounds: Bounds
     explorer: Explorer | None = None
     returns: Returns | None = None
-    baseline_at_least: float | None = None
     certificate: Certificate | None = None
 
     @property
@@ -118,17 +116,6 @@ class SpliceAgent(AgentByName):
         return -np.inf if self.certificate is None or self.certificate.rescaled is None else self.certificate.rescaled
 
     @property
-    def known_before(self) -> float:
-        """What is proved or asserted of the baseline's value before any data, rescaled; -inf where that is nothing."""
-        return max(self.proved_before, self.asserted_level)
-
-    @property
-    def asserted_level(self) -> float:
-        """What the user asserts of the baseline's value, rescaled; -inf where that is nothing."""
-        given = self.baseline_at_least
-        return -np.inf if given is None else self.problem.level(given, "baseline_at_least")
-
-    @property
     def delta_in_all(self) -> float:
         """How likely the promise may fail: delta, and the delta of the baseline's certificate."""
         return self.delta + (0.0 if self.certificate is None else self.certificate.delta)
@@ -151,14 +138,12 @@ class SpliceAgent(AgentByName):
             return Promise("not certified", scope=scope, scale=self.bounds.scale)
         if scope is None:
             return NO_FLOOR
-        promise = Promise("certified", self.delta_in_all, scope, self.premise)
-        rests_on_it = self.asserted_level >= self.rule.floor > 0.0 and self.asserted_level > self.proved_before
-        return replace(promise, knows_baseline_value=True, baseline_value=self.asserted) if rests_on_it else promise
+        return Promise("certified", self.delta_in_all, scope, self.premise)
 
     @property
     def premise(self) -> PremiseStatus:
-        """How well the premise is known before any data: by a certificate, or as the user asserts."""
-        return premise_status(self.rule.floor, self.proved_before, self.known_before)
+        """How well the premise is known before any data: by a certificate, or not at all."""
+        return premise_status(self.rule.floor, self.proved_before)
 
     @property
     def plans_itself(self) -> bool:
@@ -191,24 +176,20 @@ class SpliceAgent(AgentByName):
         possible, units = self.possible_returns, self.problem.units
         low, high = units.to_user(possible.lowest), units.to_user(possible.highest)
         if counts.return_weights[OUTSIDE]:
-            said = "declared for them" if self.returns.declared else "possible by what the problem says"
             raise InvalidCounts(
                 f"{counts.return_weights[OUTSIDE]:,} returns of the baseline are outside the range ({low:.6g}, "
-                f"{high:.6g}) that is {said}. The premise is false: begin with new counts, and correct it."
+                f"{high:.6g}) that is possible by what the problem says. The premise is false: begin with new counts, "
+                "and correct it."
             )
         if counts.return_range != self.return_range:
             raise InvalidCounts(
                 f"The returns in these counts were counted in another range than this agent's ({low:.6g}, {high:.6g}). "
-                "Give it the same Returns, or use counts.forget_returns(): what was seen of the dynamics stays."
+                "Give it the same problem, or use counts.forget_returns(): what was seen of the dynamics stays."
             )
 
     def doubts(self, counts: Counts) -> bool:
         """Does a plan rest on counts of which nobody says what they are evidence about? A floor of 0 needs none."""
         return not counts.claimed and (self.rule.floor > 0.0 or self.rule.max_loss >= 0.0)
-
-    def doubts_returns(self, counts: Counts) -> bool:
-        """Does what returns prove rest on trust, in a range that the user asserts?"""
-        return self.returns is not None and self.returns.declared
 
     def model(self, counts: Counts) -> Model:
         """Return what the readable version reads of the counts."""
@@ -292,7 +273,7 @@ class SpliceAgent(AgentByName):
     def of_baseline(self, counts: Counts) -> tuple[float, float]:
         """Bound the baseline's value by its returns and by what is known before, not by the model (readable)."""
         low, up = self.by_returns(counts)
-        return max(low, self.known_before), up
+        return max(low, self.proved_before), up
 
     def by_returns(self, counts: Counts) -> tuple[float, float]:
         """Bound the baseline's value by its returns, where these are evidence (readable version).
@@ -312,7 +293,7 @@ class SpliceAgent(AgentByName):
         """The range of the return of one baseline episode; where returns are not evidence, nothing."""
         if self.returns is None:
             return ReturnsRange(0, 0, 0.0)
-        return returns_range(self.problem, self.pi_b, self.returns)
+        return returns_range(self.problem, self.pi_b)
 
     @property
     def return_range(self) -> tuple[int, int] | None:
@@ -341,7 +322,7 @@ class SpliceAgent(AgentByName):
         """Return what the kernels read: balls or estimates, start, returns. They share the counts' arrays."""
         problem, bounds = self.problem, self.bounds
         log_union = float(np.log(bounds.events(problem, counts.pooled) / self.delta_prime))
-        alpha = bounds.dirichlet(problem.S) if isinstance(bounds, KL) else 0.5
+        full_support = isinstance(bounds, KL) and bounds.full_support
         rounding = margin(problem.H, self.row_sum_error(explorer_policy))
         return PlanEvidence(
             bounds.evidence(problem, counts, self.delta_prime, rounding, uppers=self.rule.max_loss >= 0.0),
@@ -349,7 +330,7 @@ class SpliceAgent(AgentByName):
                 problem.start,
                 counts.n_start,
                 log_union,
-                alpha,
+                full_support,
                 bounds.scale,
                 rounding,
                 0.0 if isinstance(bounds, KL) else rounding,
@@ -365,7 +346,7 @@ class SpliceAgent(AgentByName):
                 upper=self.rule.max_loss >= 0.0,
                 log_inverse=self.log_inverse_share,
                 margin=rounding,
-                asserted=self.known_before,
+                before=self.proved_before,
             ),
         )
 
@@ -412,7 +393,7 @@ class SpliceAgent(AgentByName):
         by_returns = kernels.returns_bounds(returns)[0]
         U = float(L[-1])
         if len(L) > 1:
-            L[-1] = max(by_model, by_returns, returns.asserted)
+            L[-1] = max(by_model, by_returns, returns.before)
         up = start.final - kernels.start_bound(start, top.V_up[0, 0], -1.0)  # rounded up, as lower values are down
         bolder = max(c - 1, 0)
         tail = int(self.h0[bolder])  # from there on it is pi_bar, whose values are in slot 0
@@ -446,17 +427,8 @@ class SpliceAgent(AgentByName):
         kept = counts.copy()
         explorer_policy = self.explored(counts, rng)
         decision = self.decide(self.evidence(kept, explorer_policy), explorer_policy)
-        c, L, relative = decision.c, decision.L, self.rule.max_loss >= 0.0
-        asserted = self.asserted_level
-        by_data = max(decision.by_model, decision.by_returns, self.proved_before)
-        trusts = c == len(L) - 1 > 0 and not relative and asserted > by_data
-        if self.doubts_returns(kept):
-            others = max(decision.by_model, self.proved_before)
-            trusts |= relative or (c == len(L) - 1 > 0 and decision.by_returns > others)
-        in_doubt = L.copy()  # what is proved of the candidates, whatever is asserted
-        if len(L) > 1:
-            in_doubt[-1] = by_data
-        lower = proved(in_doubt, c, decision.rho, decision.floor, relative or trusts)
+        c, L = decision.c, decision.L
+        lower = proved(L, c, decision.rho, decision.floor, self.rule.max_loss >= 0.0)
         plan = Plan(
             policy=self.policy_of(decision),
             source=exit_taken(decision.h, decision.rho, self.problem.H),
@@ -465,7 +437,7 @@ class SpliceAgent(AgentByName):
             lower=lower,
             upper=decision.upper,
             candidates=L,
-            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, trusts or self.doubts(kept)),
+            safety=safety(self.bounds.certified, self.rule.floor, decision.reached, self.doubts(kept)),
             label=str(self.label),
             grounds=SpliceGrounds(
                 agent=self,
@@ -475,7 +447,6 @@ class SpliceAgent(AgentByName):
                 L=L,
                 by_model=decision.by_model,
                 by_returns=decision.by_returns,
-                asserted=asserted,
                 h_bolder=int(self.h0[max(c - 1, 0)]),
                 V_low=decision.V_low,
                 explorer=decision.explorer,

@@ -327,11 +327,6 @@ def _after(record: Entry, last: Last, agent: SpliceAgent) -> Last:
             raise InvalidFile(
                 "The ledger was begun by an earlier version, which bounded returns in another way. Start another one."
             )
-        if form < 3 and agent.problem.unknown_rows is not None and getattr(agent.bounds, "rewards", "coin") != "coin":
-            raise InvalidFile(
-                "The ledger was begun by an earlier version, which bounded unknown rewards by a coin alone. Start "
-                'another one; or give the agent bounds=sf.KL("supports", rewards="coin"), with which it was begun.'
-            )
         mine = first_record(agent, Counts.zeros(agent.problem, agent.pooled), form)
         if {**record, **{key: mine[key] for key in NOT_OF_THE_AGENT}} != mine:
             raise InvalidFile("The ledger belongs to another agent, problem, floor or delta. Start another one.")

@@ -49,21 +49,19 @@ def hexes(values: AnyArray | list[Any] | float) -> Any:
 def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entry:
     """Return what all plans of an agent have in common.
 
-    The format fixes the names of the fields: `learner` is the agent, `vouched` the value asserted by the user
-    (`baseline_at_least`), `give` and `below` the largest loss of a relative floor, `mark` the fingerprint of a
-    certificate. Format 1 has no `below`, and no returns; formats 1 and 2 have no bets on unknown rewards. Format 4 is
-    of problems that keep next states as lists.
+    The format fixes the names of the fields: `learner` is the agent, `give` and `below` the largest loss of a relative
+    floor, `mark` the fingerprint of a certificate. Format 1 has no `below`, and no returns. Format 4 is of problems
+    that keep next states as lists.
     """
     problem, bounds, returns = agent.problem, agent.bounds, agent.returns
     family: Entry = {"family": type(bounds).__name__, "scale": hexes(bounds.scale)}
     if isinstance(bounds, KL):
-        family["alpha"] = bounds.alpha if isinstance(bounds.alpha, str) else hexes(bounds.alpha)
-        family |= {"rewards": bounds.rewards} if form > 2 else {}
+        family["full_support"] = bounds.full_support
     evidence = None
     if returns is not None:
         possible = agent.possible_returns
         ends = {name: hexes(getattr(possible, name)) for name in ("lowest", "span", "rounding")}
-        evidence = {"share": hexes(returns.share), "declared": returns.declared, **ends}
+        evidence = {"share": hexes(returns.share), **ends}
     unknown = problem.unknown_rows
     relative = None
     if isinstance(agent.floor, BaselineFloor):
@@ -102,7 +100,6 @@ def first_record(agent: SpliceAgent, counts: Counts, form: int = FORMAT) -> Entr
         },
         "bounds": family,
         "returns": evidence,
-        "vouched": None if agent.baseline_at_least is None else hexes(agent.asserted_level),
         "certificate": None
         if proof is None
         else {"value": hexes(agent.proved_before), "delta": hexes(proof.delta), "mark": proof.fingerprint},
@@ -201,7 +198,7 @@ def claimed_lower(plan: Plan, grounds: SpliceGrounds) -> float:
     computes it exactly, would be right to refuse it.
     """
     agent = grounds.agent
-    if plan.source != "mixture" or not (isinstance(agent.floor, BaselineFloor) or plan.safety == "trusted"):
+    if plan.source != "mixture" or not isinstance(agent.floor, BaselineFloor):
         return grounds.lower
     L = [*grounds.L[:-1].tolist(), max(grounds.by_model, grounds.by_returns, agent.proved_before)]
     c, rho = int(np.flatnonzero(agent.h0 == plan.h)[0]), Fraction(plan.rho)

@@ -47,28 +47,27 @@ STIRLING = [DIGITS.divide(691, x) for x in (107796, -360360, 820908, -1160880, 8
 ARTANH = [DIGITS.divide(1, k) for k in range(15, 0, -2)]  # of y^15, y^13, ..., y
 FIELDS = {  # of each record, and of each record in a record
     "ledger": "kind digest format software learner H S A pooled stationary rewards rewards_by_next unknown_rewards "
-    "support start units baseline floor relative delta spending bounds returns vouched certificate warm logged",
+    "support start units baseline floor relative delta spending bounds returns certificate warm logged",
     "plan": "kind digest number episodes visits played rewards between starts baseline_returns returns explorer "
     "candidates by_model by_returns floor upper h rho source safety lower policy frozen",
     "end": "kind digest plans episodes",
     "units": "low high steps",
     "relative": "give offset below",
     "spending": "model returns delta_prime events",
-    "bounds": "family alpha scale rewards",
-    "returns": "share declared lowest span rounding",
+    "bounds": "family full_support scale",
+    "returns": "share lowest span rounding",
     "certificate": "value delta mark",
 }
 # fields that ledgers of earlier formats do not have, and since which format ledgers have them
-SINCE = {"plan": {"returns": 2, "between": 3}, "relative": {"below": 2}, "bounds": {"rewards": 3}}
-TEXTS = ("kind", "digest", "software", "learner", "family", "alpha", "rewards", "mark", "source", "safety")  # of words
-FLAGS = ("pooled", "stationary", "warm", "logged", "declared", "frozen")  # fields of true or false
-# by_certificate: an earlier one, not proved here; vouched: the user's word; trusted: the baseline, without a proof
-KINDS = ("certified", "by_certificate", "vouched", "trusted", "not_certified")
-NAMES = ("certified", "by certificate", "asserted by the user", "trusted", "NOT CERTIFIED")
+SINCE = {"plan": {"returns": 2, "between": 3}, "relative": {"below": 2}}
+TEXTS = ("kind", "digest", "software", "learner", "family", "mark", "source", "safety")  # of words
+FLAGS = ("pooled", "stationary", "warm", "logged", "full_support", "frozen")  # fields of true or false
+# by_certificate: an earlier one, not proved here; trusted: the baseline without a proof, or counts that nobody claimed
+KINDS = ("certified", "by_certificate", "trusted", "not_certified")
+NAMES = ("certified", "by certificate", "trusted", "NOT CERTIFIED")
 Verdict = namedtuple(
     "Verdict",
-    "plans certified by_certificate vouched trusted not_certified closed digest promise refusals "
-    "off_baseline frozen_after",
+    "plans certified by_certificate trusted not_certified closed digest promise refusals off_baseline frozen_after",
 )
 
 
@@ -99,7 +98,7 @@ def canonical(record: Any) -> bytes:
 def plain(value: Any, name: str) -> Any:
     """Return a field's value: records have exactly their fields, floats are canonical, whole numbers not negative."""
     if type(value) is dict:
-        expected = set(FIELDS[name].split()) - ({"alpha", "rewards"} if value.get("family") == "Bernstein" else set())
+        expected = set(FIELDS[name].split()) - ({"full_support"} if value.get("family") == "Bernstein" else set())
         require(expected - SINCE.get(name, {}).keys() <= value.keys() <= expected, f"{name}: other fields")
         return SimpleNamespace(**{key: plain(inner, key) for key, inner in value.items()})
     if type(value) is list:
@@ -164,8 +163,7 @@ class Head:
         for part in (given.returns, given.relative, given.certificate):
             require(part is None or type(part) is SimpleNamespace, "returns, relative or certificate: not a record")
         newer = given.relative is None or fits_format(given.relative, "relative", given.format)
-        newer = newer and (given.bounds.family != "KL" or fits_format(given.bounds, "bounds", given.format))
-        require(newer, "relative or bounds: fields of another format")
+        require(newer, "relative: fields of another format")
         for table in (given.support, given.rewards_by_next, given.unknown_rewards):
             require(table is None or (type(table) is list and table), "support or rewards: not a table")
         require(all(type(size) is int and size > 0 for size in (given.H, given.S, given.A)), "H, S or A: not a size")
@@ -263,11 +261,8 @@ class Head:
         delta_prime = spent["delta_prime"]
         require(0 < delta_prime <= delta < 1, "delta: not between 0 and 1")
         require(self.events() <= spending.events, "spending: there are more events")
-        self.alpha = alpha = given.bounds.alpha if self.is_KL else "1/S"
-        good = alpha in ("1/S", "supports") or (type(alpha) is float and alpha > 0)
-        require(good, "bounds: alpha is neither 1/S nor supports nor positive")
-        self.bets = getattr(given.bounds, "rewards", "coin") == "bets"
-        require(self.bets or getattr(given.bounds, "rewards", "coin") == "coin", "bounds: rewards by neither")
+        self.full_support = self.is_KL and given.bounds.full_support
+        require(type(self.full_support) is bool, "bounds: full_support is neither true nor false")
         shares = (delta_prime / spending.events, spent["returns"] or delta_prime)  # delta_0 of an event, of the returns
         self.log_share, self.log_share_of_returns = ((Decimal(x.denominator) / x.numerator).ln() for x in shares)
 
@@ -330,23 +325,22 @@ class Head:
         return said + ("; counts from before the first plan" if given.warm else "")
 
     def check_certificate(self) -> None:
-        """An earlier certificate has a mark and a delta of its own; it and the user's word are for absolute floors."""
+        """An earlier certificate has a mark and a delta of its own; it is for absolute floors."""
         given, earlier = self.given, self.given.certificate
         good = not earlier or (earlier.mark and 0 < earlier.delta < 1 - given.delta and 0 <= earlier.value <= self.H)
-        good = good and (given.vouched is None or 0 <= given.vouched <= self.H)
-        require(good and not (given.relative and (earlier or given.vouched is not None)), "certificate or vouched")
+        require(good and not (given.relative and earlier), "certificate: of no value, or of a relative floor")
 
     def check_range_of_returns(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Return (rounding, lowest, span) of the baseline's returns: all that is possible, unless declared."""
+        """Return (rounding, lowest, span) of the baseline's returns: all that is possible."""
         returns = self.given.returns
         if not returns:
             return Fraction(0), Fraction(0), Fraction(self.H)
         lost, low, span = Fraction(returns.rounding), Fraction(returns.lowest), Fraction(returns.span)
-        require(type(returns.declared) is bool and span >= 0, "returns: declared or span")
+        require(span >= 0, "returns: span")
         require(lost >= self.extreme(max, UNIT, lambda reward: reward % UNIT), "returns: rounding takes off more")
         least = self.extreme(min, Fraction(0), lambda reward: reward // UNIT * UNIT)
         most = self.extreme(max, Fraction(1), lambda reward: reward // UNIT * UNIT)
-        require(returns.declared or low <= least <= most <= low + span, "returns: too narrow a range")
+        require(low <= least <= most <= low + span, "returns: too narrow a range")
         return lost, low, span
 
     def extreme(self, choose: Any, unknown: Fraction, worth: Callable[[Fraction], Fraction]) -> Any:
@@ -507,17 +501,14 @@ class Evidence:
         if (row, pair) not in self.balls:
             n_i, size = self.visits[row, pair], len(self.head.support[row][pair])
             u = self.u.setdefault((row, pair), {})
-            self.balls[row, pair] = Ball(n_i, size, self.head.alpha, self.head.log_share, u)
+            self.balls[row, pair] = Ball(n_i, size, self.head.full_support, self.head.log_share, u)
         return self.balls[row, pair]
 
     def mean_reward(self, row: int, pair: int, sign: int) -> Decimal:
         """Bound the mean of an unknown reward in 0..1; rounding took off up to 2^-20."""
         n = self.played[row, pair]
         heads, log_share = self.sums[row, pair] * UNIT, self.head.log_share
-        if self.head.bets:
-            mean = coin_and_bets(n, heads, self.between[row, pair] * UNIT, log_share, sign)
-        else:
-            mean = coin(n, heads, log_share, sign)
+        mean = coin_and_bets(n, heads, self.between[row, pair] * UNIT, log_share, sign)
         return mean if sign > 0 else max(mean - Decimal(2) ** -20, Decimal(-1))
 
     def mean_return(self, sign: int, claim: float | None) -> Fraction | None:
@@ -592,28 +583,27 @@ def log_supports(n: Decimal, d: int, size: int) -> Decimal:
     return last + log(total)
 
 
-def log_factor(n_i: list[Decimal], size: int, alpha: Decimal | str, log_share: Decimal) -> Decimal:
+def log_factor(n_i: list[Decimal], size: int, full_support: bool, log_share: Decimal) -> Decimal:
     """Return n eps, or a hair more: log(1/delta_0) + sum_i n_i log(n_i / n) - log m(n_1 .. n_size).
 
-    All that is added up is below 1000 (n + size (1 + alpha) + log(1/delta_0)), as counts are below 10^30 and alpha is
-    a float. So the hair covers the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
+    All that is added up is below 1000 (n + 3/2 size + log(1/delta_0)), as counts are below 10^30. So the hair covers
+    the roundings and, with its part n HAIR, those of the n factors in `is_proved`.
     """
     n = sum(n_i, ZERO)
-    each = HALF if alpha == "supports" else ONE / size if alpha == "1/S" else Decimal(alpha)
-    whole = log_supports(n, len(n_i), size) if alpha == "supports" else log_ratio(n, size * each)
-    total = log_share - whole + sum([log_ratio(count, each) for count in n_i])
-    return total + (n + size * (1 + each) + log_share) * HAIR
+    whole = log_ratio(n, size * HALF) if full_support else log_supports(n, len(n_i), size)
+    total = log_share - whole + sum([log_ratio(count, HALF) for count in n_i])
+    return total + (n + size * (1 + HALF) + log_share) * HAIR
 
 
 class Ball:
     """{p : KL(p_hat, p) <= eps}, of what was seen n_i times among `size` that are possible."""
 
-    def __init__(self, n_i: dict[int, Any], size: int, alpha: Decimal | str, log_share: Decimal, u: Any) -> None:
+    def __init__(self, n_i: dict[int, Any], size: int, full_support: bool, log_share: Decimal, u: Any) -> None:
         """Compute the radius. `u`: by step, where the search for t begins."""
         self.u = u
         n = sum(n_i.values())
         self.n_i = {i: Decimal(count) for i, count in n_i.items()}
-        exponent = log_factor([*self.n_i.values()], size, alpha, log_share) if n else ZERO
+        exponent = log_factor([*self.n_i.values()], size, full_support, log_share) if n else ZERO
         self.factor = exponent.exp()  # exp(n eps)
         self.eps = float(exponent) / float(n) if n else math.inf
         self.p_hat = [float(count / n) for count in n_i.values()]
@@ -697,7 +687,7 @@ def coin(n: int, heads: Fraction, log_share: Decimal, sign: int) -> Decimal:
     """Bound the mean of n draws in [0, 1] with sum `heads`: a coin (certificates.md, Unknown and random rewards)."""
     require(0 <= heads <= n, "rewards or baseline_returns: a sum beyond its range")
     sides = {side: Decimal(m.numerator) / m.denominator for side, m in enumerate((n - heads, heads)) if m}
-    return worst_mean(Ball(sides, 2, HALF, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
+    return worst_mean(Ball(sides, 2, True, log_share, {}), Spread({0: ZERO, 1: Decimal(sign)}))
 
 
 BETS = [Decimal(x) / 128 for x in (124, 96, 48, 16, 4, 1)]  # stakes (docs/ledger.md, What is re-derived)
@@ -751,7 +741,7 @@ def average_proves(m: Decimal, n: int, X: Decimal, Z: Decimal, log_share: Decima
     sides = [(count, p) for count, p in ((n - X, 1 - m), (X, m)) if count]
     coin = sum([count * (log(count / n) - log(p)) for count, p in sides], ZERO)
     size = n + sum([count * (abs(log(count / n)) + abs(log(p))) for count, p in sides], ZERO)
-    logs = [coin - log_factor([count for count, _ in sides], 2, HALF, log_share) - size * HAIR]
+    logs = [coin - log_factor([count for count, _ in sides], 2, True, log_share) - size * HAIR]
     for theta in BETS:
         c = -log(1 - theta) - theta
         u = min(1 / m, (theta / (2 * c) + 1) * X / (X - Z))  # the context rounds down
@@ -854,7 +844,7 @@ class KLValues:
         if head.given.start is not None:
             states, probabilities = weights(head.given.start)
             return self.mean(probabilities, [V[s] for s in states])
-        return worst_mean(Ball(self.evidence.starts, head.S, head.alpha, head.log_share, {}), Spread(V))
+        return worst_mean(Ball(self.evidence.starts, head.S, head.full_support, head.log_share, {}), Spread(V))
 
 
 class PaperValues(KLValues):
@@ -907,16 +897,6 @@ class PaperValues(KLValues):
 
 
 # ---- 6. A plan: what it plays, and what it claims (docs/ledger.md, Then, for each plan)
-
-PROVED, EARLIER, DECLARED, ASSERTED = range(4)  # here; by a certificate; in a range, or a value, that the user asserts
-MAY_REST_ON = {"certified": PROVED, "by_certificate": EARLIER, "vouched": ASSERTED}  # a plan of this kind, at most
-LOWER_RESTS_ON = {"certified": EARLIER, "trusted": DECLARED}  # `lower` of a plan with this label, at most
-Sources = list[tuple[int, Fraction]]  # values of the baseline, and on which of these each rests
-
-
-def best(sources: Sources, most: int) -> Fraction:
-    """Return the largest value that rests on no more than this."""
-    return max(value for rests_on, value in sources if rests_on <= most)
 
 
 class Book:
@@ -1001,13 +981,14 @@ class Book:
         lower, minus_upper = self.values(explorer, claims)
         proved = all(claim <= bound for claim, bound in zip(claims, lower, strict=True))
         require(proved, "candidates or by_model: not proved")
-        sources = self.sources(plan, lower[-1])
-        require(plan.candidates[-1] <= best(sources, ASSERTED), "candidates: the baseline's is not proved")
-        worth = self.worth(plan, best(sources, LOWER_RESTS_ON[plan.safety]))
+        here = self.proved_here(plan, lower[-1])
+        earlier = self.head.given.certificate
+        known = max(here, Fraction(earlier.value)) if earlier else here
+        require(plan.candidates[-1] <= known, "candidates: the baseline's is not proved")
+        require(plan.lower <= self.worth(plan, known), "lower: not proved")
         if self.head.given.relative:
-            sources = self.check_upper(plan, minus_upper)
-        require(plan.lower <= worth, "lower: not proved")
-        return self.check_safety(plan, self.kind(plan, sources))
+            here = known = self.checked_upper(plan, minus_upper)
+        return self.check_safety(plan, self.kind(plan, here, known))
 
     def values(self, explorer: Any, claims: Any) -> tuple[list[Decimal], Decimal]:
         """Return lower values of "baseline for the first h0 steps, then explorer"; minus an upper one of the last.
@@ -1025,27 +1006,20 @@ class Book:
         upper = KLValues(self.evidence, sign=-1)  # only a relative floor needs it
         return found, upper.value(baseline, upper.end) if self.head.given.relative else ZERO
 
-    def sources(self, plan: Any, by_model: Decimal) -> Sources:
-        """Return what the baseline is worth at least, by each that says so."""
-        given, by_returns = self.head.given, self.evidence.mean_return(1, plan.by_returns)
+    def proved_here(self, plan: Any, by_model: Decimal) -> Fraction:
+        """Return what the baseline is worth at least, by the model or by its returns."""
+        by_returns = self.evidence.mean_return(1, plan.by_returns)
         proved = plan.by_returns is None or (by_returns is not None and plan.by_returns <= by_returns)
         require(proved, "by_returns: not proved")
-        sources = [(PROVED, Fraction(by_model))]
-        if by_returns is not None:
-            sources.append((DECLARED if given.returns.declared else PROVED, by_returns))
-        if given.certificate:
-            sources.append((EARLIER, Fraction(given.certificate.value)))
-        if given.vouched is not None:
-            sources.append((ASSERTED, Fraction(given.vouched)))
-        return sources
+        return Fraction(by_model) if by_returns is None else max(Fraction(by_model), by_returns)
 
-    def check_upper(self, plan: Any, minus_upper: Decimal) -> Sources:
+    def checked_upper(self, plan: Any, minus_upper: Decimal) -> Fraction:
         """U >= an upper value, and floor >= (1 - give) U - give zero - below: U may stand for the baseline's value."""
         given, U, by_model = self.head.given, Fraction(plan.upper), -Fraction(minus_upper) <= Fraction(plan.upper)
         by_returns, give = self.evidence.mean_return(-1, plan.upper), Fraction(given.relative.give)
         require(by_model or (by_returns is not None and -by_returns <= U), "upper: too low")
         require(plan.floor >= (1 - give) * U - give * self.head.zero - self.head.below, "floor: too low")
-        return [(PROVED if by_model or not given.returns.declared else DECLARED, U)]
+        return U
 
     def worth(self, plan: Any, baseline: Fraction) -> Fraction:
         """Return (1 - rho) L(h) + rho L(h-1), exactly, where the baseline, the last candidate, has this value."""
@@ -1053,26 +1027,20 @@ class Book:
         i, rho = self.head.h0.index(plan.h), Fraction(plan.rho)
         return (1 - rho) * L[i] + rho * L[max(i - 1, 0)]
 
-    def kind(self, plan: Any, sources: Sources) -> str:
+    def kind(self, plan: Any, here: Fraction, known: Fraction) -> str:
         """Return the strongest kind of which a plan is, if what it plays reaches the floor; "" if it does not.
 
-        A relative floor rests on what U rests on; the baseline is not below it by definition.
+        `here` is what the baseline is proved to be worth here, `known` with an earlier certificate, too. The baseline
+        is not below a relative floor by definition.
         """
-        if self.head.given.relative and plan.is_baseline:
+        if (self.head.given.relative and plan.is_baseline) or self.worth(plan, here) >= plan.floor:
             return "certified"
-        for kind, most in MAY_REST_ON.items():
-            worth = [self.worth(plan, value) for rests_on, value in sources if rests_on <= most]
-            if worth and max(worth) >= plan.floor:
-                return kind
-        return ""
+        return "by_certificate" if self.worth(plan, known) >= plan.floor else ""
 
     def check_safety(self, plan: Any, kind: str) -> str:
-        """What is certified is proved to reach the floor; what is trusted is the baseline, or rests on the user."""
-        if plan.safety == "certified":
-            require(kind in ("certified", "by_certificate"), "safety: certified is not proved")
-            return kind
-        require(kind or plan.is_baseline, "safety: neither the baseline nor what the user asserts")
-        return "trusted" if plan.is_baseline else "vouched"
+        """What is certified is proved to reach the floor; what is trusted is, too, or it is the baseline."""
+        require(kind or (plan.is_baseline and plan.safety == "trusted"), "safety: neither proved nor the baseline")
+        return kind if plan.safety == "certified" else "trusted"
 
 
 # ---- 7. The ledger, and the summary
@@ -1119,7 +1087,7 @@ def watched(stream: BinaryIO) -> Generator[bytes, None, None]:
 
 def summary(verdict: Verdict) -> str:
     """Return the verdict in five lines, and one more for each of two things that nobody should overlook."""
-    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:6], strict=True) if n)
+    counts = ", ".join(f"{n} {name}" for name, n in zip(NAMES, verdict[1:5], strict=True) if n)
     result = "ACCEPTED" if verdict.closed else "ACCEPTED so far"
     if verdict.refusals:
         result = "REFUSED: record {}: {}".format(*verdict.refusals[0])

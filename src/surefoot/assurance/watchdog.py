@@ -24,7 +24,7 @@ import numpy as np
 
 from surefoot.agents.base import Agent, CountingAgent
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.returns import Returns, returns_range
+from surefoot.agents.returns import returns_range
 from surefoot.base.arrays import AnyArray, Floats
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.ranges import DeclaredRange
@@ -75,7 +75,7 @@ class Watchdog:
         """Start to watch this agent, or continue from the file that `Watch.save` wrote."""
         watched = require_watchable(agent)
         problem = watched.problem
-        possible = returns_range(problem, uniform(problem.H, problem.S, problem.A), Returns())
+        possible = returns_range(problem, uniform(problem.H, problem.S, problem.A))
         low, width = possible.lowest, max(possible.span + possible.rounding, LEAST_SPAN * problem.H)
         watch = Watch(Bet.on(self.alpha, watched.level, low, width), problem.units)
         return watch if path is None else watch.restored(path, *_read(path))

@@ -3,12 +3,12 @@
 One event covers everything. Fix a pair; the next states drawn at its successive visits are i.i.d. from p = P_h(.|s,a),
 whatever the agent does. The Dirichlet mixture of likelihoods over the likelihood of p,
 
-    M_n = E_{q ~ Dirichlet(alpha)}[ prod_i q_i^{n_i} ] / prod_i p_i^{n_i},
+    M_n = E_{q ~ Dirichlet(1/2)}[ prod_i q_i^{n_i} ] / prod_i p_i^{n_i},
 
 is a non-negative supermartingale that starts at 1, so by Ville's inequality it stays below 1/delta_0 for ALL n at once
 with probability 1 - delta_0. Taking logarithms, that is n KL(P_hat, p) <= n eps with eps as in `radius`. The event
 is about p alone: it holds for every policy, also one chosen from the data, and no union over policies is needed. Any
-other mixture that is fixed in advance does the same: `supports_radius` averages over unknown supports.
+other mixture that is fixed in advance does the same: by default `supports_radius` averages over unknown supports.
 """
 
 import math
@@ -18,7 +18,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Bools, Floats, Ints
 from surefoot.base.count_lists import CountLists
-from surefoot.base.validation import REWARD_UNITS, freeze, require_number
+from surefoot.base.validation import REWARD_UNITS, freeze, require_bool, require_number
 from surefoot.bounds import bets
 from surefoot.bounds.model import Model, Values, evaluate, margin
 from surefoot.bounds.undeclared import undeclared_ball
@@ -34,39 +34,26 @@ SEARCH = 200  # golden-section steps: the bracket shrinks by 0.618 each time
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KL:
     """Bounds by the worst and the best transition row in a KL ball around the estimate: valid for ANY Markov policy.
 
     On the event above (probability at least 1 - delta, for all episodes and pairs at once) V_low <= V^pi <= V* <= V_up.
-    What is proved is safety; the paper's regret theorem is about its own bounds. `alpha` is the prior: "supports", a
-    mixture over unknown supports, which adapts to the number of successors that each pair has; a number > 0, the
-    parameter of a Dirichlet prior; or "1/S", one over the number of possible next states. It must be chosen before the
-    data are seen. Any `scale` of the radius other than 1 is NOT CERTIFIED.
-
-    `rewards` says by what an unknown reward is bounded: "coin", a ball of its own, or "bets", the average of that coin
-    and of bets (bounds/bets.py), which is much sharper for rewards that are not 0 or 1. It is "bets" beside "supports"
-    and "coin" beside the other priors, unless you say it. A run keeps what it began with.
+    What is proved is safety; the paper's regret theorem is about its own bounds. The mixture of likelihoods is one over
+    unknown supports, which adapts to the number of successors that each pair has. `full_support` is for a mask that is
+    tight: every next state that it allows does occur. The mixture is then Dirichlet(1/2) over these states; it must be
+    chosen before the data are seen, and costs much where the mask is wide (docs/certificates.md). Any `scale` of the
+    radius other than 1 is NOT CERTIFIED. An unknown reward is bounded by a coin and by bets (bounds/bets.py).
     """
 
-    alpha: float | str = "supports"
     scale: float = 1.0
-    rewards: str | None = None
+    full_support: bool = False
 
     def __post_init__(self) -> None:
-        meaning = 'a number > 0 such as 0.5, or "1/S", or "supports"'
-        if self.alpha not in ("1/S", "supports"):
-            freeze(self, alpha=require_number("alpha", self.alpha, meaning))
-            if not 0.0 < float(self.alpha) < math.inf:
-                raise InvalidSetting(f"alpha is {self.alpha}, expected {meaning}.")
         scale = require_number("scale", self.scale, "a finite number >= 0; 1 is the proved radius")
         if not 0.0 <= scale < math.inf:
             raise InvalidSetting(f"scale is {self.scale}, expected a finite number >= 0; 1 is the proved radius.")
-        freeze(self, scale=scale)
-        rewards = self.rewards if self.rewards is not None else "bets" if self.alpha == "supports" else "coin"
-        if rewards not in ("bets", "coin"):
-            raise InvalidSetting(f'rewards is {rewards!r}, expected "bets" or "coin".')
-        freeze(self, rewards=rewards)
+        freeze(self, scale=scale, full_support=require_bool("full_support", self.full_support))
 
     @property
     def certified(self) -> bool:
@@ -76,12 +63,6 @@ class KL:
     def share_of(self, delta: float, parts: int) -> float:
         """Return all of delta: one event covers every candidate and every episode."""
         return delta
-
-    def dirichlet(self, S: int) -> float:
-        """Return alpha as the kernels take it, for S possible next states: a number for "supports", too."""
-        if self.alpha == "supports":
-            return kernels.SUPPORTS
-        return 1.0 / S if self.alpha == "1/S" else float(self.alpha)
 
     def events(self, problem: Problem, pooled: bool) -> int:
         """Return how many balls share delta: none for a pair with one possible next state, one for an unknown reward.
@@ -117,11 +98,9 @@ class KL:
         return self.radius_of(model.n_sas[h], model.support[h], self.log_union(model))
 
     def radius_of(self, n_i: AnyArray, support: Bools, log_union: float) -> Floats:
-        """Return the radius of counts n_i (.., S) under the mixture that `alpha` names."""
-        if self.alpha == "supports":
-            return self.scale * supports_radius(n_i, support, log_union)
-        alpha = 1.0 / support.sum(axis=-1) if self.alpha == "1/S" else np.full(support.shape[:-1], float(self.alpha))
-        return self.scale * dirichlet_radius(n_i, support, alpha, log_union)
+        """Return the radius of counts n_i (.., S)."""
+        mixture = dirichlet_radius if self.full_support else supports_radius
+        return self.scale * mixture(n_i, support, log_union)
 
     def log_union(self, model: Model) -> float:
         """Return log(1/delta_0)."""
@@ -131,8 +110,8 @@ class KL:
         """Return lower and upper bounds of the mean rewards (S, A) of step h; both are r where it is known.
 
         An unknown reward x in [0, 1] is a coin with fractional counts (n - sum x, sum x) for the outcomes (0, 1): its
-        likelihood ratio is convex in x, so the mixture is a supermartingale and the same ball holds its mean. With bets
-        it is one part of an average of supermartingales: see bounds/bets.py.
+        likelihood ratio is convex in x, so the mixture is a supermartingale. It is one part of an average of
+        supermartingales: see bounds/bets.py.
         """
         p = model.problem
         r_low, r_up = p.r_rescaled[h].copy(), p.r_rescaled[h].copy()
@@ -147,8 +126,8 @@ class KL:
 
     def mean_bounds(self, n: float, x: float, z: float, log_union: float) -> tuple[float, float]:
         """Return bounds of the mean of n unknown rewards with sum x; z is the sum of x (1 - x) over the rewards."""
-        if self.rewards == "coin" or n == 0:
-            return mean_bounds(n, x, log_union, self.scale)
+        if n == 0:
+            return 0.0, 1.0
         mean, wide = x / n, math.sqrt(self.scale)
         low, up = bets.mean_bounds(n, x, z, log_union)
         return max(mean - wide * (mean - low), 0.0), min(mean + wide * (up - mean), 1.0)
@@ -190,8 +169,9 @@ class KL:
         are those of the log, and the first visit of each is taken off."""
         row_sum_error = 0.0 if problem.start is None else abs(float(problem.start.sum()) - 1.0)
         rounding = margin(problem.H, row_sum_error)
-        alpha = self.dirichlet(problem.S)
-        start = kernels.start_from(problem.start, n_start.copy(), log_union, alpha, self.scale, rounding, 0.0)
+        start = kernels.start_from(
+            problem.start, n_start.copy(), log_union, self.full_support, self.scale, rounding, 0.0
+        )
         kernels.refresh_start(start)
         if undeclared and problem.unseen_state is not None and problem.start is None:
             eps, start.weights[:] = undeclared_ball(n_start, problem.unseen_state, log_union)
@@ -229,11 +209,10 @@ class KL:
             problem.unknown_rows,
             counts.x_sa,
             counts.z_sa,
-            bets=self.rewards == "bets",
         )
         level = kernels.BallSettings(
             log_union=math.log(self.events(problem, counts.pooled) / delta_prime),
-            alpha=0.0 if self.alpha == "1/S" else self.dirichlet(problem.S),
+            full_support=self.full_support,
             scale=self.scale,
             tie=TIE,
             margin=rounding,
@@ -250,7 +229,7 @@ class KL:
             rewards=rewards,
             support=problem.support_rows,
             log_union=level.log_union,
-            alpha=level.alpha,
+            full_support=level.full_support,
             scale=level.scale,
             tie=level.tie,
             margin=level.margin,
@@ -264,20 +243,20 @@ def mean_bounds(n: float, x: float, log_union: float, scale: float) -> tuple[flo
         return 0.0, 1.0
     heads = min(max(float(x), 0.0), float(n))
     outcomes = np.array([n - heads, heads])
-    eps = scale * float(dirichlet_radius(outcomes, np.ones(2, dtype=np.bool_), np.asarray(0.5), log_union))
+    eps = scale * float(dirichlet_radius(outcomes, np.ones(2, dtype=np.bool_), log_union))
     return worst_mean(outcomes / n, eps, np.array([0.0, 1.0])), -worst_mean(outcomes / n, eps, np.array([0.0, -1.0]))
 
 
-def dirichlet_radius(n_i: AnyArray, support: Bools, alpha: Floats, log_union: float) -> Floats:
+def dirichlet_radius(n_i: AnyArray, support: Bools, log_union: float) -> Floats:
     """eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_S)) / n over the last axis, infinite where n = 0;
 
-        log m = lgamma(S alpha) - lgamma(n + S alpha) + sum_i [ lgamma(n_i + alpha) - lgamma(alpha) ].
+        log m = lgamma(S/2) - lgamma(n + S/2) + sum_i [ lgamma(n_i + 1/2) - lgamma(1/2) ].
 
     S is the number of possible outcomes. Counts need not be whole.
     """
     n, S = n_i.sum(axis=-1), support.sum(axis=-1)
-    ratios = np.where(support, _lgamma(n_i + alpha[..., None]) - _lgamma(alpha)[..., None], 0.0)
-    log_m = _lgamma(S * alpha) - _lgamma(n + S * alpha) + ratios.sum(axis=-1)
+    ratios = np.where(support, _lgamma(n_i + 0.5) - math.lgamma(0.5), 0.0)
+    log_m = _lgamma(S / 2) - _lgamma(n + S / 2) + ratios.sum(axis=-1)
     return mixture_radius(n_i, log_m, log_union)
 
 

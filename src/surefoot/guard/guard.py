@@ -134,7 +134,7 @@ class Guard:
     def promise_after(self, lower: float) -> Promise:
         """Return the promise, if the baseline is proved to be worth at least this."""
         floor = 0.0 if isinstance(self.floor, BaselineFloor) else self.floor - self.low
-        status = premise_status(floor, lower - self.low, -math.inf)
+        status = premise_status(floor, lower - self.low)
         return Promise("certified", self.delta, "every episode's coin-averaged value", status)
 
     def share_of_delta(self, p: int) -> float:

@@ -17,7 +17,7 @@ from surefoot.agents.base import CountingAgent
 from surefoot.agents.bpi_ucbvi import BPIUCBVI
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
-from surefoot.agents.identity import floor_text, rewards_text, text_of
+from surefoot.agents.identity import floor_text, text_of
 from surefoot.agents.replanning import FORMER_DEFAULTS, Replan
 from surefoot.agents.rivals.bpi_ucbvi_menard import BPIUCBVIMenard
 from surefoot.agents.rivals.lp_agent import LPAgent
@@ -30,7 +30,6 @@ from surefoot.assurance.watchdog import Watch, Watchdog
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.validation import REWARD_UNITS
-from surefoot.bounds import KL
 from surefoot.errors import InvalidCounts, InvalidFile
 from surefoot.live.kept_ledger import Remembered, ledger_arrays, remembered
 from surefoot.numerics import kernels
@@ -69,7 +68,7 @@ class RunIdentity:
         problem = agent.problem
         own = self.agent.rescaled_setting
         delta = getattr(agent, "delta", None)
-        numbers = (self.floor, own("floor"), delta, own("baseline_at_least"))
+        numbers = (self.floor, own("floor"), delta)
         exactly = f"({', '.join(text_of(number) for number in numbers)})"  # the agent's text rounds floor and delta
         about = [agent_text(agent), type(agent).__name__, text_of(problem), text_of(problem.units), exactly]
         digest = hashlib.sha256(json.dumps([*self.environment, *about, self.seed, self.episodes]).encode())
@@ -127,11 +126,6 @@ def begun_before(path: str | Path, what: str, defaults: str) -> str:
 def _with_former_defaults(agent: Any) -> Iterator[tuple[CountingAgent, str]]:
     """Yield the agent with defaults of earlier versions in place of today's, and the words for these."""
     bounds: dict[str, dict[str, object]] = {"": {}}
-    if isinstance(agent, FloorAgent):
-        first = KL(0.5) if agent.bounds == KL() else agent.bounds
-        bounds["bounds=sf.KL(0.5) and returns=None"] = {"bounds": first, "returns": None}
-    if isinstance(agent, (FloorAgent, BPIUCBVI)) and agent.bounds == KL():
-        bounds['bounds=sf.KL("supports", rewards="coin")'] = {"bounds": KL("supports", rewards="coin")}
     rules: dict[str, dict[str, object]] = {"": {}}
     rules |= {f"replan=sf.{rule}": {"replan": rule} for rule in _former_rules(agent)}
     inside: dict[str, dict[str, object]] = {"": {}}
@@ -334,22 +328,19 @@ def agent_text(agent: object) -> str:
 
 
 def _shared_settings(agent: FloorAgent | LPAgent | BPIUCBVI) -> str:
-    bounds = f"{text_of(agent.bounds)}{rewards_text(agent.bounds, agent.problem)}"
-    settings = f"delta={agent.delta:g}, bounds={bounds}, pooled={agent.pooled}"
+    settings = f"delta={agent.delta:g}, bounds={text_of(agent.bounds)}, pooled={agent.pooled}"
     return f"{settings}, replan={text_of(agent.replan_rule)}"
 
 
 def _floor_agent_settings(agent: FloorAgent) -> str:
     own = agent.rescaled_setting
-    floor, at_least, value = own("floor"), own("baseline_at_least"), None
+    floor, value = own("floor"), None
     if hasattr(agent, "baseline_value"):
         value = own("baseline_value")
     level = floor_text(floor) if isinstance(floor, BaselineFloor) else f"{floor:g}"
     settings = [f"floor={level}", _shared_settings(agent)]
     if agent.returns:
         settings.append(f"returns={text_of(agent.returns)}")
-    if at_least and value is None:
-        settings.append(f"baseline_at_least={at_least}")
     if agent.certificate:
         settings.append(f"certificate={text_of(agent.certificate)}")
     if agent.explorer:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.bounds.certificate import fingerprint_of
 
 FIRST, SECOND = (np.broadcast_to(np.eye(2)[a], (2, 2, 2)) for a in (0, 1))
 KINDS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.MT19937, np.random.SFC64)
@@ -21,7 +22,8 @@ def coin(rho=0.5):
 def eps_agent(**changes):
     world = sf.random_mdp(S=3, A=3, H=3, seed=2)
     baseline = sf.boltzmann(sf.solve(world).Q, eta=3.0)
-    agent = sf.EpsMix(world.problem, baseline, 1.95, baseline_at_least=1.98, **changes)
+    certificate = sf.Certificate(1.98, 0.01, fingerprint_of(baseline, world.problem))
+    agent = sf.EpsMix(world.problem, baseline, 1.95, certificate=certificate, **changes)
     return world, agent, sf.Counts.zeros(world.problem)
 
 

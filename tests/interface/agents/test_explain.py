@@ -76,21 +76,6 @@ def test_trust_is_said_and_never_called_certified(lake):
     assert "Trusted, not certified" in text
     assert "Certified:" not in text
     assert "the baseline is at or above the floor" in text.split(ON_TRUST)[1]
-    asserted = sf.StepMix(world.problem, baseline, 0.01, pooled=True, baseline_at_least=0.05)
-    plan = asserted.plan(sf.Counts.zeros(world.problem, pooled=True))
-    assert (plan.source, plan.safety) == ("mixture", "trusted")
-    assert "which the user asserts" in plan.explain()
-    assert "worth at least 0.05, as the user asserts" in plan.explain().split(ON_TRUST)[1]
-
-
-def test_what_the_user_asserts_is_not_needed_once_data_say_more():
-    """Trusted while the asserted value decides, certified when data prove more."""
-    world = sf.world("trap")
-    agent = sf.EpsMix(world.problem, world.baseline, 0.6, delta=0.1, baseline_at_least=0.61)
-    assert agent.plan(sf.Counts.zeros(world.problem)).safety == "trusted"
-    plan = agent.plan(sf.simulate(world, agent, 20_000, seed=0).counts)
-    assert plan.safety == "certified"
-    assert plan.grounds.by_model > 0.61
 
 
 def test_a_bonus_scaled_by_hand_is_not_certified():
@@ -101,16 +86,6 @@ def test_a_bonus_scaled_by_hand_is_not_certified():
     assert "NOT CERTIFIED: the bonus was scaled by 0.5" in text
     assert "at least" not in text.split(ON_TRUST)[0]
     assert "certified value" not in text
-
-
-def test_what_is_asserted_is_never_called_proved():
-    """plan.lower is what data prove, whatever the user asserts."""
-    world = sf.world("trap")
-    nothing = sf.Counts.zeros(world.problem)
-    for floor in (0.5, 0.65):
-        plan = sf.EpsMix(world.problem, world.baseline, floor, baseline_at_least=0.6).plan(nothing)
-        assert plan.safety == "trusted"
-        assert plan.lower == plan.grounds.by_model == 0.0
 
 
 def test_what_real_problems_bring_is_listed():

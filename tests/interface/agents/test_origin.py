@@ -79,7 +79,7 @@ def test_returns_and_accounts_that_nobody_claimed_become_nobodys():
         assert begun.baseline_returns.tolist() == [4, 2**22]
         assert begun.spread_episodes == (4 if spread else 0)
     account = hand(problem=PROBLEM, account=[3, 1, 5])
-    with pytest.raises(sf.InvalidCounts, match=r"an account that no agent has claimed.*agent\.claim\(counts\)"):
+    with pytest.raises(sf.InvalidCounts, match=r"account of another agent.*or of nobody.*agent\.claim\(counts\)"):
         sf.Learner(sf.BudgetExploration(PROBLEM, UNIFORM, 0.1), 0, account)
 
 

@@ -72,7 +72,6 @@ def test_a_baseline_below_one_euro_is_not_certified(shop):
 def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor):
     for make in (
         lambda: sf.StepMix(shop.problem, BASELINE, floor),
-        lambda: sf.StepMix(shop.problem, BASELINE, 0.0, baseline_at_least=floor),
         lambda: sf.BudgetExploration(shop.problem, BASELINE, floor),
         lambda: sf.DOPE(shop.problem, BASELINE, floor, baseline_value=50.0, episodes=10),
         lambda: sf.simulate(shop, sf.BPIUCBVI(shop.problem), 10, seed=0, floor=floor),
@@ -131,9 +130,7 @@ def test_values_of_worlds(shop, rescaled):
 RUN_WHOLE = ("floor", "optimum", "baseline", "min_value", "mean_value")
 KINDS = {
     "stepmix": lambda problem, units: sf.StepMix(problem, BASELINE, units(2.2), pooled=True),
-    "epsmix": lambda problem, units: sf.EpsMix(
-        problem, BASELINE, units(2.2), pooled=True, returns=sf.Returns(), baseline_at_least=units(2.3)
-    ),
+    "epsmix": lambda problem, units: sf.EpsMix(problem, BASELINE, units(2.2), pooled=True, returns=sf.Returns()),
     "relative": lambda problem, units: sf.StepNoMix(problem, BASELINE, units(2.2), pooled=True),
     "bpi": lambda problem, units: sf.BPIUCBVI(problem, pooled=True),
     "ucbvi": lambda problem, units: sf.UCBVI(problem, episodes=4000, pooled=True),
@@ -247,12 +244,6 @@ def test_what_comes_out_leads_back():
             coarser = max(math.ulp(x), math.ulp(units.to_user(x)) / units.scale)
             assert abs(units.from_user(units.to_user(x)) - x) <= coarser
     assert sf.Units(-1.0, 5.0, 4).from_user(1.5) == 5.5 / 6.0  # as floors in saved runs were rescaled
-
-
-def test_an_asserted_value_of_nothing_is_shown():
-    problem = sf.Problem(PAID, H=H, units=EUROS)
-    agents = [sf.StepMix(problem, sf.uniform(H, *PAID.shape), -1.0, baseline_at_least=x) for x in (0.0, None)]
-    assert ["baseline_at_least=0.0" in repr(agent) for agent in agents] == [True, False]
 
 
 def test_a_rescaled_table_pays_at_every_step():

@@ -68,43 +68,11 @@ CASES = [
     *((kind, "floor of 0", lambda kind: build(kind, 0.0), "none needed", "none needed") for kind in MIXERS),
     *((kind, "relative", lambda kind: build(kind, sf.Relative(0.1)), "none needed", "none needed") for kind in MIXERS),
     *(
-        (
-            kind,
-            "asserted",
-            lambda kind: build(kind, HIGH, baseline_at_least=2.56),
-            "asserted by the user",
-            "asserted by the user",
-        )
-        for kind in MIXERS
-    ),
-    *(
-        (
-            kind,
-            "asserted at the floor",
-            lambda kind: build(kind, HIGH, baseline_at_least=HIGH),
-            *["asserted by the user"] * 2,
-        )
-        for kind in MIXERS
-    ),
-    *(
-        (kind, "asserted to be less", lambda kind: build(kind, HIGH, baseline_at_least=2.54), "unknown", "unknown")
-        for kind in MIXERS
-    ),
-    *(
         (kind, "certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.56)), *["certified by data"] * 2)
         for kind in MIXERS
     ),
     *(
         (kind, "weak certificate", lambda kind: build(kind, HIGH, certificate=certificate(2.5)), *["unknown"] * 2)
-        for kind in MIXERS
-    ),
-    *(
-        (
-            kind,
-            "both",
-            lambda kind: build(kind, HIGH, certificate=certificate(2.5), baseline_at_least=2.56),
-            *["asserted by the user"] * 2,
-        )
         for kind in MIXERS
     ),
     *((kind, "scaled", lambda kind: build(kind, LOW, bounds=sf.KL(scale=0.1)), None, None) for kind in MIXERS),
@@ -230,32 +198,29 @@ class TestEveryAgent:
 
 
 def test_data_certify_the_baseline(counts_of):
-    """By the model: unknown before, certified by data after; what is asserted is then proved as well."""
+    """By the model: unknown before, certified by data after."""
     counts = counts_of(WORLD, BASELINE, 10**5, seed=0)
-    for settings in ({}, {"baseline_at_least": 2.56}):
-        for kind in MIXERS:
-            agent = build(kind, HIGH, **settings)
-            before, after = agent.plan(sf.Counts.zeros(WORLD.problem)), agent.plan(counts)
-            assert LINE.search(before.explain())[2] == ("asserted by the user" if settings else "unknown")
-            assert LINE.search(after.explain())[2] == "certified by data"
-            assert max(after.grounds.by_model, after.grounds.by_returns) >= HIGH
-            # A bonus scaled by hand proves nothing, with any data.
-            scaled = build(kind, HIGH, bounds=sf.KL(scale=0.5), **settings).plan(counts)
-            assert LINE.search(scaled.explain()) is None
-            assert scaled.grounds.premise == ("asserted by the user" if settings else "unknown")
+    for kind in MIXERS:
+        agent = build(kind, HIGH)
+        before, after = agent.plan(sf.Counts.zeros(WORLD.problem)), agent.plan(counts)
+        assert LINE.search(before.explain())[2] == "unknown"
+        assert LINE.search(after.explain())[2] == "certified by data"
+        assert max(after.grounds.by_model, after.grounds.by_returns) >= HIGH
+        # A bonus scaled by hand proves nothing, with any data.
+        scaled = build(kind, HIGH, bounds=sf.KL(scale=0.5)).plan(counts)
+        assert LINE.search(scaled.explain()) is None
+        assert scaled.grounds.premise == "unknown"
 
 
-@pytest.mark.parametrize("declared", [False, True])
-def test_returns_certify_it_unless_their_range_is_somebodys_word(declared):
+def test_returns_certify_it():
     """One coin a step is too little for the model; 400 whole baseline episodes are enough for their returns."""
     lake = sf.from_gymnasium("FrozenLake-v1", horizon=50).with_support()
     baseline = 0.8 * sf.solve(lake).policy + 0.2 / lake.A
-    returns = sf.Returns(low=0.0, high=1.0) if declared else sf.Returns()
-    agent = sf.EpsMix(lake.problem, baseline, floor=0.13, delta=0.1, pooled=True, returns=returns)
+    agent = sf.EpsMix(lake.problem, baseline, floor=0.13, delta=0.1, pooled=True)
     run = sf.simulate(lake, agent, episodes=400, seed=0)
     plan = agent.plan(run.counts)
     assert plan.grounds.by_model < 0.13 <= plan.grounds.by_returns
-    assert LINE.search(plan.explain())[2] == ("asserted by the user" if declared else "certified by data")
+    assert LINE.search(plan.explain())[2] == "certified by data"
 
 
 def test_a_rival_proves_its_baseline_while_it_plays_it():

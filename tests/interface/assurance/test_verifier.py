@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot.assurance import verifier
+from surefoot.bounds.certificate import fingerprint_of
 
 SOURCE = Path(verifier.__file__)
 BLOCKS = sf.Blocks(0.5)  # few plans, far apart
@@ -136,9 +137,7 @@ def settings_of(name):
     baseline = np.broadcast_to([0.96875, 0.03125], (H, S, A))
     value = float(sf.policy_value(world, baseline)[0] @ np.asarray(world.problem.start))
     problem = world.problem.forget(rewards="unknown" in words, start="nostart" in words)
-    bounds = sf.Bernstein() if "paper" in words else sf.KL(0.5)
-    bounds = sf.KL("1/S") if "sparse" in words else sf.KL("supports") if "supports" in words else bounds
-    bounds = sf.KL(0.5, rewards="bets") if "bets" in words else bounds
+    bounds = sf.Bernstein() if "paper" in words else sf.KL(full_support="supports" not in words)
     more = {"pooled": "pooled" in words, "bounds": bounds, "delta": 0.2, "replan": BLOCKS, "returns": None}
     floor, episodes = value - 0.25 * scale, 3000
     if "paper" in words:
@@ -150,9 +149,9 @@ def settings_of(name):
     if "below" in words:
         floor = sf.Below(0.25 * scale)
     if "returns" in words:
-        more["returns"] = sf.Returns(low=0.5, high=2.9) if "declared" in words else sf.Returns()
-    if "asserted" in words:
-        more["baseline_at_least"] = value - 0.02
+        more["returns"] = sf.Returns()
+    if "certificate" in words:
+        more["certificate"] = sf.Certificate(value - 0.02, 0.01, fingerprint_of(baseline, problem))
     if "thompson" in words:
         more["explorer"] = sf.Thompson(problem)
     if "scaled" in words:
@@ -192,17 +191,17 @@ def verdict_of(name):
 
 
 CASES = """
-step | eps | nomix | step pooled | eps pooled | nomix pooled | step sparse | eps sparse pooled | nomix sparse mask
+step | eps | nomix | step pooled | eps pooled | nomix pooled | nomix mask
 step mask | step mask pooled returns | step next | eps next mask returns | step starts | eps nostart | step unknown
 eps unknown nostart pooled | step unknown pooled returns | step returns | eps returns | step relative | eps relative
 nomix relative | step relative returns | eps relative unknown nostart pooled | step relative units | step units
-step asserted | eps asserted | nomix asserted | step thompson | eps thompson
+step certificate | eps certificate | nomix certificate | step thompson | eps thompson
 step paper | eps paper pooled | nomix paper | step paper relative pooled | eps paper returns
-step returns declared | eps relative returns declared | eps relative unknown returns declared
+eps relative returns | eps relative unknown returns
 step below returns | eps below units | eps below returns unknown
-step supports | step supports unknown | step unknown bets
+step supports | step supports unknown
 eps supports mask pooled | eps supports unknown nostart pooled | nomix supports relative
-warm step | warm step returns | warm eps returns | warm eps relative returns declared | warm eps unknown nostart pooled
+warm step | warm step returns | warm eps returns | warm eps relative returns | warm eps unknown nostart pooled
 """
 CASES = [" ".join(case.split()) for line in CASES.splitlines() for case in line.split("|") if case.strip()]
 
@@ -217,12 +216,12 @@ def test_every_plan_of_a_run_is_accepted(case):
     assert verdict.refusals == []
     assert verdict.closed and verdict.plans == len(lines) - 2 > 5
     assert verdict.digest == json.loads(lines[-1])["digest"]
-    assert sum(verdict[1:6]) == verdict.plans and verdict.not_certified == 0
+    assert sum(verdict[1:5]) == verdict.plans and verdict.not_certified == 0
     said = [json.loads(line)["safety"] for line in lines[1:-1]]
     assert verdict.certified + verdict.by_certificate == said.count("certified")
-    assert verdict.trusted + verdict.vouched == said.count("trusted")
-    if "asserted" not in case and "declared" not in case:
-        assert verdict.vouched == 0
+    assert verdict.trusted == said.count("trusted")
+    if "certificate" not in case:
+        assert verdict.by_certificate == 0
 
 
 def test_the_cases_contain_what_they_are_for():
@@ -230,8 +229,7 @@ def test_the_cases_contain_what_they_are_for():
     sources = {case: words_of(ledger(case), "source") for case in CASES}
     assert sum("mixture" in found for found in sources.values()) > len(CASES) / 2
     assert sum("optimistic" in found for found in sources.values()) > len(CASES) / 2
-    assert verdict_of("step asserted").vouched > 0
-    assert verdict_of("eps relative returns declared").vouched > 0
+    assert verdict_of("step certificate").by_certificate > 0
 
 
 def test_a_scaled_bonus_is_consistent_but_not_certified(tmp_path, capsys):
@@ -432,24 +430,19 @@ def trust_called_certified(records):
     records[first_plan(records, safety="trusted")]["safety"] = "certified"
 
 
-@each("step asserted", "eps asserted", "eps relative unknown returns declared")
-def a_word_called_certified(records):
-    records[last_plan(records, safety="trusted")]["safety"] = "certified"
+@each("step certificate", "eps certificate")
+def a_certificate_taken_away(records):
+    records[0]["certificate"] = None
 
 
-@each("step asserted")
-def a_word_taken_away(records):
-    records[0]["vouched"] = None
+@each("step certificate", "eps certificate")
+def a_certificate_of_less(records):
+    records[0]["certificate"]["value"] = more(records[0]["certificate"]["value"], -1e-3)
 
 
-@each("step asserted")
-def a_word_that_was_lower(records):
-    records[0]["vouched"] = more(records[0]["vouched"], -1e-3)
-
-
-@each("eps relative unknown returns declared")
-def a_declared_range_called_derived(records):
-    records[0]["returns"]["declared"] = False
+@each("eps relative returns", "eps relative unknown returns")
+def a_range_that_is_too_narrow(records):
+    records[0]["returns"]["span"] = more(records[0]["returns"]["span"], -1e-3)
 
 
 @each("step", "eps", "step paper", "step unknown")
@@ -528,26 +521,16 @@ def rewards_below_zero_to_the_user(records):
     records[0]["relative"]["offset"] = hexed(3 * (low - 4.0) / 4.1)
 
 
-@each("step", "step sparse")
-def alpha_other(records):
-    records[0]["bounds"]["alpha"] = hexed(0.25)
-
-
-@each("step supports")
-def a_mixture_that_proves_less(records):
-    records[0]["bounds"]["alpha"] = hexed(4.0)
-
-
-@each("step", "step sparse")
+@each("step")
 def another_mixture(records):
     """All states follow: then the balls of unknown supports are larger."""
-    records[0]["bounds"]["alpha"] = "supports"
+    records[0]["bounds"]["full_support"] = False
 
 
 @each("step", "step paper")
 def other_bounds(records):
     paper = records[0]["bounds"]["family"] == "Bernstein"
-    other = {"alpha": hexed(0.5), "family": "KL"} if paper else {"family": "Bernstein"}
+    other = {"full_support": True, "family": "KL"} if paper else {"family": "Bernstein"}
     records[0]["bounds"] = {**other, "scale": hexed(1)}
 
 
@@ -776,26 +759,21 @@ def the_first_format(records):
     records[0]["format"] = 1
 
 
-@each("eps supports unknown nostart pooled", "step supports unknown", "step unknown bets")
+@each("eps supports unknown nostart pooled", "step supports unknown")
 def rewards_that_vary_less_than_they_can(records):
     """Sums of x (1 - x) beyond what the sum of the rewards allows."""
     plan = next(record for record in records[1:-1] if record["between"])
     plan["between"][0][-1] += 2**20
 
 
-@each("eps supports unknown nostart pooled", "step supports unknown", "step unknown bets")
+@each("eps supports unknown nostart pooled", "step supports unknown")
 def rewards_that_may_vary(records):
     """Without these sums, less is proved than was claimed."""
     for record in records[1:-1]:
         record["between"] = []
 
 
-@each("eps supports unknown nostart pooled")
-def rewards_by_dice(records):
-    records[0]["bounds"]["rewards"] = "dice"
-
-
-@each("step returns", "eps returns", "eps relative returns declared")
+@each("step returns", "eps returns", "eps relative returns")
 def a_return_counted_higher(records):
     """From one node to the next."""
     place, weight = next(change for change in records[2]["returns"] if change[0] < 64)
@@ -928,7 +906,6 @@ def rewards_of_a_step_too_many(records):
 @each("step")
 def a_word_for_what_is_proved(records):
     plan = records[first_plan(records, safety="trusted")]
-    records[0]["vouched"] = hexed(2.5)
     plan["candidates"][-1] = plan["lower"] = hexed(2.5)
 
 
@@ -967,8 +944,8 @@ def a_policy_left_out(records):
 
 
 @each("step")
-def an_alpha_in_words(records):
-    records[0]["bounds"]["alpha"] = "0.5"
+def a_mixture_in_words(records):
+    records[0]["bounds"]["full_support"] = "true"
 
 
 @each("eps returns")
@@ -1003,9 +980,9 @@ def a_flag_for_a_number(records):
     records[first_plan(records, source="optimistic")]["rho"] = True
 
 
-@each("step asserted")
+@each("step certificate")
 def a_fraction_in_words(records):
-    records[0]["vouched"] = "5/2"
+    records[0]["certificate"]["value"] = "5/2"
 
 
 # ---- what a ledger begins with, and what it counts later
@@ -1038,14 +1015,14 @@ def spread_of(plan):
     return sum(weight for _, weight in plan["returns"])
 
 
-@each("warm eps relative returns declared")
+@each("warm eps relative returns")
 def first_returns_that_are_spread_too_low(records):
     """All are spread, at the lowest node: then the upper bound would be too small."""
     assert spread_of(records[1]) == records[1]["baseline_returns"][0] * 2**20
     records[1]["returns"] = [[0, spread_of(records[1])]]
 
 
-@each("warm eps relative returns declared")
+@each("warm eps relative returns")
 def first_returns_beyond_the_range_that_are_not_spread(records):
     """One is not spread: by the sum, it would be as much as many can be."""
     records[1]["returns"] = [[0, spread_of(records[1]) - 2**20]]
@@ -1125,12 +1102,11 @@ def exact_mean(head, plan):
     return (1 - rho) * L[at] + rho * L[at - 1]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if {"relative", "asserted"} & {*case.split()}])
+@pytest.mark.parametrize("case", [case for case in CASES if "relative" in case.split()])
 def test_a_mixture_claims_no_more_than_the_exact_mean(case):
     """Floats round about every second of these means up; the ledger claims it rounded down, by no more than 1e-15."""
     head, *plans, _ = records_of(case)
-    mixtures = [plan for plan in plans if plan["source"] == "mixture"]
-    mixed = [plan for plan in mixtures if head["relative"] or plan["safety"] == "trusted"]
+    mixed = [plan for plan in plans if plan["source"] == "mixture"]
     assert mixed or case.startswith("nomix")
     for plan in mixed:
         assert 0 <= exact_mean(head, plan) - Fraction(float.fromhex(plan["lower"])) < 1e-15
@@ -1141,7 +1117,6 @@ def test_an_empty_log_of_an_earlier_writer_is_accepted(form):
     """Before format 3, ledgers that began with an empty log said `logged`. The control is a forgery above."""
     records = copy.deepcopy(records_of("step"))
     records[0] |= {"format": form, "logged": True}
-    del records[0]["bounds"]["rewards"]
     for record in records[1:-1]:
         for field in ("between", "returns")[: 3 - form]:
             del record[field]
@@ -1152,26 +1127,20 @@ def test_an_empty_log_of_an_earlier_writer_is_accepted(form):
 
 
 def test_what_leans_on_an_earlier_certificate_is_counted_apart():
-    """The value asserted by the user written as a certificate's: accepted, but not as proved by this ledger."""
-    records = copy.deepcopy(records_of("step asserted"))
-    value, records[0]["vouched"] = records[0]["vouched"], None
-    records[0]["certificate"] = {"delta": hexed(0.01), "mark": "0123456789abcdef", "value": value}
-    for record in records[1:-1]:
-        if record["source"] == "mixture" and record["safety"] == "trusted":
-            record["safety"] = "certified"
-    verdict = verifier.verify(chain(records))
+    """Accepted, but not as proved by this ledger."""
+    verdict = verdict_of("step certificate")
     assert not verdict.refusals
-    assert verdict.by_certificate == verdict_of("step asserted").vouched > 0
+    assert verdict.by_certificate > 0
     assert "0.21" in verdict.promise  # both shares of delta
 
 
 def test_what_was_searched_before_never_loosens_a_bound():
     """A ball that many values were searched in, beside fresh ones. A control: a search that begins far out."""
-    rng, alpha, share = np.random.default_rng(3), Decimal(100), Decimal(12)
+    rng, share = np.random.default_rng(3), Decimal(12)
     seen = {3: 1143, 0: 3, 4: 3, 1: 11}
 
     def ball(u):
-        return verifier.Ball(seen, 5, alpha, share, u)
+        return verifier.Ball(seen, 5, True, share, u)
 
     with localcontext(verifier.DIGITS):
         kept, loose = ball({}), 0
@@ -1194,7 +1163,7 @@ def test_radius_and_worst_mean_are_on_the_safe_side_and_close():
     """
     flint.ctx.dps = 60
     arb = flint.arb
-    share, alpha = Decimal("7.3"), Decimal("0.5")
+    share = Decimal("7.3")
 
     def lgamma(x):
         return arb(x).lgamma()
@@ -1207,9 +1176,9 @@ def test_radius_and_worst_mean_are_on_the_safe_side_and_close():
             for count in seen.values():
                 eps += count * (arb(count) / n).log() + lgamma("0.5") - lgamma(count + arb("0.5"))
             eps /= n
-            over = arb(str(verifier.log_factor([*map(Decimal, seen.values())], 2, alpha, share) / n)) - eps
+            over = arb(str(verifier.log_factor([*map(Decimal, seen.values())], 2, True, share) / n)) - eps
             assert over >= 0 and over < 1e-20
-            found = arb(str(verifier.worst_mean(verifier.Ball(seen, 2, alpha, share, {}), coin)))
+            found = arb(str(verifier.worst_mean(verifier.Ball(seen, 2, True, share, {}), coin)))
             low, high, p_hat = arb(0), arb(k) / n, arb(k) / n
             for _ in range(150):
                 p = ((low + high) / 2).mid()
@@ -1217,7 +1186,7 @@ def test_radius_and_worst_mean_are_on_the_safe_side_and_close():
                 divergence += 0 if k == n else (1 - p_hat) * ((1 - p_hat) / (1 - p)).log()
                 low, high = (p, high) if divergence > eps else (low, p)
             assert found <= high and high - found < 1e-14
-            bolder = verifier.Ball(seen, 2, alpha, share * Decimal("0.999"), {})
+            bolder = verifier.Ball(seen, 2, True, share * Decimal("0.999"), {})
             assert arb(str(verifier.worst_mean(bolder, coin))) > high
 
 
@@ -1274,11 +1243,11 @@ def test_the_quick_logarithm_is_one():
     assert far > 1500
 
 
-def dual(n_i, V, alpha, share, t):
+def dual(n_i, V, share, t):
     """nu + exp(-eps) prod (V_i - nu)^{n_i/n} with nu = least - t, in balls of 60 digits."""
     arb = flint.arb
     values = {i: arb(str(x)) for i, x in V.items()}
-    n, size, alpha, least, t = sum(n_i.values()), len(V), arb(str(alpha)), arb(str(min(V.values()))), arb(t)
+    n, size, alpha, least, t = sum(n_i.values()), len(V), arb("0.5"), arb(str(min(V.values()))), arb(t)
     n_eps = arb(str(share)) - (size * alpha).lgamma() + (n + size * alpha).lgamma()
     exponent = arb(0)
     for i, count in n_i.items():
@@ -1294,8 +1263,7 @@ def random_balls(number):
         size = rng.randint(2, 7)
         n_i = {i: int(10 ** rng.uniform(0, rng.choice((1, 3, 9)))) for i in range(size) if rng.random() < 0.7}
         draws = [rng.choice((0.0, 1.0, rng.random(), 8 * rng.random(), 1e-9 * rng.random())) for _ in range(size)]
-        alpha, share = Decimal(rng.choice((0.5, 1 / size))), Decimal(rng.uniform(1, 20))
-        yield n_i or {0: 1}, dict(enumerate(map(Decimal, draws))), alpha, share
+        yield n_i or {0: 1}, dict(enumerate(map(Decimal, draws))), Decimal(rng.uniform(1, 20))
 
 
 def test_the_quick_worst_mean_is_at_most_the_exact_one():
@@ -1306,20 +1274,20 @@ def test_the_quick_worst_mean_is_at_most_the_exact_one():
     flint.ctx.dps = 60
     proved, too_much = 0, 0
     with localcontext(verifier.DIGITS):
-        for n_i, V, alpha, share in random_balls(2000):
+        for n_i, V, share in random_balls(2000):
             spread = verifier.Spread(V)
-            quick = verifier.worst_mean(verifier.Ball(n_i, len(V), alpha, share, {}), spread)
+            quick = verifier.worst_mean(verifier.Ball(n_i, len(V), True, share, {}), spread)
             if quick == spread.least:
                 continue
             proved += 1
-            ball = verifier.Ball(n_i, len(V), alpha, share, {})
+            ball = verifier.Ball(n_i, len(V), True, share, {})
             d = [spread.floats[i] for i in n_i]
             most = max(d)
             t, guess = verifier.best_gain(ball, d, most, 0)
-            exact = dual(n_i, V, alpha, share, t)
+            exact = dual(n_i, V, share, t)
             assert flint.arb(str(quick)) <= exact
             for other in (0.99 * t, 1.01 * t):
-                assert dual(n_i, V, alpha, share, other) - flint.arb(str(quick)) <= 1e-13 * most
+                assert dual(n_i, V, share, other) - flint.arb(str(quick)) <= 1e-13 * most
             too_much += bool(flint.arb(str(spread.least + Decimal(guess))) > exact)
     assert proved > 1000 and too_much > 100
 

@@ -28,7 +28,7 @@ def counted(n: int = 3) -> sf.Counts:
 
 def objects():
     problem = absorbing()
-    agent = sf.StepMix(problem, PI, 0.1, baseline_at_least=0.2)
+    agent = sf.StepMix(problem, PI, 0.1)
     return {
         "problem": problem,
         "counts": counted(),
@@ -57,7 +57,6 @@ def objects():
         ("relative", "give", "max_loss"),
         ("agent", "when", "replan_rule"),
         ("agent", "told_value", "known_baseline_value"),
-        ("agent", "vouched", "asserted"),
         ("agent", "mark", "fingerprint"),
         ("agent", "go_on", "continue_plan"),
         ("agent", "plan_by_the_book", "plan_reference"),
@@ -74,7 +73,6 @@ def test_what_the_attributes_are():
     """Not just equal to each other."""
     assert absorbing().rest == 1
     assert sf.Relative(0.25).give == 0.25
-    assert objects()["agent"].vouched == 0.2
     assert counted().record.tolist() == [3, 3 * 3 * 2**19]
     assert counted().ledger.tolist() == [3, 0, 0]
 

@@ -97,7 +97,6 @@ def test_blackjack_is_learnt_live(tmp_path):
         sf.embed_policy(problem, rule),
         floor=-0.8,
         pooled=True,
-        returns=sf.Returns(low=-1.0, high=1.0),
         replan=sf.Blocks(0.5),
     )
     run = sf.learn(env, agent, 25, seed=0, save=tmp_path / "run.npz")

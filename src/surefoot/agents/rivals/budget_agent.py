@@ -7,7 +7,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
@@ -18,7 +18,7 @@ from surefoot.agents.base import Agent
 from surefoot.agents.floor_agent import FloorAgent
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.plan import UNCLAIMED, Plan, Safety, premise_status
-from surefoot.agents.promise import PremiseStatus, by_given_value
+from surefoot.agents.promise import PremiseStatus, Promise, by_given_value
 from surefoot.agents.returns import Returns
 from surefoot.agents.settings import AgentSettings
 from surefoot.base.arrays import Floats, Ints
@@ -57,7 +57,7 @@ def switch(account: Ints, L: float, v_b: float, floor: float) -> Switch:
     return Switch(False, None if adds <= 0 else max(1, math.ceil((takes - saved) / adds)), float(saved))
 
 
-TrustSource = Literal["given value", "floor premise", "declared range", "unclaimed account"]
+TrustSource = Literal["given value", "floor premise"]
 
 
 class Proposal(NamedTuple):
@@ -70,20 +70,14 @@ class Proposal(NamedTuple):
     v_b: float  # what the switch takes the baseline to be worth
     certified: bool  # are the bounds the proved ones?
     trusts: TrustSource | None  # what v_b, and so what was saved, rests on beside data
-    lower_b_trusts: bool = False  # does lower_b rest on a declared range of returns?
-    claimed: bool = True  # does the account say whose it is?
-    of_problem: bool = True  # do the counts say what they are evidence about?
     iterations: int = 0  # of the linear programs of an agent inside
 
     def trust_in(self, account: Sequence[float] | Ints) -> TrustSource | None:
         """Return what this account takes on trust; None if it rests on data alone.
 
-        The baseline's worth matters only where the account holds episodes on it. Entries that nobody has claimed may
-        have been made by any bounds.
+        The baseline's worth matters only where the account holds episodes on it.
         """
-        if account[0] and self.trusts is not None:
-            return self.trusts
-        return "unclaimed account" if not self.claimed and any(account) else None
+        return self.trusts if account[0] else None
 
 
 class AccountTotals(NamedTuple):
@@ -101,15 +95,16 @@ class BudgetGrounds(NamedTuple):
     proposal: Proposal
     decision: Switch
     account: AccountTotals
+    claimed: bool  # do the counts say what they are evidence about?
 
     @property
     def premise(self) -> PremiseStatus:
         """How well it is known that the baseline is above the floor, these data included."""
         agent, proposal = self.agent, self.proposal
-        proved, trusted = (-math.inf, proposal.lower_b) if proposal.lower_b_trusts else (proposal.lower_b, -math.inf)
+        proved = proposal.lower_b
         if not proposal.certified:
             return agent.premise
-        return premise_status(agent.level, proved, max(agent.known_before, trusted))
+        return premise_status(agent.level, proved, agent.given_level)
 
     def explain(self, plan: Plan) -> str:
         """Explain the plan: who plays, the account, what is certified, and the premises. Values are in user units."""
@@ -175,14 +170,10 @@ class BudgetGrounds(NamedTuple):
     def _trusted(self) -> str:
         """Return what a trusted plan rests on."""
         trusts = self.proposal.trust_in(self.account)
-        if not self.proposal.of_problem:
+        if not self.claimed:
             rests_on = f"counts that no one claimed: {UNCLAIMED}"
         elif trusts == "given value":
             return by_given_value(self.agent.problem.units.to_user(self.proposal.v_b))
-        elif trusts == "declared range":
-            rests_on = "the declared range of the baseline's returns"
-        elif trusts == "unclaimed account":
-            rests_on = "an account that no agent has claimed: agent.claim(counts) says whose it is"
         else:
             proved = self._shown(self.proposal.lower_b)
             rests_on = f"the premise that the baseline is above the floor; data prove {proved}"
@@ -217,9 +208,7 @@ class BudgetAgent(FloorAgent):
         if self.baseline_value is not None and isinstance(self.problem, Problem):
             self.problem.level(self.baseline_value, "baseline_value")
             value = float(self.baseline_value)
-            if self.baseline_at_least not in (None, value):
-                raise InvalidSetting("Give baseline_value alone: it is what the switch counts an episode as.")
-            freeze(self, baseline_value=value, baseline_at_least=value)
+            freeze(self, baseline_value=value)
             if isinstance(self.floor, BaselineFloor):
                 self._checked_floor()
                 freeze(self, floor=self.floor.under(value, self.problem))
@@ -233,8 +222,6 @@ class BudgetAgent(FloorAgent):
                 f"baseline_value is {self.baseline_value:g}, below the floor of {self.floor:g}: then episodes on the "
                 "baseline break it. Lower the floor, or find a better baseline."
             )
-        if self.baseline_value is None and self.baseline_at_least is not None:
-            raise InvalidSetting("Give baseline_value, not baseline_at_least: the switch counts episodes by it.")
 
     @classmethod
     def from_settings(cls, problem: Problem, settings: AgentSettings) -> Self:
@@ -278,20 +265,13 @@ class BudgetAgent(FloorAgent):
         return digest.hexdigest()[:16]
 
     def check_counts(self, counts: Counts) -> None:
-        """Refuse counts that do not fit, or that hold another agent's account."""
+        """Refuse counts that do not fit, or that hold an account that is not this agent's."""
         super().check_counts(counts)
-        if counts.account.any() and counts.account_of not in (None, self.account_fingerprint):
+        if counts.account.any() and counts.account_of != self.account_fingerprint:
             raise InvalidCounts(
-                "These counts hold the account of another agent, floor, delta or bounds: it proves nothing here. Use "
-                "counts.forget_returns(): what was seen of the dynamics stays."
-            )
-
-    def require_claimed_account(self, counts: Counts) -> None:
-        """Refuse to go on from an account of which nobody says whose it is."""
-        if counts.account.any() and counts.account_of is None:
-            raise InvalidCounts(
-                "These counts hold an account that no agent has claimed. If it is this agent's, assert it: "
-                "agent.claim(counts). Else use counts.forget_returns(): what was seen of the dynamics stays."
+                "These counts hold the account of another agent, floor, delta or bounds, or of nobody: it proves "
+                "nothing here. Use counts.forget_returns(): what was seen of the dynamics stays. In a loop of your "
+                "own, call agent.claim(counts) before the first episode."
             )
 
     def saved_before(self, counts: Counts, baseline: float) -> float:
@@ -309,6 +289,29 @@ class BudgetAgent(FloorAgent):
         """The baseline's value, where it was given."""
         return self.baseline_value
 
+    @property
+    def asserted(self) -> float | None:
+        """The baseline's value, where it was given: safety rests on it."""
+        return self.baseline_value
+
+    @property
+    def given_level(self) -> float:
+        """The baseline's value as it was given, rescaled; -inf where it was not."""
+        value = self.baseline_value
+        return -math.inf if value is None else self.problem.level(value, "baseline_value")
+
+    @property
+    def premise(self) -> PremiseStatus:
+        """How well the premise is known before any data: by the value that was given, or not at all."""
+        return premise_status(self.rule.floor, -math.inf, self.given_level)
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised, beside every number that this agent produces."""
+        promise = super().promise
+        rests_on_it = promise.kind == "certified" and self.given_level >= self.rule.floor > 0.0
+        return replace(promise, knows_baseline_value=True, baseline_value=self.asserted) if rests_on_it else promise
+
     @abstractmethod
     def propose(self, counts: Counts, rng: np.random.Generator | None) -> Proposal:
         """Return the explorer's policy for the next episode, and what the baseline is worth beside it."""
@@ -317,17 +320,13 @@ class BudgetAgent(FloorAgent):
         """The policy of the next episode. Depends on the counts, with their account, and on nothing else."""
         self.check_counts(counts)
         require_no_alarm(counts)
-        return self.make_plan(self._with_claim(self.propose(counts, rng), counts), counts.account)
-
-    def _with_claim(self, proposal: Proposal, counts: Counts) -> Proposal:
-        """Return the proposal, saying whether these counts and the account in them were claimed."""
-        return proposal._replace(claimed=counts.account_of is not None, of_problem=counts.claimed)
+        return self.make_plan(self.propose(counts, rng), counts)
 
     def continue_plan(self, plan: Plan, counts: Counts) -> Plan | None:
         """Decide again, with the lower values of the last plan and the account as it is now."""
         if not isinstance(plan.grounds, BudgetGrounds):
             return None
-        return self.make_plan(self._with_claim(plan.grounds.proposal, counts), counts.account)
+        return self.make_plan(plan.grounds.proposal, counts)
 
     def baseline_worth(self, by_data: float) -> float:
         """Return what the switch counts an episode on the baseline as, rescaled: as given, proved or presumed.
@@ -335,19 +334,18 @@ class BudgetAgent(FloorAgent):
         The promise presumes that the baseline is worth the floor. Counting it as less would call every episode on it a
         loss, and make the sum harder to keep than each episode.
         """
-        return max(by_data, self.level) if self.baseline_value is None else self.asserted_level
+        return max(by_data, self.level) if self.baseline_value is None else self.given_level
 
-    def trust_source(self, by_data: float, by_range: bool) -> TrustSource | None:
-        """Return what is trusted where an episode on the baseline is counted; `by_range`: data rest on a range."""
+    def trust_source(self, by_data: float) -> TrustSource | None:
+        """Return what is trusted where an episode on the baseline is counted."""
         if self.baseline_worth(by_data) > by_data:
             return "floor premise" if self.baseline_value is None else "given value"
-        return "declared range" if by_range else None
+        return None
 
     def propose_by_bounds(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
         """Bound both sides by `bounds`; `explorer_policy` takes the place of the optimistic policy."""
         decision = self.decide(self.evidence(counts.copy(), explorer_policy), explorer_policy)
         by_data = max(decision.by_model, decision.by_returns)
-        by_range = self.doubts_returns(counts) and decision.by_returns > decision.by_model
         return Proposal(
             policy=decision.explorer,
             lower=float(decision.L[0]),
@@ -355,8 +353,7 @@ class BudgetAgent(FloorAgent):
             lower_b=by_data,
             v_b=self.baseline_worth(by_data),
             certified=self.bounds.certified,
-            trusts=self.trust_source(by_data, by_range),
-            lower_b_trusts=by_range,
+            trusts=self.trust_source(by_data),
         )
 
     def propose_reference(self, counts: Counts, explorer_policy: Floats | None) -> Proposal:
@@ -365,7 +362,6 @@ class BudgetAgent(FloorAgent):
         pi_bar, V_up, V_low = self.bounds.optimistic(model)
         pi = pi_bar if explorer_policy is None else explorer_policy
         by_model, by_returns = self.bounds.lower(model, self.baseline), self.by_returns(counts)[0]
-        by_range = self.doubts_returns(counts) and by_returns > by_model
         return Proposal(
             policy=pi,
             lower=self.bounds.lower(model, pi),
@@ -373,12 +369,12 @@ class BudgetAgent(FloorAgent):
             lower_b=max(by_model, by_returns),
             v_b=self.baseline_worth(max(by_model, by_returns)),
             certified=self.bounds.certified,
-            trusts=self.trust_source(max(by_model, by_returns), by_range),
-            lower_b_trusts=by_range,
+            trusts=self.trust_source(max(by_model, by_returns)),
         )
 
-    def make_plan(self, proposal: Proposal, account: Ints) -> Plan:
-        """Return the plan that follows from the switch."""
+    def make_plan(self, proposal: Proposal, counts: Counts) -> Plan:
+        """Return the plan that follows from the switch, with the account of these counts."""
+        account = counts.account
         decision = switch(account, proposal.lower, proposal.v_b, self.level)
         N_b, N, total = (int(number) for number in account)
         explores = decision.explores
@@ -390,8 +386,10 @@ class BudgetAgent(FloorAgent):
             lower=proposal.lower if explores else proposal.lower_b,
             upper=proposal.upper,
             candidates=[proposal.lower, proposal.lower_b],
-            safety=self.safety_of(proposal, decision, account),
-            grounds=BudgetGrounds(self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS)),
+            safety=self.safety_of(proposal, decision, counts),
+            grounds=BudgetGrounds(
+                self, proposal, decision, AccountTotals(N_b, N, total / REWARD_UNITS), counts.claimed
+            ),
             max_episodes=decision.max_episodes,
             entry=max(proposal.lower, 0.0),
             iterations=proposal.iterations,
@@ -399,14 +397,14 @@ class BudgetAgent(FloorAgent):
         )
         return self.with_user_units(plan)
 
-    def safety_of(self, proposal: Proposal, decision: Switch, account: Ints) -> Safety:
+    def safety_of(self, proposal: Proposal, decision: Switch, counts: Counts) -> Safety:
         """Return what the safety of the plan rests on."""
         if not proposal.certified:
             return "NOT CERTIFIED"
-        if not proposal.of_problem:
+        if not counts.claimed:
             return "trusted"
         if not decision.explores:
-            return "certified" if proposal.lower_b >= self.level and not proposal.lower_b_trusts else "trusted"
+            return "certified" if proposal.lower_b >= self.level else "trusted"
         if proposal.lower >= self.level:
             return "certified"
-        return "certified in total" if proposal.trust_in(account) is None else "trusted"
+        return "certified in total" if proposal.trust_in(counts.account) is None else "trusted"

@@ -75,7 +75,7 @@ class BudgetExploration(BudgetAgent):
         """`plan`, with bounds by the readable versions."""
         policy, iterations = self._explorer_policy(counts, rng)
         proposal = self.propose_reference(counts, policy)._replace(iterations=iterations)
-        return self.make_plan(self._with_claim(proposal, counts), counts.account)
+        return self.make_plan(proposal, counts)
 
     def _explorer_policy(self, counts: Counts, rng: np.random.Generator | None) -> tuple[Floats | None, int]:
         """Return the policy of the agent inside, and the iterations of its linear programs; None for the optimistic

@@ -118,7 +118,7 @@ class ConservativeUCBVI(BudgetAgent):
             lower=self.problem.units.from_user(own.lower),
             upper=self.problem.units.from_user(own.upper),
             lower_b=0.0,  # nothing of delta is left to prove anything of the baseline
-            v_b=self.asserted_level,
+            v_b=self.given_level,
             certified=own.safety != "NOT CERTIFIED",
             trusts="given value",
         )
@@ -128,4 +128,4 @@ class ConservativeUCBVI(BudgetAgent):
         if self.learner is not None:
             return self.plan(counts, rng)
         proposal = self.propose_reference(counts, self.explored(counts, rng))
-        return self.make_plan(self._with_claim(proposal, counts), counts.account)
+        return self.make_plan(proposal, counts)

@@ -37,7 +37,6 @@ from .guard import compared_prefix as compared_prefix
 from .guard import empty_tickets as empty_tickets
 from .guard import run_guard as run_guard
 from .kl import LOWER as LOWER
-from .kl import SUPPORTS as SUPPORTS
 from .kl import Balls as Balls
 from .kl import RewardArrays as RewardArrays
 from .kl import balls_from as balls_from

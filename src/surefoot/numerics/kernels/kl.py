@@ -19,7 +19,6 @@ FAR = 500.0  # a radius from which on nothing is proved (exp(-500) of the span, 
 CLOSE = 1e-5  # relative step in t at which to stop: the value is flat there, so its error is about the square of this
 SLACK = 2.0**-52  # of everything summed, for each term of a sum and 8 more: rounding errors of lgamma, log and sums
 ROUNDING = 2.0**-52
-SUPPORTS = -1.0  # in place of alpha: the mixture over unknown supports
 LOW, HIGH, LOW_UP, HIGH_UP = 0, 1, 2, 3  # of Balls.ahead
 # What is wanted of a table of Q: both values; the lower ones (and upper ones, where `Balls.uppers` says so); or the
 # upper ones, and of each state the lower one of its best action.
@@ -51,11 +50,10 @@ class Balls(NamedTuple):
     gathered: Floats  # (S,) scratch for the values of one pair's next states
     ahead: Floats  # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
     log_union: float  # log(1 / delta_0): fixed before the data
-    alpha: float  # of the Dirichlet mixture, 0 for one over the possible states, or SUPPORTS: fixed before the data
+    full_support: bool  # is the mixture Dirichlet(1/2) over all that is possible, and not one over unknown supports?
     scale: float  # of the radius: 1.0 is proved; anything else is NOT CERTIFIED
     tie: float  # upper values closer than this tie; the first action wins
     margin: float  # taken off every lower value, added to every upper one: more than all rounding errors of a backup
-    bets: bool  # is an unknown reward bounded by bets beside the coin?
     uppers: bool  # are upper values of the other candidates needed, too?
 
 
@@ -67,38 +65,12 @@ class RewardArrays(NamedTuple):
     unknown: Bools | None = None  # (H or 1, S*A)
     x_sa: Ints | None = None  # (rows, S, A): sums of the rewards seen, where they are unknown
     z_sa: Ints | None = None  # (rows, S, A): sums of x (1 - x) of these rewards
-    bets: bool = False  # are they bounded by bets beside the coin?
 
 
 @compiled
-def log_gamma_ratio(n: float, alpha: float) -> float:
-    """log Gamma(n + alpha) - log Gamma(alpha)."""
-    return math.lgamma(n + alpha) - math.lgamma(alpha)
-
-
-@compiled
-def coin_radius(n: float, x: float, log_union: float, scale: float) -> float:
-    """The radius of a coin with n - x tails and x heads, whole or not, under the Dirichlet(1/2, 1/2) mixture."""
-    y = n - x
-    log_m = -math.lgamma(n + 1.0) + log_gamma_ratio(x, 0.5) + log_gamma_ratio(y, 0.5)
-    log_p = (x * math.log(x / n) if x > 0.0 else 0.0) + (y * math.log(y / n) if y > 0.0 else 0.0)
-    size = math.lgamma(n + 1.0) + abs(math.lgamma(x + 0.5)) + abs(math.lgamma(y + 0.5)) + abs(log_p)
-    return scale * (log_union + log_p - log_m + 10.0 * SLACK * size) / n
-
-
-@compiled
-def coin_bounds(
-    n: float, x: float, log_union: float, scale: float, margin: float, p: Floats, V: Floats
-) -> tuple[float, float]:
-    """Lower and upper bound, for all n at once, of the mean of [0, 1]-valued observations that sum to x."""
-    if n <= 0.0:
-        return 0.0, 1.0
-    x = min(max(x, 0.0), n)
-    eps = coin_radius(n, x, log_union, scale)
-    p[0], p[1] = (n - x) / n, x / n
-    V[0], V[1] = 0.0, 1.0
-    low = worst_mean(p, V, 2, 1.0, eps, margin)
-    return low, -worst_mean(p, V, 2, -1.0, eps, margin)
+def log_gamma_ratio(n: float) -> float:
+    """log Gamma(n + 1/2) - log Gamma(1/2)."""
+    return math.lgamma(n + 0.5) - math.lgamma(0.5)
 
 
 @compiled
@@ -117,7 +89,7 @@ def refresh_kl(balls: Balls, row: int, pair: int) -> None:
         balls.eps[row, pair] = math.inf
         return
     balls.eps[row, pair] = balls.scale * mixture_radius(
-        balls.n_sas[row, pair], succ, m, n, balls.alpha, balls.log_union, balls.P_hat[row, pair]
+        balls.n_sas[row, pair], succ, m, n, balls.full_support, balls.log_union, balls.P_hat[row, pair]
     )
 
 
@@ -127,12 +99,8 @@ def refresh_reward(balls: Any, row: int, pair: int) -> None:
     if balls.unknown.shape[0] > 0 and balls.unknown[row % balls.unknown.shape[0], pair]:
         n = balls.played[row, pair]
         x = balls.x_sa[row, pair] / REWARD_UNITS
-        coin, outcomes = balls.gathered[:2], balls.gathered[2:4]
-        if balls.bets:
-            z = balls.z_sa[row, pair] / REWARD_UNITS
-            low, up = average_bounds(n, x, z, balls.log_union, balls.scale, balls.margin)
-        else:
-            low, up = coin_bounds(n, x, balls.log_union, balls.scale, balls.margin, coin, outcomes)
+        z = balls.z_sa[row, pair] / REWARD_UNITS
+        low, up = average_bounds(n, x, z, balls.log_union, balls.scale, balls.margin)
         for h in range(balls.r_low.shape[0]):
             if balls.n_sa.shape[0] == 1 or h == row:
                 balls.r_low[h, pair] = low
@@ -140,30 +108,32 @@ def refresh_reward(balls: Any, row: int, pair: int) -> None:
 
 
 @compiled
-def mixture_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
-    """The radius under the mixture that alpha stands for: 0 is one over the m possible outcomes.
+def mixture_radius(
+    n_i: Ints, succ: Ints, m: int, n: float, full_support: bool, log_union: float, p_hat: Floats
+) -> float:
+    """The radius under the mixture over unknown supports, or under Dirichlet(1/2) over the m possible outcomes.
 
     `succ` begins with the places in n_i of the outcomes, in ascending order: of all m, or of all that were seen.
     """
-    if alpha == SUPPORTS:
-        return supports_radius(n_i, succ, m, n, log_union, p_hat)
-    return dirichlet_radius(n_i, succ, m, n, alpha if alpha > 0.0 else 1.0 / m, log_union, p_hat)
+    if full_support:
+        return dirichlet_radius(n_i, succ, m, n, log_union, p_hat)
+    return supports_radius(n_i, succ, m, n, log_union, p_hat)
 
 
 @compiled
-def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, alpha: float, log_union: float, p_hat: Floats) -> float:
+def dirichlet_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p_hat: Floats) -> float:
     """The radius eps = (log(1/delta_0) + sum_i n_i log p_hat_i - log m(n_1..n_m)) / n over m outcomes. It also fills
     p_hat, of those in `succ`."""
-    log_m = math.lgamma(m * alpha) - math.lgamma(n + m * alpha)
+    log_m = math.lgamma(m * 0.5) - math.lgamma(n + m * 0.5)
     log_p = 0.0
-    size = log_union + abs(math.lgamma(m * alpha)) + abs(math.lgamma(n + m * alpha))
+    size = log_union + abs(math.lgamma(m * 0.5)) + abs(math.lgamma(n + m * 0.5))
     for j in range(min(m, succ.shape[0])):
         k = n_i[succ[j]]
         p_hat[j] = k / n
-        log_m += log_gamma_ratio(k, alpha)
+        log_m += log_gamma_ratio(k)
         if k > 0:
             log_p += k * math.log(k / n)
-            size += abs(math.lgamma(k + alpha)) + abs(math.lgamma(alpha))
+            size += abs(math.lgamma(k + 0.5)) + math.lgamma(0.5)
     slack = (m + 8) * SLACK * (size + abs(log_p))
     return (log_union + log_p - log_m + slack) / n
 
@@ -181,7 +151,7 @@ def supports_radius(n_i: Ints, succ: Ints, m: int, n: float, log_union: float, p
         p_hat[j] = k / n
         if k > 0:
             d += 1
-            log_m += log_gamma_ratio(k, 0.5)
+            log_m += log_gamma_ratio(k)
             log_p += k * math.log(k / n)
             size += abs(math.lgamma(k + 0.5)) + math.lgamma(0.5)
     log_sum, more = log_supports(d, m, n)
@@ -444,17 +414,14 @@ def balls_from(
     rewards: RewardArrays,
     support: Bools | None,
     log_union: float,
-    alpha: float,
+    full_support: bool,
     scale: float,
     tie: float,
     margin: float,
     uppers: bool,
 ) -> Balls:
     """The balls for the counts n_sas (rows, S, A, S), and `played` (rows, S, A), whose memory they share; `refresh_all`
-    fills the other arrays.
-
-    alpha = 0 stands for one over the number of possible next states, alpha = SUPPORTS for a mixture over supports.
-    """
+    fills the other arrays."""
     rows, S, A, _ = n_sas.shape
     after = rewards.by_next
     succ, m = np.arange(S).reshape(1, 1, S), np.full((1, 1), S)
@@ -471,10 +438,10 @@ def balls_from(
         succ=np.ascontiguousarray(succ, dtype=np.int64),
         m=np.ascontiguousarray(m, dtype=np.int64),
         r_next=np.zeros((0, 0, 0)) if after is None else np.array(after),
-        gathered=np.zeros(max(S, 4)),
+        gathered=np.zeros(S),
         ahead=np.zeros(4),
         log_union=log_union,
-        alpha=alpha,
+        full_support=full_support,
         scale=scale,
         tie=tie,
         margin=margin,
@@ -498,5 +465,4 @@ def reward_fields(rewards: RewardArrays, H: int, rows: int, pairs: int) -> dict[
         "x_sa": x_sa,
         "z_sa": z_sa,
         "unknown": np.zeros((0, 0), dtype=np.bool_) if unknown is None else np.array(unknown),
-        "bets": rewards.bets,
     }

@@ -65,11 +65,11 @@ def lower_at_start(start: Start, V_low: Floats) -> float:
 def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, rule: Rule, L: Floats) -> float:
     """Write the candidates' lower values into L, and return the floor they are compared with.
 
-    The last candidate is pi_b: its own returns, or a value asserted by the user, may bound it better than the model
-    does. A floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of
-    pi_b with something worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's
-    place. (In V^b, a V^b / (V^b - x) decreases, so V^b <= U makes it larger.) So is a floor of an amount y below pi_b,
-    with y / (U - x), which decreases in V^b, too.
+    The last candidate is pi_b: its own returns, or an earlier certificate, may bound it better than the model does. A
+    floor of (1-a) of what pi_b is worth, U at most, is met by any policy worth (1-a) U, and by a mixture of pi_b with
+    something worth at least x if its weight is at most a U / (U - x): that is `choose` with U in pi_b's place. (In V^b,
+    a V^b / (V^b - x) decreases, so V^b <= U makes it larger.) So is a floor of an amount y below pi_b, with
+    y / (U - x), which decreases in V^b, too.
     """
     b = L.shape[0] - 1
     for c in range(b + 1):
@@ -77,7 +77,7 @@ def candidate_values(splices: Splices, start: Start, returns: BaselineReturns, r
     if splices.h0[b] == 0:
         return rule.floor  # no candidate is the baseline
     by_returns, up = returns_bounds(returns)
-    L[b] = max(L[b], by_returns, returns.asserted)
+    L[b] = max(L[b], by_returns, returns.before)
     if rule.max_loss < 0.0:
         return rule.floor
     U = min(-start_bound(start, splices.V_up[0, b], -1.0) + start.final, up)

@@ -52,11 +52,10 @@ class SparseBalls(NamedTuple):
     places: Ints  # (S,) 0, 1, 2, ...
     ahead: Floats  # (4,): the lowest and the highest of all lower values of the next step, and of all upper ones
     log_union: float
-    alpha: float
+    full_support: bool
     scale: float
     tie: float
     margin: float
-    bets: bool
     uppers: bool
 
 
@@ -64,7 +63,7 @@ class BallSettings(NamedTuple):
     """What is fixed before the data, as in `Balls`."""
 
     log_union: float
-    alpha: float
+    full_support: bool
     scale: float
     tie: float
     margin: float
@@ -105,7 +104,7 @@ def refresh_sparse_balls(balls: SparseBalls, row: int, pair: int) -> None:
         i = mask_list(balls, row, pair)
         m = balls.mask.first[i + 1] - balls.mask.first[i]
     balls.eps[row, pair] = balls.scale * mixture_radius(
-        lists.n[at : at + size], balls.places[:size], m, n, balls.alpha, balls.log_union, balls.p_hat
+        lists.n[at : at + size], balls.places[:size], m, n, balls.full_support, balls.log_union, balls.p_hat
     )
 
 

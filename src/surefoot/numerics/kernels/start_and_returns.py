@@ -25,7 +25,7 @@ class Start(NamedTuple):
     states: Ints  # (S,) all of them
     eps: Floats  # (1,)
     log_union: float
-    alpha: float
+    full_support: bool  # as in `Balls`
     scale: float
     margin: float
     final: float  # taken off a lower value at the very end, where no backup has taken off a margin of its own
@@ -45,7 +45,7 @@ class BaselineReturns(NamedTuple):
     upper: bool  # is an upper bound of the baseline's value needed, and not a lower one?
     log_inverse: float  # log(1 / the share of delta), times the scale
     margin: float
-    asserted: float  # the least value of the baseline that the user asserts; -inf: none
+    before: float  # what a certificate proves that the baseline is worth at least; -inf: none
 
 
 @compiled
@@ -61,7 +61,7 @@ def refresh_start(start: Start) -> None:
         start.eps[0] = math.inf
         return
     start.eps[0] = start.scale * mixture_radius(
-        start.n, start.states, S, n, start.alpha, start.log_union, start.weights
+        start.n, start.states, S, n, start.full_support, start.log_union, start.weights
     )
 
 
@@ -98,7 +98,7 @@ def returns_bounds(returns: BaselineReturns) -> tuple[float, float]:
 
 
 def start_from(
-    weights: Floats | None, n: Ints, log_union: float, alpha: float, scale: float, margin: float, final: float
+    weights: Floats | None, n: Ints, log_union: float, full_support: bool, scale: float, margin: float, final: float
 ) -> Start:
     """Where episodes start. Without weights the distribution is unknown, and n, whose memory it shares, counts the
     first states seen."""
@@ -107,4 +107,4 @@ def start_from(
     own = np.zeros(len(n)) if weights is None else np.array(weights)
     kind = ONE if one else KNOWN if known else UNKNOWN
     states, eps = np.arange(len(n)), np.full(1, np.inf)
-    return Start(kind, int(own.argmax()), own, n, states, eps, log_union, alpha, scale, margin, final)
+    return Start(kind, int(own.argmax()), own, n, states, eps, log_union, full_support, scale, margin, final)

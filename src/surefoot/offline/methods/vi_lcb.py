@@ -170,7 +170,8 @@ def at_start(counts: Counts, problem: Problem, delta: float, V: Floats) -> float
     """Return V_1 at the start, rounded down; an unknown start has its share of delta."""
     safe = np.maximum(0.0, V - problem.H**2 * MARGIN)
     log_union = math.log(_events(problem) / delta)
-    return KL(0.5).lower_at_start(problem, counts.n_start, safe, log_union, undeclared=problem.unseen_state is not None)
+    bounds, undeclared = KL(full_support=True), problem.unseen_state is not None
+    return bounds.lower_at_start(problem, counts.n_start, safe, log_union, undeclared)
 
 
 def _binding(counts: Counts, problem: Problem, policy: Floats, b: Floats) -> tuple[Binding, ...]:
