@@ -58,7 +58,6 @@ docs: setup  ## write the pages that are made from the code (seconds)
 
 tables: setup  ## write the pages of measured tables again (half an hour); OUT=folder of full results adds docs/reproduction
 	$(BIN)/python tools/choosing_tables.py
-	$(BIN)/python tools/rewards_tables.py
 	$(BIN)/python tools/guard_tables.py
 	$(if $(OUT),$(BIN)/python tools/reproduction.py $(OUT))
 

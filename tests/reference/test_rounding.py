@@ -538,7 +538,7 @@ def test_a_floor_of_zero_is_certified(kind, pooled, H):
         r = np.round(rng.random((H, S, A))) * rng.random((H, S, A)) if i % 2 else np.zeros((H, S, A))
         n_sas = draw_counts(rng, 1 if pooled else H, S, A) if i > 3 else np.zeros((1 if pooled else H, S, A, S), int)
         counts = sf.Counts(n_sas[0] if pooled else n_sas, H)
-        world = World(sf.Problem(r, stationary=pooled), draw_baseline(rng, H, S, A), counts, 0.1, 0.5, pooled)
+        world = World(sf.Problem(r, stationary=pooled), draw_baseline(rng, H, S, A), counts, 0.1, True, pooled)
         plan = world.plan(0.0, kind)
         assert (plan.source, plan.safety) == ("optimistic", "certified")
         assert (plan.candidates >= 0.0).all()
@@ -549,7 +549,7 @@ def test_a_floor_of_zero_is_certified(kind, pooled, H):
         n_sas[..., :] = 10**6
         r = np.broadcast_to([[[0.0], [0.5], [1.0]]], (H, S, A))
         counts = sf.Counts(n_sas[0] if pooled else n_sas, H)
-        world = World(sf.Problem(r, stationary=pooled), world.baseline, counts, 0.1, 0.5, pooled)
+        world = World(sf.Problem(r, stationary=pooled), world.baseline, counts, 0.1, True, pooled)
         plan = world.plan(0.0, kind)
         assert 0.4 < plan.candidates[-1] < Exact(world).lower(world.baseline)
 
