@@ -129,7 +129,7 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
         "returns": counts.record,
         "returns of": counts.record_of,
         "account": counts.ledger,
-        "account of": counts.ledger_of is not None,
+        "account of": None if counts.ledger_of is None else "an agent",
         "basis": counts.basis,
         "logged": counts.logged,
         "pooled": counts.pooled,

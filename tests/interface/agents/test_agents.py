@@ -205,7 +205,7 @@ def test_the_default_rule_is_never_refused():
 
 def test_default_bounds_are_sharp(make_splice):
     make, agent = make_splice, make_splice()
-    assert agent.bounds == sf.KL() == sf.KL()
+    assert agent.bounds == sf.KL()
     assert agent.bounds.certified
     # With the paper's bounds the default is the paper's, too; and what is said is kept.
     assert make(bounds=sf.Bernstein()).replan_rule == EveryEpisode()

@@ -1222,11 +1222,11 @@ def test_the_radius_with_unknown_supports_is_on_the_safe_side_and_close():
             ((3,) * 30, 60),
             ((1,) * 60, 300),
         ):
-            found = arb(str(verifier.log_factor([*map(Decimal, n_i)], size, "supports", share)))
+            found = arb(str(verifier.log_factor([*map(Decimal, n_i)], size, False, share)))
             over = found - exact(n_i, size)
             assert over >= 0 and over < 1e-14
             assert size == 1 or found > exact(n_i, size, weighted=False) + 0.01
-        once = arb(str(verifier.log_factor([Decimal(1)] * 50, 2000, "supports", share))) - exact((1,) * 50, 2000)
+        once = arb(str(verifier.log_factor([Decimal(1)] * 50, 2000, False, share))) - exact((1,) * 50, 2000)
         assert once > 0 and once < math.log(2000)
 
 
