@@ -1039,7 +1039,8 @@ class Book:
 
     def check_safety(self, plan: Any, kind: str) -> str:
         """What is certified is proved to reach the floor; what is trusted is, too, or it is the baseline."""
-        require(kind or (plan.is_baseline and plan.safety == "trusted"), "safety: not proved, and not the baseline on trust")
+        on_trust = plan.is_baseline and plan.safety == "trusted"
+        require(kind or on_trust, "safety: not proved, and not the baseline on trust")
         return kind if plan.safety == "certified" else "trusted"
 
 
