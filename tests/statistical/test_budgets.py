@@ -80,7 +80,9 @@ class Defect:
         return adapted(self.inside).replan_rule
 
     def plan(self, counts, rng):
-        return self.spoil(plan_next(self.inside, counts, rng), counts)
+        own = counts.copy()
+        adapted(self.inside).claim(own)  # nobody else knows whose account it is
+        return self.spoil(plan_next(self.inside, own, rng), counts)
 
     def spoil(self, plan, counts):
         return plan
