@@ -155,8 +155,8 @@ class CountingAgent(FrozenRecord, ABC):
 
     @property
     def knows_baseline_value(self) -> bool:
-        """Was the agent given the baseline's value, or a bound of it that the user asserts?"""
-        return self.known_baseline_value is not None or self.asserted is not None
+        """Was the agent given the baseline's value?"""
+        return self.known_baseline_value is not None
 
     @property
     def level(self) -> float:

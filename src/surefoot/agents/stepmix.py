@@ -22,7 +22,7 @@ def stepmix(model: Model, pi_b: Floats, floor: float, bounds: Bounds, L_b: float
     pi_bar, V_up, V_low = bounds.optimistic(model)  # the optimistic policy
     pi = [splice(pi_b, pi_bar, h0) for h0 in range(model.H + 1)]  # pi_b up to h0, then pi_bar
     L = [bounds.lower(model, candidate) for candidate in pi]  # certified values
-    L[-1] = max(L[-1], L_b)  # pi_b: what else is known of it, from its returns or from the user
+    L[-1] = max(L[-1], L_b)  # pi_b: what else is known of it, from its returns or a certificate
     upper = bounds.at_start(model, V_low[0], V_up[0])[1]
 
     reached = [h0 for h0, low in enumerate(L) if low >= floor]
