@@ -101,7 +101,6 @@ def test_blackjack_is_learnt_live(tmp_path):
     )
     run = sf.learn(env, agent, 25, seed=0, save=tmp_path / "run.npz")
     assert run.counts.episodes == 25 and -1.0 <= run.mean_return <= 1.0
-    assert run.off_baseline is not None
     assert sf.learn(env, agent, 27, seed=0, save=tmp_path / "run.npz", resume=True).episodes == 27
 
 
