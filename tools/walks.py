@@ -47,23 +47,23 @@ trials = 2
 episodes = 300
 replan = { growth = 1.2 }
 
-[[panels]]
+[[scenarios]]
 id = "random"
 world = { name = "random", S = 3, A = 2, H = 2, seed = 1 }
 baseline = { eta = 5.0 }
 floor = { of_baseline = 0.9 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
 
-[[learners]]
+[[agents]]
 id = "epsmix"
 agent = "epsmix"
 bounds = "paper"
 
-[[learners]]
+[[agents]]
 id = "bpi-ucbvi"
 agent = "bpi-ucbvi"
 bounds = "kl"

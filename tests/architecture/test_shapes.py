@@ -4,7 +4,6 @@ What exceeds a limit today is listed in shapes.toml. `python tools/shapes.py --w
 shorter, never longer.
 """
 
-import ast
 import importlib.util
 import re
 import sys
@@ -38,7 +37,6 @@ PACKAGES = {
     "studies",
     "cli",
 }
-FORMER = {"envs"}  # former names of packages: they import what was there, and hold no code
 
 
 def planted(tmp_path, text):
@@ -66,21 +64,12 @@ def top(root):
 
 def test_the_top_is_few_packages_and_few_modules(tmp_path):
     modules, packages, folders = top(SOURCE)
-    assert packages == folders == PACKAGES | FORMER
+    assert packages == folders == PACKAGES
     assert modules <= MODULES
     assert len(modules) <= MOST_MODULES
     (tmp_path / "utils").mkdir()
     (tmp_path / "helpers.py").write_text("")
     assert top(tmp_path) == ({"helpers"}, set(), {"utils"})  # the control: both are seen
-
-
-def test_former_packages_hold_no_code():
-    paths = sorted(path for name in FORMER for path in (SOURCE / name).rglob("*.py"))
-    assert [path.relative_to(SOURCE).as_posix() for path in paths] == ["envs/__init__.py", "envs/gymnasium.py"]
-    for path in paths:
-        docstring, *others = ast.parse(path.read_text()).body
-        assert isinstance(docstring, ast.Expr)
-        assert all(isinstance(node, ast.ImportFrom) or ast.unparse(node).startswith("__all__ = ") for node in others)
 
 
 def test_the_documented_packages_are_these():
@@ -153,7 +142,7 @@ def test_a_text_times_a_number_is_fine(tmp_path, text):
 
 
 def test_no_code_decides_by_a_sentence(today):
-    """A promise is data: rewording a label changes no verdict. Only files of the former format are read by sentence."""
+    """A promise is data: rewording a label changes no verdict."""
     found = today["decisions_by_sentence"]
     assert above(found, LIMITS["decisions_by_sentence"]) == {}
     assert loose(found, LIMITS["decisions_by_sentence"]) == {}, "lower the limits: python tools/shapes.py --write"

@@ -66,7 +66,7 @@ def test_the_pages_of_a_reproduction_are_written(tmp_path, monkeypatch):
     page = (tmp_path / "pages" / "README.md").read_text()
     assert "| scenario | agent | violations per run |" in page
     rows = (tmp_path / "pages" / "tiny" / "trials.csv").read_text().splitlines()
-    assert rows[0].startswith("panel,learner,trial,episodes,floor")  # the columns of the files that are kept
+    assert rows[0].startswith("scenario,agent,trial,episodes,floor")  # the columns of the files that are kept
     assert len(rows) == 1 + 3 * 2
     assert (tmp_path / "pages" / "tiny" / "report.html").exists()
     assert page.endswith("\n".join(tool.choices()) + "\n")

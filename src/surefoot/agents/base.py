@@ -14,7 +14,6 @@ from surefoot.agents.plan import Plan
 from surefoot.agents.promise import PremiseStatus, Promise, Scope, stated
 from surefoot.agents.replanning import Blocks, EveryEpisode, Replan, require_replan, usual
 from surefoot.agents.work import PlanWork
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import Floats
 from surefoot.base.validation import FrozenRecord, read_only, require_bool
 from surefoot.bounds.alike import require_alike
@@ -25,15 +24,6 @@ from surefoot.task.fitting import check_counts, check_flow, require_claimed, req
 from surefoot.task.policy import uniform
 from surefoot.task.problem import Problem
 from surefoot.task.sameness import parts
-
-FORMER_NAMES = {
-    "when": "replan_rule",
-    "told_value": "known_baseline_value",
-    "vouched": "asserted",
-    "ledger_mark": "account_fingerprint",
-    "mark": "fingerprint",
-    "go_on": "continue_plan",
-}
 
 
 @runtime_checkable
@@ -79,12 +69,9 @@ class CountingAgent(FrozenRecord, ABC):
         def floor(self) -> "Floor | None": ...  # noqa: D102
 
     def __init_subclass__(cls) -> None:
-        """Look once at how each class plans, and at what it defines under a former name: that is read, too."""
+        """Look once at how each class plans."""
         super().__init_subclass__()
         cls.takes_rng = _takes_rng(cls.plan)
-        for former, name in FORMER_NAMES.items():
-            if former in vars(cls) and name not in vars(cls):
-                setattr(cls, name, vars(cls)[former])
 
     @property
     def pi_b(self) -> Floats:
@@ -198,13 +185,6 @@ class CountingAgent(FrozenRecord, ABC):
         assert self.floor is not None
         units = self.problem.units
         return self.floor.text(units) if isinstance(self.floor, BaselineFloor) else units.amount(float(self.floor))
-
-    when = alias("replan_rule")
-    told_value = alias("known_baseline_value")
-    vouched = alias("asserted")
-    ledger_mark = alias("account_fingerprint")
-    mark = alias("fingerprint")
-    go_on = alias("continue_plan")
 
     @property
     def most_episodes(self) -> int | None:

@@ -42,7 +42,7 @@ from surefoot.task.transitions import Table
 SAVE_SECONDS = 30.0
 CURVE = ("bin_sum", "bin_min", "bin_below", "bin_source", "bin_h")  # of these, the bins that are in use
 TALLY = ("totals", "by_h", "smallest", "surplus", *CURVE)
-NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_record", "counts_H", "earned", "mark")
+NEEDED = (*TALLY, "counts_n_sas", "counts_n_start", "counts_baseline_returns", "counts_H", "earned", "mark")
 
 
 @dataclass(frozen=True)

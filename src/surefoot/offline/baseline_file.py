@@ -211,7 +211,7 @@ def report(log: LogCounts, learnt: Learnt, missing: Missing, returns: Floats | N
         "logged_mean_return": log.mean_return,
         "logged_certified": user(logged),
         "certified": learnt.certified,
-        "certified_value": learnt.certified_value if learnt.certified else None,
+        "certified_value": learnt.lower if learnt.certified else None,
         "estimated_value": learnt.estimate,
         "floor": floor,
         "cleared": None if floor is None else learnt.clears(floor),

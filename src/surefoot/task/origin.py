@@ -26,8 +26,8 @@ SUMS = ("units", "rewards")  # what sums of rewards depend on beside
 class Origin:
     """What evidence is about, part by part: short texts and digests. A part that is None is unclaimed.
 
-    `asserted` is True where the user says so of counts that were made by hand, or read from a file of an earlier
-    version; else it was written down while episodes were counted.
+    `asserted` is True where the user says so of counts that were made by hand; else it was written down while episodes
+    were counted.
     """
 
     sizes: str | None = None  # how many states and actions

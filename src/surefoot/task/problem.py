@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.base import successors
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.successors import PaidLists, Successors
@@ -373,11 +372,6 @@ class Problem(FrozenRecord, InUserUnits):
         """Is the reward of this pair unknown at this step? Or of each of these pairs?"""
         unknown = self.unknown
         return np.asarray(unknown[h % len(unknown), s, a])
-
-    hidden = alias("unknown")
-    possible = alias("support")
-    rest = alias("absorbing_state")
-    mark = alias("fingerprint")
 
     def forget(self, *, rewards: bool = False, start: bool = False, support: bool = False) -> "Problem":
         """The same task for an agent that knows less: no rewards, no start distribution, no support.

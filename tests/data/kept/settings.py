@@ -99,7 +99,10 @@ def in_file(path: Path) -> dict[str, Any]:
     later = ("about", "history_at", "history_whole", "history_real")
     later += ("run", "width", "plans_file", "plans_written", "plans_digest", "counts_alarm")
     with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
+        kept = {name: found[name] for name in found.files if name not in later and not name.endswith("z_sa")}
+    book = json.loads(str(kept["codebook"]))
+    words = {"states": book["states"], "actions": book["actions"], "rest": book["absorbing"]}  # those of bits.json
+    return {**kept, "codebook": np.array(json.dumps(words))}
 
 
 class Made(NamedTuple):
@@ -126,10 +129,10 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
         "n_sas": counts.n_sas,
         "sums of rewards": counts.x_sa,
         "starts": counts.n_start,
-        "returns": counts.record,
-        "returns of": counts.record_of,
-        "account": counts.ledger,
-        "account of": counts.ledger_of,
+        "returns": counts.baseline_returns,
+        "returns of": counts.returns_of,
+        "account": counts.account,
+        "account of": counts.account_of,
         "basis": counts.basis,
         "logged": counts.logged,
         "pooled": counts.pooled,
@@ -221,7 +224,7 @@ def of_learnt(learnt: sf.Learnt) -> dict[str, Any]:
         "lower": learnt.rescaled_lower,
         "estimate": learnt.estimate,
         "certified": learnt.certified,
-        "mark": learnt.certificate.mark if learnt.certified else None,
+        "mark": learnt.certificate.fingerprint if learnt.certified else None,
     }
 
 
@@ -238,7 +241,7 @@ def of_log(log: sf.LogCounts) -> dict[str, Any]:
         "n": paid.n,
         "episodes": log.episodes,
         "rows": log.rows,
-        "rest": log.rest,
+        "rest": log.absorbing_state,
         "mean return": log.mean_return,
     }
 
@@ -254,9 +257,10 @@ def of_trials(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("trials/**/*.parquet")):
         table = duckdb.sql(f"SELECT * FROM read_parquet('{path}', hive_partitioning = false)")
         values = dict(zip(table.columns, table.fetchall()[0], strict=True))
-        words = ("study", "panel", "learner", "label", "digest", "promise", *added_columns(values))
+        words = ("study", "scenario", "agent", "label", "digest", "promise", *added_columns(values))
         where = path.relative_to(folder).as_posix()
-        found |= {f"{where} {name}": value for name, value in values.items() if name not in words}
+        named = {"told" if name == "knows_baseline_value" else name: values[name] for name in values}
+        found |= {f"{where} {name}": value for name, value in named.items() if name not in words}
     return found
 
 
@@ -391,12 +395,12 @@ trials = 1
 episodes = 300
 replan = { blocks = 0.05 }
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "trap" }
 floor = { of_baseline = 0.75 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
@@ -468,7 +472,7 @@ def warm(seed: int, folder: Path) -> Made:
     world, agent = trap(sf.StepMix, delta=0.1, explorer=sf.Thompson(sf.world("trap").problem), **DEFAULTS, **RULE)
     first = sf.simulate(world, agent, 500, seed, progress=False)
     runs = sf.simulate_many(world, agent, 500, [seed, seed + 1], jobs=1, counts=first.counts, progress=False)
-    plain = sf.simulate_plainly(world, agent, 100, seed, progress=False)
+    plain = sf.simulate_reference(world, agent, 100, seed, progress=False)
     made = [of_run(run) for run in (first, *runs, plain)]
     groups = {f"{i} {name}": group for i, one in enumerate(made) for name, group in one.groups.items()}
     groups["plan"] = of_plan(agent.plan(runs[-1].counts, np.random.default_rng(seed)))

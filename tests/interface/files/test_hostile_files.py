@@ -123,7 +123,9 @@ def naive_counts(folder):
     about = json.loads(str(arrays["about"]))
     if about["kind"] != "counts":
         raise sf.InvalidFile("This is a file of another kind: expected counts.")
-    return sf.Counts(arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), record=arrays["record"])
+    return sf.Counts(
+        arrays["n_sas"], H=int(arrays["H"]), s1=int(arrays["s1"]), baseline_returns=arrays["baseline_returns"]
+    )
 
 
 def naive_codebook(folder):
@@ -390,10 +392,10 @@ def rewritten(path, **arrays):
     "arrays",
     [
         {"H": np.int64(2**62), "n_sas": np.zeros((3, 2, 3), dtype=np.int64)},
-        {"record": np.array([2**62, 0])},
+        {"baseline_returns": np.array([2**62, 0])},
         {"ledger": np.array([0, 2**62, 0])},
         {"s1": np.int64(3)},
-        {"record_of": np.arange(3)},
+        {"returns_of": np.arange(3)},
         {"n_sas": np.full((2, 3, 2, 3), 2**62)},
         {"n_sas": np.full((2, 3, 2, 3), 2**53), "played": np.full((2, 3, 2), 3 * 2**53)},
         {"planned_n_sas": np.full((2, 3, 2, 3), 7)},
@@ -584,8 +586,8 @@ def test_studies_of_more_cells_than_anybody_runs(tmp_path):
     """90 kB that would be millions of cells, and 1.5e11 files."""
     from surefoot.studies.spec.study import read_study
 
-    panels = "".join(f"[[panels]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
-    learners = "".join(f"[[learners]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
+    panels = "".join(f"[[scenarios]]\nid='p{i}'\nworld.name='trap'\n" for i in range(1000))
+    learners = "".join(f"[[agents]]\nid='l{i}'\nagent='stepmix'\nbounds='kl'\n" for i in range(700))
     head = STUDY.partition("[quick]")[0].replace("trials = 1", "trials = 100000")
     (tmp_path / "study.toml").write_text(head + panels + learners)
     with pytest.raises(sf.InvalidStudy, match=r"asks for 70,000,000,000 runs \(1,000 scenarios, 700 agents"):
@@ -678,7 +680,13 @@ def test_a_trial_that_stands_for_millions_of_numbers(results, tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("told", "[true, false]"), ("told", "NULL"), ("on_baseline", "'x'"), ("curve_mean", "1.5"), ("episodes", "[20]")],
+    [
+        ("knows_baseline_value", "[true, false]"),
+        ("knows_baseline_value", "NULL"),
+        ("on_baseline", "'x'"),
+        ("curve_mean", "1.5"),
+        ("episodes", "[20]"),
+    ],
 )
 def test_a_trial_with_a_column_of_another_kind(results, tmp_path, column, value):
     """A list where one value belongs was taken for an array, and the table of results tripped over it."""
@@ -698,7 +706,7 @@ def test_times_that_are_none_count_nothing(results, tmp_path):
     from surefoot.studies.run.store import read_results
 
     targets.shutil.copytree(results, tmp_path / "copy")
-    entry = '{"panel": "trap", "learner": "stepmix", "trial": %s, "seconds": %s}\n'
+    entry = '{"scenario": "trap", "agent": "stepmix", "trial": %s, "seconds": %s}\n'
     lines = [
         entry % pair for pair in (("1", "1e999"), ("2", "NaN"), ("3", "9" * 400), ("4", "-5"), ("5", DEEP), ("[]", "1"))
     ]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.base.aliases import alias
 from surefoot.base.arrays import AnyArray, Floats, Ints
 from surefoot.base.bets import between
 from surefoot.base.count_lists import Entries
@@ -99,14 +98,10 @@ class LogTables(FrozenRecord):
         """The reward of the absorbing state, rescaled to [0, 1]: zero in the user's units, or what was declared."""
         return float(self.units.of_a_step(np.asarray(self.after_end)))
 
-    nothing = alias("zero_reward")
-
     @property
     def absorbing_state(self) -> int | None:
         """The number of the absorbing state, in which episodes stay after an early end; None if there is none."""
         return self.codebook.absorbing_state
-
-    rest = alias("absorbing_state")
 
     @property
     def unseen_state(self) -> int | None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COLUMNS = (  # headings that fit, with their numbers, in eighty columns
-    ("learner", "agent"),
-    ("told", "knows\nV^b"),
+    ("agent", "agent"),
+    ("knows_baseline_value", "knows\nV^b"),
     ("violations", "episodes\nbelow\nfloor"),
     ("runs_below", "runs\nbelow\nfloor"),
     ("regret", "regret\n(return)"),
@@ -43,7 +43,7 @@ def print_summary(results: Results, rows: Rows | None = None) -> tuple[str, ...]
     console = Console()
     rows = summary(results) if rows is None else rows
     for scenario in results.study.scenarios:
-        mine = [row for row in rows if row["panel"] == scenario.id]
+        mine = [row for row in rows if row["scenario"] == scenario.id]
         there = [row for row in mine if row["trials"]]
         console.print(escape(scenario.heading), style="bold", highlight=False)
         if not there:
@@ -56,7 +56,7 @@ def print_summary(results: Results, rows: Rows | None = None) -> tuple[str, ...]
             promises.setdefault(words, {})[row["label"]] = None
     for words, labels in promises.items():
         console.print(f"{', '.join(labels)}: {words}.", highlight=False, markup=False, soft_wrap=True)
-    if any(row["told"] for row in rows):
+    if any(row["knows_baseline_value"] for row in rows):
         console.print("knows V^b: is the agent given the baseline's value?", soft_wrap=True)
     verdict = overall_verdict([results], [rows])
     styles = {UNCERTIFIED: "bold red"}
@@ -82,17 +82,17 @@ def _print_scenario(console: "Console", rows: Rows) -> None:
         f"floor {first['floor']:.4g}, baseline {baseline}, optimum {first['optimum']:.4g} per episode",
         highlight=False,
     )
-    somebody_knows = any(row["told"] for row in there)
-    columns = [column for column in COLUMNS if somebody_knows or column[0] != "told"]
+    somebody_knows = any(row["knows_baseline_value"] for row in there)
+    columns = [column for column in COLUMNS if somebody_knows or column[0] != "knows_baseline_value"]
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for key, heading in columns:
-        left = key == "learner"
+        left = key == "agent"
         table.add_column(heading, justify="left" if left else "right", overflow="fold", min_width=12 if left else None)
     # What the baseline alone would have had depends on how many episodes there were.
     lengths = {row["episodes"]: row for row in reversed(there)}
     for episodes, row in lengths.items():
         alone = {
-            "learner": f"baseline alone, {episodes:,}" if len(lengths) > 1 else "baseline alone",
+            "agent": f"baseline alone, {episodes:,}" if len(lengths) > 1 else "baseline alone",
             "violations": amount(row["baseline_violations"]),
             "runs_below": f"{row['baseline_below']} of {row['trials']}",
             "regret": amount(row["baseline_regret"]),
@@ -101,11 +101,11 @@ def _print_scenario(console: "Console", rows: Rows) -> None:
         table.add_row(*(alone.get(key, "–") for key, _ in columns))
     for row in rows:
         if not row["trials"]:
-            table.add_row(*(escape(row["label"]) if key == "learner" else "–" for key, _ in columns))
+            table.add_row(*(escape(row["label"]) if key == "agent" else "–" for key, _ in columns))
             continue
         texts = {
-            "learner": escape(row["label"]),
-            "told": "yes" if row["told"] else "no",
+            "agent": escape(row["label"]),
+            "knows_baseline_value": "yes" if row["knows_baseline_value"] else "no",
             "violations": amount(row["violations"]),
             "runs_below": f"{row['runs_below']} of {row['trials']}",
             "regret": amount(row["regret"]),

@@ -118,7 +118,7 @@ def _alarms(table: Sequence[tuple[Results, Row]], named: bool) -> tuple[str, ...
 
 def _where(results: Results, row: Row, named: bool) -> str:
     """Return the scenario of a row, with the study's name where there are several studies."""
-    return f"{results.study.name}, {row['panel_title']}" if named else str(row["panel_title"])
+    return f"{results.study.name}, {row['scenario_title']}" if named else str(row["scenario_title"])
 
 
 def _found(rows: Rows) -> tuple[str, ...]:
@@ -209,9 +209,7 @@ class AgentOverview(NamedTuple):
 def glance(results: Results, rows: Rows | None = None) -> list[AgentOverview]:
     """Return each agent that has trials. `rows` is the summary of these results, where it is there already."""
     table = summary(results) if rows is None else rows
-    by_agent = (
-        [row for row in table if row["learner"] == agent.id and row["trials"]] for agent in results.study.agents
-    )
+    by_agent = ([row for row in table if row["agent"] == agent.id and row["trials"]] for agent in results.study.agents)
     return [_overview(mine) for mine in by_agent if mine]
 
 

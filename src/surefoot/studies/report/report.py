@@ -254,9 +254,7 @@ def _claims(verdicts: Sequence[Verdict]) -> list[ClaimGroup]:
 
 def _agents_at_a_glance(view: StudyView) -> Table:
     """Return the agents over all scenarios: what a reader with a minute needs."""
-    by_agent = (
-        [row for row in view.rows if row["learner"] == agent.id and row["trials"]] for agent in view.study.agents
-    )
+    by_agent = ([row for row in view.rows if row["agent"] == agent.id and row["trials"]] for agent in view.study.agents)
     rows: list[TableRow] = [
         [
             TableCell(
@@ -375,7 +373,7 @@ def _premises(views: Sequence[StudyView]) -> list[str]:
         lines.append(
             f"{in_sum}: what is promised is the sum of all episodes so far. Single episodes may be below the floor."
         )
-    if any(row["told"] for view in views for row in view.rows):
+    if any(row["knows_baseline_value"] for view in views for row in view.rows):
         lines.append(
             "Knows V^b: the agent was given the true value of the baseline. A promise that rests on this value is "
             "trusted, not certified."

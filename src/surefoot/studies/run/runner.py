@@ -85,7 +85,7 @@ def run_study(
         return 0
     with ExitStack() as stack:
         for done in stack.enter_context(_finished(cells, missing, jobs, backend, address)):
-            key = done.trial.panel, done.trial.learner, done.trial.trial
+            key = done.trial.scenario, done.trial.agent, done.trial.trial
             folder.write(done.trial)
             folder.note_time(key, done.seconds, done.worker)
             cell = cells[key[:2]]

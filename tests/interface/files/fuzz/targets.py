@@ -304,7 +304,14 @@ TOML_VALUES = (
     *('{ name = "queue", H = 1000000000000 }', '["promise", "promise"]', "100000", "1000000000000000", '"usual"'),
 )
 LINES = (
-    *("a" + ".a" * 5000 + " = 1", "[" + "a." * 3000 + "a]", "[[panels]]", "[[learners]]", "[quick]", "[panels.log]"),
+    *(
+        "a" + ".a" * 5000 + " = 1",
+        "[" + "a." * 3000 + "a]",
+        "[[scenarios]]",
+        "[[agents]]",
+        "[quick]",
+        "[scenarios.log]",
+    ),
     "x = 1",
 )
 
@@ -655,13 +662,13 @@ claims = ["promise"]
 [quick]
 trials = 1
 
-[[panels]]
+[[scenarios]]
 id = "trap"
 world = { name = "random", S = 2, A = 2, H = 2, seed = 1 }
 baseline = { eta = 5.0 }
 floor = { of_baseline = 0.9 }
 
-[[learners]]
+[[agents]]
 id = "stepmix"
 agent = "stepmix"
 bounds = "kl"
