@@ -77,6 +77,7 @@ def in_format_1(path: Path) -> bytes:
         if record["kind"] == "ledger":
             record["format"] = 1
             record["software"] = "surefoot 0.1.0"
+            record |= {"learner": record.pop("agent"), "vouched": record.pop("asserted")}
             if record["bounds"].get("rewards") == "coin":
                 del record["bounds"]["rewards"]
         for later in ("returns", "between"):  # of a plan

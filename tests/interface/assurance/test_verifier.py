@@ -222,9 +222,9 @@ def test_every_plan_of_a_run_is_accepted(case):
     assert sum(verdict[1:6]) == verdict.plans and verdict.not_certified == 0
     said = [json.loads(line)["safety"] for line in lines[1:-1]]
     assert verdict.certified + verdict.by_certificate == said.count("certified")
-    assert verdict.trusted + verdict.vouched == said.count("trusted")
+    assert verdict.trusted + verdict.asserted == said.count("trusted")
     if "asserted" not in case and "declared" not in case:
-        assert verdict.vouched == 0
+        assert verdict.asserted == 0
 
 
 def test_the_cases_contain_what_they_are_for():
@@ -232,8 +232,8 @@ def test_the_cases_contain_what_they_are_for():
     sources = {case: words_of(ledger(case), "source") for case in CASES}
     assert sum("mixture" in found for found in sources.values()) > len(CASES) / 2
     assert sum("optimistic" in found for found in sources.values()) > len(CASES) / 2
-    assert verdict_of("step asserted").vouched > 0
-    assert verdict_of("eps relative returns declared").vouched > 0
+    assert verdict_of("step asserted").asserted > 0
+    assert verdict_of("eps relative returns declared").asserted > 0
 
 
 def test_a_scaled_bonus_is_consistent_but_not_certified(tmp_path, capsys):
@@ -442,12 +442,12 @@ def a_word_called_certified(records):
 
 @each("step asserted")
 def a_word_taken_away(records):
-    records[0]["vouched"] = None
+    records[0]["asserted"] = None
 
 
 @each("step asserted")
 def a_word_that_was_lower(records):
-    records[0]["vouched"] = more(records[0]["vouched"], -1e-3)
+    records[0]["asserted"] = more(records[0]["asserted"], -1e-3)
 
 
 @each("eps relative unknown returns declared")
@@ -505,7 +505,7 @@ def floor_higher_everywhere(records):
 
 @each("step relative", "eps relative")
 def gives_up_less(records):
-    records[0]["relative"]["give"] = hexed(0.05)
+    records[0]["relative"]["max_loss"] = hexed(0.05)
 
 
 @each("step relative", "eps relative", "step relative returns", "step paper relative pooled")
@@ -556,7 +556,7 @@ def other_bounds(records):
 
 @each("step", "eps")
 def another_agent(records):
-    records[0]["learner"] = "EpsMix" if records[0]["learner"] == "StepMix" else "StepMix"
+    records[0]["agent"] = "EpsMix" if records[0]["agent"] == "StepMix" else "StepMix"
 
 
 @each("step scaled")
@@ -769,16 +769,6 @@ def another_format(records):
     records[0]["format"] = 5
 
 
-@each("step", "step relative", "eps supports unknown nostart pooled")
-def the_former_format(records):
-    records[0]["format"] = 2
-
-
-@each("step", "step relative")
-def the_first_format(records):
-    records[0]["format"] = 1
-
-
 @each("eps supports unknown nostart pooled", "step supports unknown", "step unknown bets")
 def rewards_that_vary_less_than_they_can(records):
     """Sums of x (1 - x) beyond what the sum of the rewards allows."""
@@ -851,7 +841,7 @@ def a_larger_amount(records):
 
 @each("step below returns")
 def an_amount_and_a_share(records):
-    records[0]["relative"]["give"] = hexed(0.01)
+    records[0]["relative"]["max_loss"] = hexed(0.01)
 
 
 @each("step relative")
@@ -887,22 +877,22 @@ def unknown_rewards_that_lower_the_number_of_events(records):
 
 @each("step relative")
 def a_share_of_more_than_all(records):
-    records[0]["relative"]["give"] = hexed(-0.5)
+    records[0]["relative"]["max_loss"] = hexed(-0.5)
 
 
 @each("step")
 def a_certificate_without_a_mark(records):
-    records[0]["certificate"] = {"value": hexed(1.0), "delta": hexed(0.7), "mark": ""}
+    records[0]["certificate"] = {"value": hexed(1.0), "delta": hexed(0.7), "fingerprint": ""}
 
 
 @each("step")
 def a_certificate_that_gives_delta_back(records):
-    records[0]["certificate"] = {"value": hexed(1.0), "delta": hexed(-0.1), "mark": "0123456789abcdef"}
+    records[0]["certificate"] = {"value": hexed(1.0), "delta": hexed(-0.1), "fingerprint": "0123456789abcdef"}
 
 
 @each("step")
 def a_certificate_of_more_than_can_be(records):
-    records[0]["certificate"] = {"value": hexed(50.0), "delta": hexed(0.1), "mark": "0123456789abcdef"}
+    records[0]["certificate"] = {"value": hexed(50.0), "delta": hexed(0.1), "fingerprint": "0123456789abcdef"}
 
 
 @each("step returns")
@@ -931,7 +921,7 @@ def rewards_of_a_step_too_many(records):
 @each("step")
 def a_word_for_what_is_proved(records):
     plan = records[first_plan(records, safety="trusted")]
-    records[0]["vouched"] = hexed(2.5)
+    records[0]["asserted"] = hexed(2.5)
     plan["candidates"][-1] = plan["lower"] = hexed(2.5)
 
 
@@ -1008,7 +998,7 @@ def a_flag_for_a_number(records):
 
 @each("step asserted")
 def a_fraction_in_words(records):
-    records[0]["vouched"] = "5/2"
+    records[0]["asserted"] = "5/2"
 
 
 # ---- what a ledger begins with, and what it counts later
@@ -1139,32 +1129,20 @@ def test_a_mixture_claims_no_more_than_the_exact_mean(case):
         assert 0 <= exact_mean(head, plan) - Fraction(float.fromhex(plan["lower"])) < 1e-15
 
 
-@pytest.mark.parametrize("form", [1, 2])
-def test_an_empty_log_of_an_earlier_writer_is_accepted(form):
-    """Before format 3, ledgers that began with an empty log said `logged`. The control is a forgery above."""
-    records = copy.deepcopy(records_of("step"))
-    records[0] |= {"format": form, "logged": True}
-    del records[0]["bounds"]["rewards"]
-    for record in records[1:-1]:
-        for field in ("between", "returns")[: 3 - form]:
-            del record[field]
-    assert not verifier.verify(chain(records)).refusals
-
-
 # ---- an earlier certificate
 
 
 def test_what_leans_on_an_earlier_certificate_is_counted_apart():
     """The value asserted by the user written as a certificate's: accepted, but not as proved by this ledger."""
     records = copy.deepcopy(records_of("step asserted"))
-    value, records[0]["vouched"] = records[0]["vouched"], None
-    records[0]["certificate"] = {"delta": hexed(0.01), "mark": "0123456789abcdef", "value": value}
+    value, records[0]["asserted"] = records[0]["asserted"], None
+    records[0]["certificate"] = {"delta": hexed(0.01), "fingerprint": "0123456789abcdef", "value": value}
     for record in records[1:-1]:
         if record["source"] == "mixture" and record["safety"] == "trusted":
             record["safety"] = "certified"
     verdict = verifier.verify(chain(records))
     assert not verdict.refusals
-    assert verdict.by_certificate == verdict_of("step asserted").vouched > 0
+    assert verdict.by_certificate == verdict_of("step asserted").asserted > 0
     assert "0.21" in verdict.promise  # both shares of delta
 
 
