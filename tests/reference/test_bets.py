@@ -306,12 +306,10 @@ def test_which_bounds_have_bets():
     assert sf.KL() == sf.KL("supports", rewards="bets") != sf.KL("supports", rewards="coin")
 
 
-def test_a_run_of_the_coin_is_another_run_and_its_setting_is_named():
-    """Where rewards are unknown, that is; where they are known, it is the same run."""
+def test_a_run_of_the_coin_is_another_run():
     world, even = sf.TabularMDP(np.full((2, 2, 2), 0.5), np.array([[0.1, 0.3], [0.2, 0.9]]), H=2), sf.uniform(2, 2, 2)
-    for problem, same in ((world.problem.forget(rewards=True), False), (world.problem, True)):
+    for problem in (world.problem.forget(rewards=True), world.problem):
         for kind in (sf.EpsMix, sf.BudgetExploration):
             agents = (kind(problem, even, 0.1, bounds=b) for b in (sf.KL("supports", rewards="coin"), sf.KL()))
             coin, bets = (RunIdentity(a, ("", ""), 0.1, 9, 0, sf.Counts.zeros(problem), None) for a in agents)
-            assert (coin.fingerprint == bets.fingerprint) == same
-            assert bets.fingerprints_before[coin.fingerprint] == 'bounds=sf.KL("supports", rewards="coin")'
+            assert coin.fingerprint != bets.fingerprint

@@ -1,11 +1,11 @@
 """Certificate: what was proved about a policy before an agent began, and with which probability it may be wrong."""
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot.base.arrays import Floats
+from surefoot.base.digest import digest
 from surefoot.base.validation import freeze, require_delta, require_number
 from surefoot.errors import InvalidSetting
 from surefoot.task.problem import Problem
@@ -42,4 +42,4 @@ class Certificate:
 def fingerprint_of(policy: Floats, problem: Problem) -> str:
     """Return a hash that identifies a policy for a problem, to the last bit."""
     pi = np.ascontiguousarray(policy, dtype=np.float64)
-    return hashlib.sha256(f"{problem.fingerprint} {pi.shape} ".encode() + pi.tobytes()).hexdigest()[:16]
+    return digest([problem.fingerprint, pi])

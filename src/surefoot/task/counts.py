@@ -9,6 +9,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.bets import between
+from surefoot.base.digest import digest
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
@@ -21,8 +22,8 @@ from surefoot.task.origin import (
     SUMS,
     Origin,
     Range,
-    digest_of,
     next_own,
+    one_row,
     ranges_from,
     shown,
     still_usable,
@@ -136,7 +137,7 @@ class Counts(CountTables):
         if self.episodes:
             seen, played = self.transitions.pooled(), self.played.sum(axis=0)  # the same of every view of one log
             next_states = [seen.n_sas[0]] if isinstance(seen, Table) else seen.entries
-            source = digest_of(*next_states, played, self.n_start)
+            source = digest([*map(one_row, next_states), one_row(played), self.n_start])
             self.ranges = (Range(f"log {source}", 0, self.episodes - 1),)
 
     def add(self, episode: Episode, number: tuple[str, int] | None = None) -> Self:

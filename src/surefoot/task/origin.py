@@ -1,14 +1,11 @@
 """Origin: what evidence is about. Counts and episodes carry it; adding, merging, planning and going on compare it."""
 
-import hashlib
 import json
 import math
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
-
-import numpy as np
 
 from surefoot.base.arrays import AnyArray
 from surefoot.base.files import strict_json
@@ -118,16 +115,9 @@ def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:
     return "; ".join(f"{name}: {mine[name]} in these counts, {its[name]} expected" for name in parts)
 
 
-def digest_of(*arrays: AnyArray | None) -> str:
-    """Return a short digest of arrays; of one whose rows are all alike, that of one row."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            digest.update(b"-")
-            continue
-        rows = array[:1] if len(array) > 1 and bool((array == array[:1]).all()) else array
-        digest.update(f"{rows.dtype.str} {rows.shape} ".encode() + np.ascontiguousarray(rows).tobytes())
-    return digest.hexdigest()[:16]
+def one_row(array: AnyArray | None) -> AnyArray | None:
+    """Return the first row of an array whose rows are all equal; any other as it is."""
+    return array[:1] if array is not None and len(array) > 1 and bool((array == array[:1]).all()) else array
 
 
 class Range(NamedTuple):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.base import successors
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
+from surefoot.base.digest import digest
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
@@ -29,8 +30,8 @@ from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.task import listed
 from surefoot.task.listed import SizedLists, rows_of
 from surefoot.task.names import NO_NAMES, Name, Names, checked_names
-from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, digest_of
-from surefoot.task.sameness import alike, fingerprint_of, parts
+from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, one_row
+from surefoot.task.sameness import alike, parts
 from surefoot.task.units import (
     InUserUnits,
     Rescaled,
@@ -410,17 +411,22 @@ class Problem(FrozenRecord, InUserUnits):
     @property
     def fingerprint(self) -> str:
         """A hash that identifies the problem, to the last number."""
-        return fingerprint_of(self.arguments())
+        return digest(self.arguments())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a digest of the problem is made of. Names and coding are no part of it."""
+        return self.arguments()
 
     @cached_property
     def origin(self) -> Origin:
         """What counts of this problem are evidence about."""
-        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest_of(self.start)
+        start = UNKNOWN if self.start is None else f"state {self.s1}" if self.one_start else digest(self.start)
         if self.unknown_rows is not None and bool(self.unknown_rows.all()):
             rewards = UNKNOWN
         else:
             by_next = [self.r_next_rows] if self.paid_lists is None else parts(self.paid_lists)
-            rewards = digest_of(self.r_rows, *by_next, self.unknown_rows)
+            rewards = digest([one_row(rows) for rows in (self.r_rows, *by_next, self.unknown_rows)])
         return Origin(
             sizes=f"{self.S} states and {self.A} actions",
             horizon=f"{self.H} steps",

@@ -58,11 +58,6 @@ class Units:
         return DeclaredRange(self.low, self.high)
 
     @property
-    def identity(self) -> str:
-        """The text by which units are recognised in saved files, whatever `repr` says. A name is for people."""
-        return f"Units(low={self.low!r}, high={self.high!r}, steps={self.steps!r})"
-
-    @property
     def range_text(self) -> str:
         """The range of a reward, to the last bit, by which evidence in other units is recognised."""
         return f"[{self.low!r}, {self.high!r}]"

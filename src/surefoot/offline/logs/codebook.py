@@ -1,6 +1,5 @@
 """Codebook: which label each number of a state or an action stands for. Everything learnt from a log keeps it."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
+from surefoot.base.digest import digest
 from surefoot.base.files import read_json, strict_json, write_json
 from surefoot.base.validation import FrozenRecord, freeze, require_bool, require_integer
 from surefoot.errors import InvalidFile, InvalidLog, InvalidSetting
@@ -218,4 +218,4 @@ def coding_of(book: Codebook) -> str:
     if all(labels == tuple(range(len(labels))) for labels in (book.states, book.actions)):
         added = [name for name, there in (("absorbing", book.absorbing), ("unseen", book.unseen)) if there]
         return " and ".join([NUMBERS, *added])
-    return f"codebook {hashlib.sha256(str(codebook_text(book)).encode()).hexdigest()[:16]}"
+    return f"codebook {digest(book.as_json())}"

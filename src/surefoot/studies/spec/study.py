@@ -5,8 +5,6 @@ settings. Each pair of the two is a cell, `scenario/agent`, which is its permane
 their draws only.
 """
 
-import hashlib
-import json
 import math
 import re
 import stat
@@ -20,6 +18,7 @@ from typing import Any
 
 from surefoot.agents import AGENTS
 from surefoot.agents.replanning import MOST_FACTOR
+from surefoot.base.digest import digest
 from surefoot.base.validation import LONGEST
 from surefoot.bounds import BOUNDS
 from surefoot.errors import InvalidSetting, InvalidStudy
@@ -323,7 +322,7 @@ class Cell:
     @cached_property
     def digest(self) -> str:
         """The hash of the identity."""
-        return digest_of(self.identity())
+        return digest(self.identity())
 
 
 @dataclass(frozen=True)
@@ -400,7 +399,7 @@ class Study:
     @cached_property
     def digest(self) -> str:
         """The hash of the identity."""
-        return digest_of(self.identity())
+        return digest(self.identity())
 
 
 def _table(record: Any, fields: Mapping[str, Field], but: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -414,11 +413,6 @@ def _as_written(key: str, value: Any) -> Any:
     if key in ("figures", "claims", "world_seeds"):
         return list(value)
     return {value[0]: value[1]} if isinstance(value, tuple) else value
-
-
-def digest_of(identity: Mapping[str, Any]) -> str:
-    """Return a hash that is the same for the same data, whatever the order of keys."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def parse_study(given: object, where: str) -> Study:

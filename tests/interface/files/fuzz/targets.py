@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -523,25 +523,19 @@ def _learning() -> tuple[object, object]:
     return state, RunIdentity(agent, ("", ""), agent.floor, EPISODES, 0, none, None)
 
 
-def _marks(run: Any) -> Any:
-    from surefoot.live.saved_state import Marks
-
-    return Marks(run.fingerprint, run.however_long.fingerprint)
-
-
 def _make_learning(folder: Path) -> None:
     state, run = _learning()
     state.counts = _counts()
     state.tally.totals[0] = 2
     for _ in range(2):
         state.history.add(0.5, True, sf.Plan.plain(sf.uniform(2, 3, 2)))
-    state.save(folder / "file.npz", _marks(run))
+    state.save(folder / "file.npz", run.fingerprint)
 
 
 def _read_learning(folder: Path) -> object:
     state, run = _learning()
     found = state.load(folder / "file.npz", run)
-    found.save(folder / "again.npz", _marks(run))
+    found.save(folder / "again.npz", run.fingerprint)
     return repr(found.counts), found.history.record().mean
 
 
