@@ -21,7 +21,7 @@ DELTA = 0.1
 RULE = sf.Growth(1.1)  # all were measured with it; the default plans less often at first (docs/scaling.md)
 EPISODES = 20_000
 NAMES = ("dosing", "queue", "offers", "media-buffer", "river-swim", "deep-sea")
-BEFORE = {"returns": None, "bounds": sf.KL(0.5)}  # the defaults of earlier versions
+BEFORE = {"returns": None, "bounds": sf.KL(0.5)}
 CONTEXTS, ACTIONS = 30, 4
 
 
@@ -122,7 +122,7 @@ def agents(runs):
         "EpsMix, `returns=None`": (sf.EpsMix, {"returns": None}),
         "EpsMix, mask known": (sf.EpsMix, {"mask": True}),
         "EpsMix, not pooled": (sf.EpsMix, {"pooled": False}),
-        "EpsMix as before": (sf.EpsMix, BEFORE),
+        "EpsMix, KL(0.5) alone": (sf.EpsMix, BEFORE),
     }
     waiting, regret = heading("world", *columns), heading("world", *columns)
     for name, world, problem, baseline, _, floor, episodes in cases():

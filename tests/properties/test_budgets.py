@@ -343,12 +343,6 @@ def test_saved_and_loaded(problem, tmp_path):
     assert (loaded.returns_of, loaded.account_of) == ("mine", "my account")
 
 
-def test_a_file_from_before_accounts_has_an_empty_one(problem):
-    arrays = sf.Counts.zeros(problem).add(episode(0.5)).arrays()
-    del arrays["ledger"]
-    assert sf.Counts.from_arrays("old.npz", arrays).account.tolist() == [0, 0, 0]
-
-
 def test_pooling_keeps_it():
     world = sf.world("trap-pit", H=2)
     counts = sf.Counts.zeros(world.problem)

@@ -279,11 +279,6 @@ def _states(log: LogCounts) -> list[str]:
             "which states there are is unknown: what is not in the log counts as one more state, which is never left "
             "and pays the least"
         )
-    elif log.former:
-        lines.append(
-            f"the {len(log.codebook.states)} states are all there are (assumed by the earlier version that counted "
-            "this log: count it again if you did not declare them; the same holds for the range of rewards)"
-        )
     else:
         lines.append(f"the {len(log.codebook.states)} states are all there are (declared by you)")
     if log.absorbing_state is not None:
