@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.base.arrays import AnyArray
 from surefoot.errors import InvalidSetting
 
 
@@ -19,6 +20,11 @@ def digest(value: object) -> str:
     """
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def one_row(array: AnyArray | None) -> AnyArray | None:
+    """Return the first row of an array whose rows are all equal; any other as it is."""
+    return array[:1] if array is not None and len(array) > 1 and bool((array == array[:1]).all()) else array
 
 
 def _plain(value: Any) -> Any:

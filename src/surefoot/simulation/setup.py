@@ -13,12 +13,11 @@ from surefoot.agents.base import Agent, CostBudget, CountingAgent, adapted
 from surefoot.agents.floors import BaselineFloor
 from surefoot.agents.promise import Promise
 from surefoot.base.arrays import Floats
-from surefoot.base.digest import digest
+from surefoot.base.digest import digest, one_row
 from surefoot.base.validation import REWARD_UNITS, VIOLATION_TOLERANCE, require_integer
 from surefoot.errors import FloorAboveBaseline, InvalidModel, InvalidSetting
 from surefoot.numerics import kernels
 from surefoot.task.counts import Counts
-from surefoot.task.origin import one_row
 from surefoot.task.policy import EpisodicMixture
 from surefoot.task.sameness import alike
 from surefoot.task.units import Units

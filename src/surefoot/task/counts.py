@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.base.arrays import AnyArray, Ints
 from surefoot.base.bets import between
-from surefoot.base.digest import digest
+from surefoot.base.digest import digest, one_row
 from surefoot.base.files import read_arrays, write_arrays
 from surefoot.base.nodes import EPISODE, OUTSIDE, spread
 from surefoot.base.validation import REWARD_UNITS, require_bool, require_integer, require_size
@@ -23,7 +23,6 @@ from surefoot.task.origin import (
     Origin,
     Range,
     next_own,
-    one_row,
     ranges_from,
     shown,
     still_usable,

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from surefoot.base.arrays import AnyArray
 from surefoot.base.files import strict_json
 from surefoot.errors import InvalidCounts
 
@@ -113,11 +112,6 @@ def shown(parts: Iterable[str], here: Origin, there: Origin) -> str:
     """Return how parts differ, in words: those of the counts, and those of what they are held against."""
     mine, its = here.parts, there.parts
     return "; ".join(f"{name}: {mine[name]} in these counts, {its[name]} expected" for name in parts)
-
-
-def one_row(array: AnyArray | None) -> AnyArray | None:
-    """Return the first row of an array whose rows are all equal; any other as it is."""
-    return array[:1] if array is not None and len(array) > 1 and bool((array == array[:1]).all()) else array
 
 
 class Range(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.base import successors
 from surefoot.base.arrays import AnyArray, Bools, Floats, Indices
-from surefoot.base.digest import digest
+from surefoot.base.digest import digest, one_row
 from surefoot.base.ranges import DeclaredRange
 from surefoot.base.successors import PaidLists, Successors
 from surefoot.base.validation import (
@@ -30,10 +30,9 @@ from surefoot.errors import InvalidCounts, InvalidModel, InvalidSetting
 from surefoot.task import listed
 from surefoot.task.listed import SizedLists, rows_of
 from surefoot.task.names import NO_NAMES, Name, Names, checked_names
-from surefoot.task.origin import NUMBERS, UNKNOWN, Origin, one_row
+from surefoot.task.origin import NUMBERS, UNKNOWN, Origin
 from surefoot.task.sameness import alike, parts
 from surefoot.task.units import (
-    InUserUnits,
     Rescaled,
     Units,
     per_step_to_user,
@@ -45,7 +44,7 @@ from surefoot.task.units import (
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem(FrozenRecord, InUserUnits):
+class Problem(FrozenRecord):
     """What is known of an episodic task before it begins: sizes, rewards, start; no transition probabilities.
 
     - r: rewards (H, S, A), or (S, A) together with `H` when they are the same at every step, in `units`.

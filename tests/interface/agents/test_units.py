@@ -81,17 +81,12 @@ def test_a_floor_outside_the_range_is_refused_with_the_range(shop, floor):
             make()
 
 
-def test_old_code_is_not_read_anew_in_silence(shop):
+def test_rewards_that_were_rescaled_by_hand_are_not_read_in_silence():
     old = (PAID - LOW) / (HIGH - LOW)
     for make in (lambda: sf.Problem(old, H=H, units=EUROS), lambda: sf.TabularMDP(DYNAMICS, old, H=H, units=EUROS)):
         with pytest.raises(sf.InvalidModel, match=r"lies in 0\.\.1.*Problem\.rescaled\(r, units\).*Units\(0, 1\)"):
             make()
     assert sf.Problem.rescaled(old, EUROS, H=H).same_as(sf.Problem(PAID, H=H, units=EUROS))
-    for give in (shop, shop.problem):
-        with pytest.raises(sf.InvalidSetting, match=r"in the units of your rewards now.*Write floor=3"):
-            give.from_user_units(3.0)
-        with pytest.raises(sf.InvalidSetting, match="in the units of your rewards now"):
-            give.in_user_units(3.0)
 
 
 def test_rewards_are_read_in_their_units():

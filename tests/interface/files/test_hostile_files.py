@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import surefoot as sf
 from surefoot.cli.main import main
+from surefoot.task.tables import STREAM
 
 HERE = Path(__file__).parent / "fuzz"
 GIB = 2**30
@@ -347,8 +348,8 @@ ONE = header() + bytes(8)
         [("n_sas.npy", ONE + b"x")],
         [("n_sas.npy", ONE[:-1])],
         [("n_sas.npy", ONE), ("logged.npy", header("|b1", "()") + b"\x02")],
-        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\xff\xff\xff\x7f")],
-        [("n_sas.npy", ONE), ("record_of.npy", header("<U1", "()") + b"\x00\xd8\x00\x00")],
+        [("n_sas.npy", ONE), ("returns_of.npy", header("<U1", "()") + b"\xff\xff\xff\x7f")],
+        [("n_sas.npy", ONE), ("returns_of.npy", header("<U1", "()") + b"\x00\xd8\x00\x00")],
     ],
 )
 def test_what_no_file_of_ours_holds(tmp_path, members):
@@ -362,6 +363,7 @@ def test_hand_made_files_are_read(tmp_path):
     number = header("<i8", "()")
     needed = [("H.npy", number + (1).to_bytes(8, "little")), ("episodes.npy", number + bytes(8))]
     needed += [("n_sas.npy", ONE), ("played.npy", header("<i8", "(1, 1)") + bytes(8))]
+    needed += [("stream.npy", header("<U22", "()") + STREAM.encode("utf-32-le"))]
     hand_made(tmp_path / "file.npz", *needed)
     assert sf.Counts.load(tmp_path / "file.npz") == sf.Counts(np.zeros((1, 1, 1), dtype=int), H=1)
     hand_made(tmp_path / "file.npz", *needed, ("extra.npy", ONE))
